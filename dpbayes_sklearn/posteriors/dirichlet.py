@@ -1,0 +1,84 @@
+"""Dirichlet beliefs about the tables of a network: conjugate Bayes on counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
+from dpbayes_sklearn.statistics.counts import Tables
+from dpbayes_sklearn.statistics.network import Network
+
+__all__ = ["DirichletPosterior", "DirichletPrior"]
+
+
+class Released(Protocol):
+    """Counts, or character sums, after noise."""
+
+    @property
+    def network(self) -> Network:
+        """Return the graph that was counted."""
+
+    def merge(self, other: Any) -> Any:
+        """Return both batches together."""
+
+    def clipped(self) -> Tables:
+        """Return tables of counts that are not negative."""
+
+
+@dataclass(frozen=True)
+class DirichletPrior:
+    """Independent Dirichlet(alpha) beliefs about every row of every table.
+
+    Attributes
+    ----------
+    network : Network
+    alphas : tuple of arrays
+        For every node the pseudo-counts of its values, the same for all parents' values.
+    inference : {"plug_in", "noise_aware"}
+        What to make of released counts: take them as counts, or as counts seen through noise.
+    """
+
+    network: Network
+    alphas: tuple[npt.NDArray[np.float64], ...]
+    inference: str = "plug_in"
+
+    def update(self, released: Released) -> NetworkPosterior:
+        """Return the belief after seeing released counts."""
+        return DirichletPosterior(self, released)
+
+
+@dataclass(frozen=True)
+class DirichletPosterior(NetworkPosterior):
+    """Dirichlet(alpha + counts), counts being released ones made non-negative ("plug in")."""
+
+    prior: DirichletPrior
+    released: Released
+
+    @property
+    def network(self) -> Network:  # type: ignore[override]
+        """Return the graph."""
+        return self.prior.network
+
+    @cached_property
+    def concentrations(self) -> Tables:
+        """Parameters of the Dirichlet of every row."""
+        counts = self.released.clipped()
+        return tuple(a + t for a, t in zip(self.prior.alphas, counts, strict=True))
+
+    def mean(self) -> Tables:
+        """Return alpha / sum(alpha) of every row."""
+        return tuple(c / c.sum(axis=-1, keepdims=True) for c in self.concentrations)
+
+    def sample(self, rng: np.random.Generator, n: int) -> Tables:
+        """Return independent Dirichlet draws of every row."""
+        gammas = [rng.standard_gamma(c, size=(n, *c.shape)) for c in self.concentrations]
+        return tuple(g / g.sum(axis=-1, keepdims=True) for g in gammas)
+
+    def merge(self, other: DirichletPosterior) -> DirichletPosterior:
+        """Return the belief after both batches, whose released counts add up."""
+        return DirichletPosterior(self.prior, self.released.merge(other.released))

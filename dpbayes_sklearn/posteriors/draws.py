@@ -1,0 +1,64 @@
+"""A posterior known by a few released draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior, log_joint
+from dpbayes_sklearn.schema.encoder import Codes
+from dpbayes_sklearn.statistics.counts import Tables
+from dpbayes_sklearn.statistics.network import Network
+
+__all__ = ["DrawsPosterior"]
+
+
+@dataclass(frozen=True)
+class DrawsPosterior(NetworkPosterior):
+    """Equally good guesses of all tables, weighed by the size of the batch they came from.
+
+    Attributes
+    ----------
+    draws : tuple of arrays
+        Tables with the draws along the first axis.
+    weights : array of shape (n_draws,)
+        Number of records behind each draw.
+    """
+
+    network: Network
+    draws: Tables
+    weights: npt.NDArray[np.float64]
+
+    def mean(self) -> Tables:
+        """Return the weighted average of the draws."""
+        return tuple(np.average(t, axis=0, weights=self.weights) for t in self.draws)
+
+    def sample(self, rng: np.random.Generator, n: int) -> Tables:
+        """Return ``n`` of the draws, with replacement."""
+        chosen = rng.choice(len(self.weights), size=n, p=self.weights / self.weights.sum())
+        return tuple(t[chosen] for t in self.draws)
+
+    def merge(self, other: DrawsPosterior) -> DrawsPosterior:
+        """Return the draws of both batches."""
+        draws = tuple(np.concatenate(pair) for pair in zip(self.draws, other.draws, strict=True))
+        return DrawsPosterior(self.network, draws, np.append(self.weights, other.weights))
+
+    def log_predictive(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return log of the weighted average over draws of p(x, c | draw)."""
+        shares = self.weights / self.weights.sum()
+        per_draw = np.stack(
+            [
+                log_joint(self.network, tuple(np.log(t[draw]) for t in self.draws), codes)
+                for draw in range(len(shares))
+            ]
+        )
+        if len(shares) == 1:
+            only: npt.NDArray[np.float64] = per_draw[0]
+            return only
+        average: npt.NDArray[np.float64] = logsumexp(
+            per_draw, axis=0, b=shares[:, None, None]
+        )
+        return average

@@ -1,0 +1,64 @@
+"""What every posterior over the tables of a discrete network can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.schema.encoder import Codes
+from dpbayes_sklearn.statistics.counts import Tables
+from dpbayes_sklearn.statistics.network import Network
+
+__all__ = ["NetworkPosterior", "log_joint"]
+
+
+class NetworkPosterior(ABC):
+    """A released belief about the conditional tables of a network.
+
+    ``tables[i][parents' values..., value]`` is the probability of the node's value given its
+    parents'. Nothing here is derived from exact data.
+    """
+
+    network: Network
+
+    @abstractmethod
+    def mean(self) -> Tables:
+        """Return the expected tables."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, n: int) -> Tables:
+        """Return ``n`` joint draws of the tables, along a new first axis."""
+
+    @abstractmethod
+    def merge(self, other: Any) -> NetworkPosterior:
+        """Return the posterior after another batch of other people."""
+
+    def log_predictive(self, codes: Codes) -> npt.NDArray[np.float64]:
+        """Return log p(x, c) for every row x of feature codes and every class c."""
+        return log_joint(self.network, tuple(np.log(table) for table in self.mean()), codes)
+
+
+def log_joint(network: Network, log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
+    """Return the sum over nodes of log p(node | parents) for every class; shape (rows, classes)."""
+    if network.is_star and set(network.sizes[:-1]) == {2}:
+        return _boolean_star(log_tables, codes)
+    total = np.zeros((len(codes), network.sizes[-1]))
+    for family, log_table in zip(network.families, log_tables, strict=True):
+        others = [u for u in family if u != network.target]
+        if len(others) == len(family):  # the same for every class
+            by_class = log_table[..., None]
+        else:
+            by_class = np.moveaxis(log_table, family.index(network.target), -1)
+        total += by_class[tuple(codes[:, u] for u in others)]
+    return total
+
+
+def _boolean_star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
+    """log p(x, c) = log p(c) + sum_j log p(0 | c) + sum_j x_j log(p(1 | c) / p(0 | c))."""
+    features = np.stack(log_tables[:-1])
+    constant = log_tables[-1] + features[:, :, 0].sum(axis=0)
+    score: npt.NDArray[np.float64] = codes @ (features[:, :, 1] - features[:, :, 0])
+    return score + constant

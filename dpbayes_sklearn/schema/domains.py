@@ -1,0 +1,203 @@
+"""The public domain of one column: an interval of numbers, or a list of categories.
+
+Both are *total*: every value there is, declared or not, finite or not, has a documented place, so
+whether a fit succeeds can never depend on a record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Categories", "Domain", "Interval"]
+
+
+_LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
+
+
+def as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return ``values`` as float64, with NaN wherever there is no number to read."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64, copy=False)
+    return np.fromiter((_number(v) for v in values.ravel()), np.float64).reshape(values.shape)
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number between two public bounds.
+
+    Values below ``low`` count as ``low`` and values above ``high`` as ``high``, infinities
+    included. A missing value, or one that is no number, counts as the middle of the interval.
+
+    Parameters
+    ----------
+    low, high : float
+        Public bounds, ``low < high``.
+    bins : int, optional
+        Number of equal-width bins a discrete model cuts the interval into. Left out, the
+        estimator's ``n_bins`` decides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> age = Interval(17, 90, bins=4)
+    >>> age.encode(np.array([3, 20, 60, 1e9, np.nan]))
+    array([0, 0, 2, 3, 2])
+    """
+
+    low: float
+    high: float
+    bins: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+                raise ValueError(f"Interval {name} must be a finite number. Got {value!r} instead.")
+            object.__setattr__(self, name, float(value))
+        if not _LEAST_SPAN <= self.high - self.low < math.inf:
+            raise ValueError(
+                f"Interval bounds must have low < high. Got ({self.low:g}, {self.high:g}) instead."
+            )
+        if self.bins is not None:
+            if not isinstance(self.bins, Integral) or isinstance(self.bins, bool) or self.bins < 2:
+                raise ValueError(f"Interval bins must be an int >= 2. Got {self.bins!r} instead.")
+            object.__setattr__(self, "bins", int(self.bins))
+
+    @property
+    def middle(self) -> float:
+        """Return the value that stands for a missing one."""
+        return self.low + (self.high - self.low) / 2
+
+    @property
+    def n_integers(self) -> int | None:
+        """Number of integers in the interval if both bounds are integers, else None."""
+        whole = self.low.is_integer() and self.high.is_integer()
+        return int(self.high - self.low) + 1 if whole else None
+
+    @property
+    def n_values(self) -> int:
+        """Number of codes of :meth:`encode`."""
+        if self.bins is None:
+            raise ValueError("This Interval has no bins; give Interval(low, high, bins=...).")
+        return self.bins
+
+    def clip(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return every value as a number of the interval."""
+        numbers = as_numbers(np.asarray(values))
+        clipped: npt.NDArray[np.float64] = np.clip(numbers, self.low, self.high)
+        return np.where(np.isnan(clipped), self.middle, clipped)
+
+    def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
+        """Return the bin of every value, from 0 to ``bins`` - 1."""
+        k = self.n_values
+        return np.minimum(self._position(self.clip(values)).astype(np.intp), k - 1)
+
+    def _position(self, numbers: Any) -> Any:
+        """Return where numbers lie, in bins from the low end."""
+        return (numbers - self.low) * (self.n_values / (self.high - self.low))
+
+    @property
+    def second_bin(self) -> float:
+        """Return the smallest number that :meth:`encode` does not put into the first bin."""
+        edge = np.float64(self.low + (self.high - self.low) / self.n_values)
+        while self._position(edge) >= 1:
+            edge = np.nextafter(edge, -np.inf)
+        while self._position(edge) < 1:
+            edge = np.nextafter(edge, np.inf)
+        return float(edge)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        return {"low": self.low, "high": self.high, "bins": self.bins}
+
+
+@dataclass(frozen=True, init=False)
+class Categories:
+    """One of a public list of values, such as strings, integers or booleans.
+
+    A value that is not in the list, missing ones included, counts as ``unseen``. If all
+    categories are strings, other values are compared by their text, so ``3`` and ``3.0`` match
+    ``"3"``.
+
+    Parameters
+    ----------
+    values : iterable
+        The categories, at least one, all different.
+    unseen : category, optional
+        The category that any other value counts as; the first one if left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> job = Categories(["clerk", "nurse", "other"], unseen="other")
+    >>> job.encode(np.array(["nurse", "pilot", None], dtype=object))
+    array([1, 2, 2])
+    """
+
+    values: tuple[Hashable, ...]
+    unseen: Hashable
+
+    def __init__(self, values: Iterable[Hashable], unseen: Hashable = None) -> None:
+        plain = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
+        if not plain:
+            raise ValueError("Categories must hold at least one value. Got an empty list instead.")
+        if len(set(plain)) != len(plain):
+            raise ValueError("Categories must be all different. Got a repeated value instead.")
+        if unseen is not None and unseen not in plain:
+            raise ValueError(f"Categories unseen must be one of the values. Got {unseen!r} instead.")
+        object.__setattr__(self, "values", plain)
+        object.__setattr__(self, "unseen", plain[0] if unseen is None else unseen)
+
+    @property
+    def n_values(self) -> int:
+        """Number of codes of :meth:`encode`."""
+        return len(self.values)
+
+    @cached_property
+    def _codes(self) -> dict[Hashable, int]:
+        return {value: code for code, value in enumerate(self.values)}
+
+    @cached_property
+    def _all_text(self) -> bool:
+        return all(isinstance(v, str) for v in self.values)
+
+    def _code(self, value: Any) -> int:
+        unseen = self._codes[self.unseen]
+        if self._all_text and not isinstance(value, str) and value is not None:
+            number = _number(value) if isinstance(value, (Real, np.generic)) else math.nan
+            value = str(int(number)) if number.is_integer() else str(value)
+        try:
+            return self._codes.get(value, unseen)
+        except TypeError:  # an unhashable value is no category
+            return unseen
+
+    def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
+        """Return the code of every value, from 0 to ``n_values`` - 1."""
+        column = np.asarray(values)
+        if column.dtype.kind in "biuf":  # few distinct numbers: look each of them up once
+            distinct, inverse = np.unique(column, return_inverse=True)
+            codes = np.fromiter((self._code(v) for v in distinct), np.intp, distinct.size)
+            return codes[inverse]
+        return np.fromiter((self._code(v) for v in column), np.intp, column.size)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        return {"values": list(self.values), "unseen": self.unseen}
+
+
+Domain = Interval | Categories

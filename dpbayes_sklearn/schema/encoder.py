@@ -1,0 +1,89 @@
+"""Values to codes, a chunk of rows at a time: the pass over the data that must be fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.schema.domains import Domain, Interval
+from dpbayes_sklearn.schema.table import Table
+
+__all__ = ["Codes", "Encoder"]
+
+Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+
+
+class Encoder:
+    """Encode whole tables by the domains of their columns, as each domain's ``encode`` does.
+
+    Columns that are all intervals are encoded together: integer types by clipping, floats by one
+    comparison (two bins) or one scaling (more).
+    """
+
+    def __init__(self, domains: Sequence[Domain]) -> None:
+        self.domains = tuple(domains)
+        self.sizes = tuple(d.n_values for d in self.domains)
+        self.dtype = np.uint8 if max(self.sizes, default=1) <= 256 else np.uint16
+        intervals = [d for d in self.domains if isinstance(d, Interval)]
+        self._numeric = len(intervals) == len(self.domains)
+        if self._numeric:
+            self._low = np.array([d.low for d in intervals])
+            self._high = np.array([d.high for d in intervals])
+            self._bins = np.array(self.sizes, dtype=np.float64)
+            self._middle = np.array([d.middle for d in intervals])
+            self._two = self._bins == 2
+            self._upper = np.array([d.second_bin if d.bins == 2 else 0.0 for d in intervals])
+            self._whole = all(d.n_integers == d.bins for d in intervals)
+
+    def chunks(self, table: Table) -> Iterator[tuple[slice, Codes]]:
+        """Yield ``(rows, codes)`` over the table; codes has one column per domain."""
+        for rows, chunk in table.chunks():
+            kind = getattr(getattr(chunk, "dtype", None), "kind", "O")
+            if not (self._numeric and kind in "biuf"):
+                yield rows, self._by_column(table, chunk)
+            elif self._whole and kind in "biu":
+                yield rows, self._integers(chunk)
+            else:
+                yield rows, self._floats(chunk.astype(np.float64, copy=False))
+
+    def encode(self, table: Table) -> Codes:
+        """Return the codes of the whole table."""
+        codes = np.empty((table.n_rows, len(self.domains)), self.dtype)
+        for rows, part in self.chunks(table):
+            codes[rows] = part
+        return codes
+
+    def _by_column(self, table: Table, chunk: Any) -> Codes:
+        columns = [d.encode(table.column(j, chunk)) for j, d in enumerate(self.domains)]
+        return np.stack(columns, axis=1).astype(self.dtype)
+
+    def _integers(self, chunk: npt.NDArray[Any]) -> Codes:
+        """One bin per integer: the code is the clipped value minus the low end."""
+        if chunk.dtype == bool:
+            chunk = chunk.view(np.uint8)
+        info = np.iinfo(chunk.dtype)
+        # bounds that the type cannot hold are met by every value of the type
+        low = np.clip(self._low, info.min, info.max).astype(chunk.dtype)
+        high = np.clip(self._high, info.min, info.max).astype(chunk.dtype)
+        clipped = np.clip(chunk, low, high)
+        if not self._low.any():
+            return clipped.astype(self.dtype, copy=False)
+        return (clipped.astype(np.int64) - self._low.astype(np.int64)).astype(self.dtype)
+
+    def _floats(self, chunk: npt.NDArray[np.float64]) -> Codes:
+        with np.errstate(invalid="ignore", over="ignore"):
+            missing = np.isnan(chunk.sum())  # also true for inf - inf; the mask below is exact
+        if missing:
+            chunk = np.where(np.isnan(chunk), self._middle, chunk)
+        if self._two.all():
+            upper: npt.NDArray[np.bool_] = chunk >= self._upper
+            return upper.view(np.uint8).astype(self.dtype, copy=False)
+        position = np.clip(chunk, self._low, self._high)
+        position -= self._low
+        position *= self._bins / (self._high - self._low)
+        np.minimum(position, self._bins - 1, out=position)
+        codes: Codes = position.astype(self.dtype)
+        return codes

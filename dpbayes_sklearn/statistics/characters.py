@@ -1,0 +1,147 @@
+"""Counts in the Fourier domain: sums of characters, each shared by all families that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.statistics.character_movement import character_movement
+from dpbayes_sklearn.statistics.counts import CountTables, Tables
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.splits import haar, inverse_haar
+
+__all__ = ["CharacterSums", "ReleasedCharacters", "closure", "tables_from_characters"]
+
+Support = tuple[int, ...]
+Blocks = Mapping[Support, npt.NDArray[np.int64]]
+"""For every set of nodes, the sums of the characters that vary in exactly these nodes."""
+
+
+@lru_cache(maxsize=64)
+def closure(network: Network) -> tuple[Support, ...]:
+    """Return the sets of nodes inside some family, the empty one left out, each once."""
+    inside = {
+        support
+        for family in network.families
+        for size in range(1, len(family) + 1)
+        for support in combinations(sorted(family), size)
+    }
+    return tuple(sorted(s for s in inside if all(network.sizes[u] > 1 for u in s)))
+
+
+@dataclass(frozen=True)
+class CharacterSums:
+    """c_a = sum over records of the product of one character per node. **Sensitive.**
+
+    The constant character's sum is n, which neighbours share, so it is public.
+    """
+
+    network: Network
+    blocks: Blocks
+    n: int
+
+    @classmethod
+    def of(cls, counts: CountTables) -> CharacterSums:
+        """Return the characters of exact counts; all integers."""
+        network = counts.network
+        blocks: dict[Support, npt.NDArray[np.int64]] = {}
+        wanted = set(closure(network))
+        for family, table in zip(network.families, counts.tables, strict=True):
+            coefficients = _along_axes(table, [haar(k).T for k in table.shape])
+            for support, index in _blocks_of(family):
+                if support in wanted and support not in blocks:
+                    blocks[support] = np.transpose(coefficients[index], _sorting(family, support))
+        return cls(network, blocks, counts.n)
+
+    def sensitivity(self, unit: str) -> int:
+        """Return the most that neighbouring data move all sums together, in L1."""
+        return character_movement(self.network, closure(self.network), unit)
+
+
+@dataclass(frozen=True)
+class ReleasedCharacters:
+    """Character sums after noise: public, with the public law of the noise.
+
+    Attributes
+    ----------
+    blocks : mapping of tuple of int to array of int
+        Exact sums plus discrete Laplace noise in every one of them.
+    scales : tuple of Fraction
+        Scales of the independent noises in each sum: one per batch, none if there is no noise.
+    increment : float
+        What was added to the constant character so that no cell is negative (stealth).
+    """
+
+    network: Network
+    blocks: Blocks
+    n: int
+    scales: tuple[Fraction, ...]
+    increment: float = 0.0
+
+    def merge(self, other: ReleasedCharacters) -> ReleasedCharacters:
+        """Return the released sums of both batches together."""
+        return replace(
+            self,
+            blocks={support: block + other.blocks[support] for support, block in self.blocks.items()},
+            n=self.n + other.n,
+            scales=self.scales + other.scales,
+            increment=self.increment + other.increment,
+        )
+
+    @property
+    def tables(self) -> Tables:
+        """Consistent tables of counts; a cell may be negative."""
+        return tables_from_characters(self.network, self.blocks, self.n + self.increment)
+
+    def clipped(self) -> Tables:
+        """Return the tables with negative cells, if the increment left any, set to zero."""
+        return tuple(np.maximum(table, 0.0) for table in self.tables)
+
+
+def _along_axes(
+    table: npt.NDArray[np.generic], matrices: list[npt.NDArray[np.generic]]
+) -> npt.NDArray[np.generic]:
+    """Apply one matrix along each axis."""
+    for axis, matrix in enumerate(matrices):
+        table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+    return table
+
+
+def _blocks_of(family: Support) -> list[tuple[Support, tuple[int | slice, ...]]]:
+    """Return every part of a family with where its block lies in the coefficient array."""
+    parts = []
+    for size in range(1, len(family) + 1):
+        for part in combinations(sorted(family), size):
+            parts.append((part, tuple(slice(1, None) if u in part else 0 for u in family)))
+    return parts
+
+
+def _sorting(family: Support, support: Support) -> list[int]:
+    """Return the axes that bring a block from the family's order to increasing node order."""
+    inside = [u for u in family if u in support]
+    return [inside.index(u) for u in support]
+
+
+def tables_from_characters(network: Network, blocks: Blocks, n: float) -> Tables:
+    """Return the tables with these character sums; families agree on shared marginals bit for bit.
+
+    All numbers are integers over powers of two, so floating point makes no error here.
+    """
+    tables = []
+    for family, shape in zip(network.families, network.shapes, strict=True):
+        coefficients = np.zeros(shape)
+        coefficients[(0,) * len(shape)] = n
+        for support, index in _blocks_of(family):
+            if support in blocks:
+                back = np.argsort(_sorting(family, support))
+                coefficients[index] = np.transpose(blocks[support], back)
+        tables.append(_along_axes(coefficients, [inverse_haar(k) for k in shape]))
+    return tuple(tables)
+
+

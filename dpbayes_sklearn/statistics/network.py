@@ -1,0 +1,92 @@
+"""The graph of a discrete model: who depends on whom, and on how many values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+__all__ = ["Network"]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A directed acyclic graph over discrete nodes: the features in order, then the class.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Number of values of every node.
+    parents : tuple of tuple of int
+        Parents of every node.
+
+    Examples
+    --------
+    Naive Bayes is the star, whose class is the only parent of every feature:
+
+    >>> star = Network.star([2, 3], n_classes=2)
+    >>> star.families
+    ((2, 0), (2, 1), (2,))
+    >>> star.shapes
+    ((2, 2), (2, 3), (2,))
+    """
+
+    sizes: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) != len(self.parents):
+            raise ValueError("A network needs one tuple of parents per node.")
+        if not set().union(*self.parents) <= set(range(len(self.sizes))):
+            raise ValueError("Every parent must be a node of the network.")
+        if len(self.order) < len(self.sizes):
+            raise ValueError("The parents must not form a cycle.")
+
+    @classmethod
+    def star(cls, feature_sizes: Sequence[int], n_classes: int) -> Network:
+        """Return the naive Bayes network."""
+        d = len(feature_sizes)
+        return cls((*feature_sizes, n_classes), (*(((d,),) * d), ()))
+
+    @property
+    def target(self) -> int:
+        """Index of the class node: the last."""
+        return len(self.sizes) - 1
+
+    @cached_property
+    def is_star(self) -> bool:
+        """True for naive Bayes."""
+        return self == Network.star(self.sizes[:-1], self.sizes[-1])
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Nodes with every parent before its children; shorter than the nodes if there is a cycle."""
+        done: list[int] = []
+        waiting = list(range(len(self.sizes)))
+        while ready := [i for i in waiting if set(self.parents[i]) <= set(done)]:
+            done += ready
+            waiting = [i for i in waiting if i not in ready]
+        return tuple(done)
+
+    @cached_property
+    def families(self) -> tuple[tuple[int, ...], ...]:
+        """Parents of every node, then the node itself: the axes of its table."""
+        return tuple((*parents, i) for i, parents in enumerate(self.parents))
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of every node's table of counts."""
+        return tuple(tuple(self.sizes[u] for u in family) for family in self.families)
+
+    def tables_moved(self, unit: str) -> int:
+        """Return how many tables one neighbouring change can move at most.
+
+        A whole record moves every table of more than one cell. One feature value moves the
+        tables of the families it belongs to; the class is not a feature.
+        """
+        movable = [f for f, shape in zip(self.families, self.shapes, strict=True) if prod(shape) > 1]
+        if unit == "record":
+            return len(movable)
+        features = [u for u in range(self.target) if self.sizes[u] > 1]
+        return max((sum(u in family for family in movable) for u in features), default=0)
