@@ -1,0 +1,123 @@
+"""Exact coins and dice from random words: integer comparisons, nothing rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.noise.source import RandomSource
+
+__all__ = ["Words", "bernoulli", "bernoulli_exp", "geometric", "uniform_below", "words_below"]
+
+Words: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
+"""An array of unsigned machine words."""
+
+MAX_ROUNDS = 256
+"""After so many rounds a loop takes its source for broken and raises.
+
+True randomness gets there with probability below 2**-256 (rejected words, at most half
+of them a round), 1/255! (the series of `bernoulli_exp`) or exp(-128) (`geometric`).
+"""
+
+
+def _rounds(first: int = 1, last: int = MAX_ROUNDS) -> Iterator[int]:
+    yield from range(first, last)
+    raise RuntimeError(
+        "The source of random bytes keeps repeating itself: it cannot be used for noise."
+    )
+
+
+def words_below(limit: int | Words, size: int, source: RandomSource, word: npt.DTypeLike) -> Words:
+    """Uniform words in {0, ..., limit-1}: every word at or above the limit is drawn again.
+
+    The limit may differ from one position to the next.
+    """
+    size_of_word = np.dtype(word).itemsize
+    drawn: Words = np.frombuffer(source(size * size_of_word), dtype=word)
+    again = np.flatnonzero(drawn >= limit)
+    if again.size:
+        drawn = drawn.copy()  # what the source returned is read-only
+        limits = np.broadcast_to(np.asarray(limit, dtype=word), drawn.shape)
+        rounds = _rounds()
+        while again.size and next(rounds):
+            drawn[again] = np.frombuffer(source(again.size * size_of_word), dtype=word)
+            again = again[drawn[again] >= limits[again]]
+    return drawn
+
+
+def uniform_below(
+    bound: int | Words, size: int, source: RandomSource, word: npt.DTypeLike = np.uint64
+) -> Words:
+    """Uniform integers in {0, ..., bound-1}, 1 <= bound < 2**bits(word).
+
+    With s = floor((2**bits - 1)/bound) words for each outcome, a word below s*bound
+    is uniform, and floor(word/s) takes each of the outcomes with the same s words.
+
+    Examples
+    --------
+    >>> uniform_below(10, 4, lambda n: bytes([0, 24, 25, 249]), np.uint8).tolist()
+    [0, 0, 1, 9]
+    """
+    share: Any = np.iinfo(word).max // bound
+    return words_below(share * bound, size, source, word) // share
+
+
+def bernoulli(numerators: Words | int, denominator: int, size: int, source: RandomSource,
+              word: npt.DTypeLike) -> npt.NDArray[np.bool_]:
+    """Coins with P(True) = numerator/denominator, 0 <= numerator <= denominator."""
+    share = int(np.iinfo(word).max) // denominator
+    coins: npt.NDArray[np.bool_] = (
+        words_below(share * denominator, size, source, word) < numerators * share
+    )
+    return coins
+
+
+def bernoulli_exp(
+    numerators: Words, denominator: int, source: RandomSource
+) -> npt.NDArray[np.bool_]:
+    """Coins with P(True) = exp(-x), x = numerator/denominator in [0, 1].
+
+    Toss coins of probability x/1, x/2, x/3, ... up to the first failure. Failure k comes
+    with probability x**(k-1)/(k-1)! - x**k/k!, so it is odd with probability
+    1 - x + x**2/2! - ... = exp(-x) (Canonne, Kamath and Steinke 2020, Algorithm 1).
+    Needs ``denominator * MAX_ROUNDS`` to fit the word type of the numerators.
+    """
+    odd = np.ones(numerators.size, dtype=np.bool_)
+    active: npt.NDArray[np.intp] | None = None
+    for k in _rounds():
+        success = bernoulli(
+            numerators, denominator * k, numerators.size, source, numerators.dtype
+        )
+        active = np.flatnonzero(success) if active is None else active[success]
+        if not active.size:
+            return odd
+        odd[active] = k % 2 == 0
+        numerators = numerators[success]
+    raise AssertionError  # the rounds end with an error of their own
+
+
+def _bernoulli_exp_one(size: int, source: RandomSource) -> npt.NDArray[np.bool_]:
+    """Coins with P(True) = exp(-1): the series of `bernoulli_exp` after its sure first success."""
+    odd = np.zeros(size, dtype=np.bool_)
+    active = np.arange(size)
+    for k in _rounds(2):
+        active = active[bernoulli(1, k, active.size, source, np.uint16)]
+        if not active.size:
+            return odd
+        odd[active] = k % 2 == 0
+    raise AssertionError
+
+
+def geometric(size: int, source: RandomSource) -> npt.NDArray[np.int64]:
+    """Count successes of probability exp(-1) before the first failure: P(v) ~ exp(-v)."""
+    counts = np.zeros(size, dtype=np.int64)
+    active = np.arange(size)
+    for _ in _rounds(last=MAX_ROUNDS // 2):
+        active = active[_bernoulli_exp_one(active.size, source)]
+        if not active.size:
+            return counts
+        counts[active] += 1
+    raise AssertionError
