@@ -1,0 +1,286 @@
+"""A privacy budget that every clone, fold, thread and process shares and none can overspend."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from html import escape
+from multiprocessing.util import Finalize
+from typing import TYPE_CHECKING, Any, Literal
+
+from dpbayes_sklearn.exceptions import LedgerError
+from dpbayes_sklearn.privacy import active
+from dpbayes_sklearn.privacy.composition import privacy_loss_total
+from dpbayes_sklearn.privacy.cost import Cost
+from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy.ledger import Entry, Ledger
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["BudgetAccountant"]
+
+
+class BudgetAccountant:
+    """A ceiling on what may ever be spent, and the ledger of what was.
+
+    Hand one accountant to as many estimators as share the same people. Each ``fit`` is
+    charged before noise is drawn, and the fit that would cross the ceiling is refused with
+    :class:`BudgetError`. Clones, copies and pickles all refer to the same ledger, so
+    cross-validation, ensembles, threads and joblib processes add to it.
+
+    Parameters
+    ----------
+    epsilon, delta : real number, default=inf and 0.0
+        The ceiling. A float means the shortest decimal that prints it.
+    path : str or path-like, default=None
+        The SQLite file to keep the ledger in; made if it is not there. The ceiling is written
+        once: opening a ledger that exists with the default figures keeps its ceiling, and any
+        other figures must equal it. It must be on a local disk. ``None`` uses a private
+        temporary file that is removed when the process that made it ends.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The ceiling of the ledger.
+    path : str
+        The absolute path of the ledger.
+
+    Notes
+    -----
+    **Privacy.** Costs add up exactly (sequential composition); there are no refunds. A
+    ledger that is missing, damaged, read-only or on a full disk refuses with
+    :class:`LedgerError`, and then nothing is released.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.privacy import BudgetAccountant
+    >>> accountant = BudgetAccountant(epsilon=0.3)
+    >>> entry = accountant.spend(0.1, label="first release")
+    >>> accountant.spend(0.2).epsilon
+    0.2
+    >>> accountant.total().epsilon, accountant.remaining().epsilon, len(accountant)
+    (0.3, 0.0, 2)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = math.inf,
+        delta: float = 0.0,
+        *,
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        ceiling = Cost.of(epsilon, delta)
+        if path is None:
+            self._ledger = Ledger.create(_temporary_path(), ceiling)
+        else:
+            self._ledger = _shared_ledger(os.path.abspath(os.fspath(path)), ceiling)
+            ceiling = self._ledger.ceiling()
+        self._ceiling = ceiling
+
+    @property
+    def epsilon(self) -> float:
+        """The ceiling on epsilon."""
+        return round_up(self._ceiling.epsilon)
+
+    @property
+    def delta(self) -> float:
+        """The ceiling on delta."""
+        return round_up(self._ceiling.delta)
+
+    @property
+    def path(self) -> str:
+        """The absolute path of the ledger."""
+        return self._ledger.path
+
+    def check(self, epsilon: float, delta: float = 0) -> bool:
+        """Return True if this much could be spent now; raise BudgetError if not.
+
+        Nothing is reserved: only ``spend`` decides.
+        """
+        self._ledger.check(Cost.of(epsilon, delta), self._scope)
+        return True
+
+    def spend(self, epsilon: float, delta: float = 0, label: str = "") -> Entry:
+        """Charge the ledger durably, before the release it pays for.
+
+        Returns
+        -------
+        Entry
+            The entry written, with its ``release_id``.
+
+        Raises
+        ------
+        BudgetError
+            If it would cross the ceiling; ``requested`` and ``remaining`` say by how much.
+        LedgerError
+            If the ledger cannot be read or written.
+        """
+        return self._ledger.charge(Cost.of(epsilon, delta), str(label), self._scope)
+
+    def total(self, method: Literal["sum", "pld"] = "sum") -> Cost:
+        """Return (epsilon, delta) spent so far, rounded up to floats.
+
+        Parameters
+        ----------
+        method : {"sum", "pld"}, default="sum"
+            ``"sum"`` adds, which is what the ceiling is enforced by. ``"pld"`` composes
+            privacy loss distributions (needs dp-accounting) and reports the smaller epsilon
+            that holds at the ceiling's delta; it is never worse than the sum.
+        """
+        if method == "sum":
+            return self._ledger.spent().rounded_up()
+        if method != "pld":
+            raise ValueError(
+                f"The 'method' parameter of total must be 'sum' or 'pld'. Got {method!r} instead."
+            )
+        added = self._ledger.spent().rounded_up()
+        composed = Cost(privacy_loss_total(self._ledger.entries(), self.delta), self.delta)
+        return min(added, composed)
+
+    def remaining(self) -> Cost:
+        """Return (epsilon, delta) that can still be spent, rounded down to floats."""
+        return self._ceiling.beyond(self._ledger.spent()).rounded_down()
+
+    def __len__(self) -> int:
+        return len(self._ledger)
+
+    def __bool__(self) -> bool:
+        return True  # an unused accountant must not look like no accountant
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._ledger.entries())
+
+    def __enter__(self) -> BudgetAccountant:
+        active.enter(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        active.leave(self)
+
+    @staticmethod
+    def current() -> BudgetAccountant | None:
+        """Return the accountant of the innermost ``with accountant:`` block, or None.
+
+        Estimators whose ``accountant`` is None charge this one.
+        """
+        return active.active_accountant()
+
+    def parallel(self) -> AbstractContextManager[None]:
+        """Open a block in which releases cost their maximum rather than their sum.
+
+        It is the caller's promise that no person is in the data of two releases of the
+        block. Nested blocks of one accountant are one block. Charges that other threads
+        or processes make are not part of it, and add up.
+
+        Examples
+        --------
+        >>> accountant = BudgetAccountant(epsilon=1.0)
+        >>> with accountant.parallel():
+        ...     for hospital in ["north", "south"]:
+        ...         entry = accountant.spend(0.5, label=hospital)
+        >>> accountant.total().epsilon
+        0.5
+        """
+        return active.parallel_scope(self._ledger.identity)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the entries as a pandas DataFrame, one row a release."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("to_frame needs pandas. Iterate over the accountant.") from None
+        columns = ["time", "label", "epsilon", "delta", "release_id", "scope"]
+        rows = [[getattr(entry, column) for column in columns] for entry in self]
+        return pd.DataFrame(rows, columns=columns)
+
+    def __repr__(self) -> str:
+        return f"BudgetAccountant(epsilon={self.epsilon}, delta={self.delta}, path={self.path!r})"
+
+    def _repr_html_(self) -> str:
+        try:
+            entries, left = list(self), self.remaining()
+        except LedgerError as error:
+            return f"<div>{escape(str(error))}</div>"
+        spent = entries[-1].spent if entries else Cost()
+        rows = "".join(
+            f"<tr><td>{entry.time:%Y-%m-%d %H:%M:%S}</td><td>{escape(entry.label)}</td>"
+            f"<td>{entry.epsilon:g}</td><td>{entry.delta:g}</td></tr>"
+            for entry in entries[-10:]
+        )
+        return (
+            f"<div><b>{len(entries)} releases</b>, spent {spent}; left {left}</div>"
+            "<table><tr><th>time (UTC)</th><th>label</th><th>epsilon</th><th>delta</th></tr>"
+            f"{rows}</table>"
+        )
+
+    @property
+    def _scope(self) -> str | None:
+        return active.active_scope(self._ledger.identity)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, BudgetAccountant)
+            and self._ledger.identity == other._ledger.identity
+            and self.path == other.path
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._ledger.identity)
+
+    def __copy__(self) -> BudgetAccountant:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> BudgetAccountant:
+        return self
+
+    def __sklearn_clone__(self) -> BudgetAccountant:
+        return self
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str, str, str]]:
+        return _restored, (self.path, self._ledger.identity, *self._ceiling.written())
+
+
+def _restored(path: str, identity: str, epsilon: str, delta: str) -> BudgetAccountant:
+    """Return an accountant of a ledger that is looked at only when used.
+
+    A fitted model can so be loaded, to predict, where its ledger is out of reach.
+    """
+    accountant = BudgetAccountant.__new__(BudgetAccountant)
+    accountant._ledger = Ledger(path, identity)
+    accountant._ceiling = Cost.parsed(epsilon, delta)
+    return accountant
+
+
+def _shared_ledger(path: str, ceiling: Cost) -> Ledger:
+    try:
+        return Ledger.create(path, ceiling)
+    except FileExistsError:
+        ledger = Ledger.open(path)
+    if ceiling not in (ledger.ceiling(), Cost.of(math.inf)):
+        raise LedgerError(
+            f"The ledger {path!r} has the ceiling {ledger.ceiling()}, not {ceiling}. Give the "
+            "same figures, or only path=, which keeps the ceiling."
+        )
+    return ledger
+
+
+_DIRECTORIES: dict[int, str] = {}
+
+
+def _temporary_path() -> str:
+    """Return a new name in this process's own directory, which goes when the process ends."""
+    process = os.getpid()
+    if process not in _DIRECTORIES:
+        try:
+            _DIRECTORIES[process] = tempfile.mkdtemp(prefix="dpbayes-")
+        except OSError as error:
+            raise LedgerError(f"No temporary ledger can be made: {error}.") from None
+        # Finalize does nothing in a forked child, and waits for worker processes to end
+        Finalize(None, shutil.rmtree, (_DIRECTORIES[process], True), exitpriority=-100)
+    return os.path.join(_DIRECTORIES[process], f"{uuid.uuid4().hex}.sqlite")

@@ -1,0 +1,82 @@
+"""Which accountant and which parallel scope are in force where the code now runs."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dpbayes_sklearn.exceptions import LedgerError
+
+if TYPE_CHECKING:
+    from dpbayes_sklearn.privacy.accountant import BudgetAccountant
+
+__all__ = ["active_accountant", "active_scope", "enter", "leave", "parallel_scope"]
+
+_HERE: ContextVar[tuple[BudgetAccountant, ...]] = ContextVar("accountants", default=())
+_OPEN: list[BudgetAccountant] = []
+_SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("scopes", default=())
+
+
+def enter(accountant: BudgetAccountant) -> None:
+    """Make ``accountant`` the one in force in this context."""
+    _HERE.set((*_HERE.get(), accountant))
+    _OPEN.append(accountant)
+
+
+def leave(accountant: BudgetAccountant) -> None:
+    """Undo the innermost ``enter``."""
+    _HERE.set(_HERE.get()[:-1])
+    _OPEN.remove(accountant)
+
+
+def active_accountant() -> BudgetAccountant | None:
+    """Return the accountant of the innermost ``with`` block, or None.
+
+    Worker threads do not inherit their creator's block. A thread without one of its
+    own uses the one that is open elsewhere in the process, so that work handed to
+    threads is charged; where several differ nobody can tell which, and it refuses.
+    """
+    if here := _HERE.get():
+        return here[-1]
+    candidates = set(_OPEN)
+    if len(candidates) > 1:
+        raise LedgerError(
+            "Several accountants are active in this process and none of them in this thread, "
+            "so nothing can be charged or released. Pass accountant= to the estimator."
+        )
+    return next(iter(candidates), None)
+
+
+@dataclass
+class _Scope:
+    """A block whose releases concern disjoint people; void once left and in other processes."""
+
+    ledger: str
+    name: str
+    process: int = field(default_factory=os.getpid)
+    open: bool = True
+
+
+@contextmanager
+def parallel_scope(ledger: str) -> Iterator[None]:
+    """Put the charges this context makes to ``ledger`` into one scope; inner ones join outer."""
+    scope = _Scope(ledger, active_scope(ledger) or uuid.uuid4().hex)
+    token = _SCOPES.set((*_SCOPES.get(), scope))
+    try:
+        yield
+    finally:
+        scope.open = False
+        _SCOPES.reset(token)
+
+
+def active_scope(ledger: str) -> str | None:
+    """Return the name of the scope that charges to ``ledger`` fall into here, or None."""
+    for scope in reversed(_SCOPES.get()):
+        if scope.ledger == ledger and scope.open and scope.process == os.getpid():
+            return scope.name
+    return None

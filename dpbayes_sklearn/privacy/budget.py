@@ -1,0 +1,64 @@
+"""Budgets in exact arithmetic: what is asked, what is spent, what is left."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational, Real
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Budget", "Exact", "exact"]
+
+Exact = Fraction | float
+"""An exact non-negative number: a fraction, or the float infinity."""
+
+
+def exact(value: object, name: str = "epsilon") -> Exact:
+    """Read a privacy parameter exactly.
+
+    A float means the shortest decimal that prints it, so ``0.1`` is one tenth and
+    ``0.1 + 0.2`` asked as two releases fits in ``0.3``. Infinity stays infinity.
+
+    Examples
+    --------
+    >>> exact(0.1), exact(2), exact(float("inf"))
+    (Fraction(1, 10), Fraction(2, 1), inf)
+    >>> exact(0.1) + exact(0.2) == exact(0.3)
+    True
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, Decimal)):
+        raise TypeError(f"{name} must be a real number. Got {type(value).__name__} instead.")
+    if isinstance(value, Rational):
+        number = Fraction(int(value.numerator), int(value.denominator))
+    elif math.isnan(value):
+        raise ValueError(f"{name} must not be NaN.")
+    elif value == math.inf:
+        return math.inf
+    elif value == -math.inf:
+        raise ValueError(f"{name} must not be negative.")
+    else:
+        # str of every numpy float and of Decimal is its shortest exact decimal reading
+        number = Fraction(str(value))
+    if number < 0:
+        raise ValueError(f"{name} must not be negative.")
+    return number
+
+
+class Budget(NamedTuple):
+    """How much may be spent on one release, and for whom it protects.
+
+    ``unit`` is ``"record"`` (one whole record is replaced) or ``"feature"``
+    (one feature value of one record is replaced, its label unchanged).
+    """
+
+    epsilon: Exact
+    delta: Exact = Fraction(0)
+    unit: str = "record"
+
+    @property
+    def infinite(self) -> bool:
+        """True where no privacy is asked for: exact Bayes, no noise."""
+        return math.isinf(self.epsilon)

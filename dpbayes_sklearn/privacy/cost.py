@@ -1,0 +1,109 @@
+"""What releases cost: pairs (epsilon, delta) that add up without rounding."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+from dpbayes_sklearn.privacy.budget import Exact, exact
+from dpbayes_sklearn.privacy.guarantee import round_up
+
+__all__ = ["Cost", "round_down"]
+
+_LARGEST = 10**600  # Python may refuse to print longer integers; nobody needs them
+
+
+class Cost(NamedTuple):
+    """An (epsilon, delta) pair; exact fractions inside the ledger, floats where it is shown."""
+
+    epsilon: Exact = Fraction(0)
+    delta: Exact = Fraction(0)
+
+    @classmethod
+    def of(cls, epsilon: object, delta: object = 0) -> Cost:
+        """Read a pair exactly, refusing what cannot be the cost of a release.
+
+        >>> Cost.of(0.1)
+        Cost(epsilon=Fraction(1, 10), delta=Fraction(0, 1))
+        """
+        cost = cls(exact(epsilon, "epsilon"), exact(delta, "delta"))
+        if cost.delta > 1:
+            raise ValueError(f"delta must be in the range [0, 1]. Got {delta} instead.")
+        if not any(cost):
+            raise ValueError("epsilon and delta must not both be 0.")
+        cost.written()
+        return cost
+
+    def plus(self, other: Cost) -> Cost:
+        """Return the cost of both, by sequential composition."""
+        return Cost(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def joined(self, other: Cost) -> Cost:
+        """Return the cost of both on disjoint people, by parallel composition."""
+        return Cost(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
+
+    def beyond(self, other: Cost) -> Cost:
+        """Return what this costs more than ``other``, nothing where it costs less."""
+        return Cost(_excess(self.epsilon, other.epsilon), _excess(self.delta, other.delta))
+
+    def within(self, ceiling: Cost) -> bool:
+        """Return True where neither part crosses the ceiling."""
+        return self.epsilon <= ceiling.epsilon and self.delta <= ceiling.delta
+
+    def rounded_up(self) -> Cost:
+        """Return floats that read no less than the exact figures: for what is spent."""
+        return Cost(round_up(self.epsilon), round_up(self.delta))
+
+    def rounded_down(self) -> Cost:
+        """Return floats that read no more than the exact figures: for what is left."""
+        return Cost(round_down(self.epsilon), round_down(self.delta))
+
+    def written(self) -> tuple[str, str]:
+        """Return both figures as exact text."""
+        return _written(self.epsilon), _written(self.delta)
+
+    @classmethod
+    def parsed(cls, epsilon: str, delta: str) -> Cost:
+        """Return the pair that was written.
+
+        >>> Cost.parsed("1/10", "0/1") == Cost.of(0.1)
+        True
+        """
+        return cls(_parsed(epsilon), _parsed(delta))
+
+    def __str__(self) -> str:
+        return f"epsilon={round_up(self.epsilon):.17g}, delta={round_up(self.delta):.17g}"
+
+
+def round_down(number: Exact) -> float:
+    """Return the largest float that, read as its shortest decimal, is no more than ``number``.
+
+    >>> round_down(Fraction(1, 10)), round_down(Fraction(2, 3)) <= Fraction(2, 3)
+    (0.1, True)
+    """
+    try:
+        value = float(number)
+    except OverflowError:
+        return math.nextafter(math.inf, 0)
+    reads_more = math.isfinite(value) and Fraction(str(value)) > number
+    return math.nextafter(value, -math.inf) if reads_more else value
+
+
+def _excess(new: Exact, old: Exact) -> Exact:
+    return new - old if new > old else Fraction(0)  # infinity is never taken from infinity
+
+
+def _written(number: Exact) -> str:
+    if isinstance(number, float):
+        return "inf"
+    if max(number.numerator, number.denominator) >= _LARGEST:
+        raise ValueError(
+            "The budget cannot be recorded exactly: its fraction needs more than 600 digits. "
+            "Give epsilon and delta with fewer digits."
+        )
+    return f"{number.numerator}/{number.denominator}"
+
+
+def _parsed(text: str) -> Exact:
+    return math.inf if text == "inf" else Fraction(text)

@@ -1,0 +1,102 @@
+"""The promise a release was made under, as a value that never changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from dpbayes_sklearn.privacy.budget import Budget, Exact
+
+__all__ = ["PrivacyGuarantee", "round_up"]
+
+_NEIGHBOURS = {
+    "record": "data sets of the same size that differ in one record",
+    "feature": "data sets that differ in one feature value of one record, its label unchanged",
+}
+
+
+def round_up(number: Exact) -> float:
+    """Return the smallest float that is no less than ``number`` read as its shortest decimal.
+
+    >>> round_up(Fraction(1, 10)), round_up(Fraction(1, 3)) >= Fraction(1, 3)
+    (0.1, True)
+    """
+    try:
+        value = float(number)
+    except OverflowError:
+        return math.inf
+    reads_less = math.isfinite(value) and Fraction(str(value)) < number
+    return math.nextafter(value, math.inf) if reads_less else value
+
+
+@dataclass(frozen=True)
+class PrivacyGuarantee:
+    """What is promised to the people in the data.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        For every two neighbouring data sets and every set of outcomes S,
+        P(S | D) <= exp(epsilon) P(S | D') + delta.
+    unit : {"record", "feature"}
+        What one person's contribution is.
+    neighbours : str
+        The data sets that cannot be told apart.
+    mechanism : str
+        How the posterior was released.
+    conditions : tuple of str
+        What the promise rests on beyond the mathematics; empty is best.
+    """
+
+    epsilon: float
+    delta: float
+    unit: str
+    neighbours: str
+    mechanism: str
+    conditions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, budget: Budget, mechanism: str, conditions: Iterable[str] = ()) -> PrivacyGuarantee:
+        """Return the guarantee of a release that spent ``budget``."""
+        return cls(
+            round_up(budget.epsilon),
+            round_up(budget.delta),
+            budget.unit,
+            _NEIGHBOURS[budget.unit],
+            mechanism,
+            tuple(conditions),
+        )
+
+    def under(self, *conditions: str) -> PrivacyGuarantee:
+        """Return the same promise resting on more conditions."""
+        return replace(self, conditions=tuple(dict.fromkeys((*self.conditions, *conditions))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, for machines."""
+        return {**asdict(self), "conditions": list(self.conditions)}
+
+    @property
+    def _level(self) -> str:
+        if math.isinf(self.epsilon):
+            return "Not private (epsilon is infinite)"
+        delta = f", {self.delta:g}" if self.delta else ""
+        return f"({self.epsilon:g}{delta})-differentially private"
+
+    def __str__(self) -> str:
+        what = f"{self._level} under the {self.mechanism} mechanism for {self.neighbours}"
+        return what + "".join(f"; provided that {c}" for c in self.conditions) + "."
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<li>{escape(c)}</li>" for c in self.conditions)
+        conditions = f"<div>provided that</div><ul style='margin:0'>{rows}</ul>" if rows else ""
+        return (
+            "<div style='border:1px solid #9db4c0;border-left:4px solid #2a6f97;border-radius:4px;"
+            "padding:.5em .8em;margin:.3em 0;max-width:44em;font-family:sans-serif;"
+            "font-size:.9em'>"
+            f"<b>{escape(self._level)}</b><div>{escape(self.mechanism)} mechanism; protects "
+            f"{escape(self.neighbours)}</div>{conditions}</div>"
+        )
