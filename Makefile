@@ -8,6 +8,9 @@ OLDEST := $(shell sed -n 's/^ *scikit-learn>=//p' setup.cfg)
 BIN := $(VENV)/bin
 PYTEST := -m pytest -n $(WORKERS) -q
 
+# Each test worker has a core to itself, and no more.
+test test-oldest: export OPENBLAS_NUM_THREADS = 1
+
 .PHONY: help demo test lint format docs check audit bench bench-data test-oldest clean
 .DEFAULT_GOAL := help
 
