@@ -10,7 +10,15 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.noise.source import RandomSource
 
-__all__ = ["Words", "bernoulli", "bernoulli_exp", "geometric", "uniform_below", "words_below"]
+__all__ = [
+    "Words",
+    "bernoulli",
+    "bernoulli_exp",
+    "geometric",
+    "rounds",
+    "uniform_below",
+    "words_below",
+]
 
 Words: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 """An array of unsigned machine words."""
@@ -19,11 +27,12 @@ MAX_ROUNDS = 256
 """After so many rounds a loop takes its source for broken and raises.
 
 True randomness gets there with probability below 2**-256 (rejected words, at most half
-of them a round), 1/255! (the series of `bernoulli_exp`) or exp(-128) (`geometric`).
+of them a round), 1/255! (the series of `bernoulli_exp`) or exp(-127) (`geometric`).
 """
 
 
-def _rounds(first: int = 1, last: int = MAX_ROUNDS) -> Iterator[int]:
+def rounds(first: int = 1, last: int = MAX_ROUNDS) -> Iterator[int]:
+    """Count the rounds of a loop that ends by chance."""
     yield from range(first, last)
     raise RuntimeError(
         "The source of random bytes keeps repeating itself: it cannot be used for noise."
@@ -41,8 +50,8 @@ def words_below(limit: int | Words, size: int, source: RandomSource, word: npt.D
     if again.size:
         drawn = drawn.copy()  # what the source returned is read-only
         limits = np.broadcast_to(np.asarray(limit, dtype=word), drawn.shape)
-        rounds = _rounds()
-        while again.size and next(rounds):
+        attempt = rounds()
+        while again.size and next(attempt):
             drawn[again] = np.frombuffer(source(again.size * size_of_word), dtype=word)
             again = again[drawn[again] >= limits[again]]
     return drawn
@@ -62,11 +71,13 @@ def uniform_below(
     [0, 0, 1, 9]
     """
     share: Any = np.iinfo(word).max // bound
-    return words_below(share * bound, size, source, word) // share
+    outcomes: Words = words_below(share * bound, size, source, word) // share
+    return outcomes
 
 
-def bernoulli(numerators: Words | int, denominator: int, size: int, source: RandomSource,
-              word: npt.DTypeLike) -> npt.NDArray[np.bool_]:
+def bernoulli(
+    numerators: Words | int, denominator: int, size: int, source: RandomSource, word: npt.DTypeLike
+) -> npt.NDArray[np.bool_]:
     """Coins with P(True) = numerator/denominator, 0 <= numerator <= denominator."""
     share = int(np.iinfo(word).max) // denominator
     coins: npt.NDArray[np.bool_] = (
@@ -76,48 +87,35 @@ def bernoulli(numerators: Words | int, denominator: int, size: int, source: Rand
 
 
 def bernoulli_exp(
-    numerators: Words, denominator: int, source: RandomSource
+    numerators: Words, denominator: int, source: RandomSource, first: int = 1
 ) -> npt.NDArray[np.bool_]:
     """Coins with P(True) = exp(-x), x = numerator/denominator in [0, 1].
 
     Toss coins of probability x/1, x/2, x/3, ... up to the first failure. Failure k comes
     with probability x**(k-1)/(k-1)! - x**k/k!, so it is odd with probability
     1 - x + x**2/2! - ... = exp(-x) (Canonne, Kamath and Steinke 2020, Algorithm 1).
+    Where x = 1 the first toss is a sure success: ``first=2`` leaves it out.
     Needs ``denominator * MAX_ROUNDS`` to fit the word type of the numerators.
     """
-    odd = np.ones(numerators.size, dtype=np.bool_)
-    active: npt.NDArray[np.intp] | None = None
-    for k in _rounds():
-        success = bernoulli(
-            numerators, denominator * k, numerators.size, source, numerators.dtype
-        )
-        active = np.flatnonzero(success) if active is None else active[success]
-        if not active.size:
-            return odd
+    odd = np.full(numerators.size, first % 2 == 1)
+    active = np.arange(numerators.size)
+    toss = rounds(first)
+    while active.size:
+        k = next(toss)
+        success = bernoulli(numerators, denominator * k, active.size, source, numerators.dtype)
+        active, numerators = active[success], numerators[success]
         odd[active] = k % 2 == 0
-        numerators = numerators[success]
-    raise AssertionError  # the rounds end with an error of their own
-
-
-def _bernoulli_exp_one(size: int, source: RandomSource) -> npt.NDArray[np.bool_]:
-    """Coins with P(True) = exp(-1): the series of `bernoulli_exp` after its sure first success."""
-    odd = np.zeros(size, dtype=np.bool_)
-    active = np.arange(size)
-    for k in _rounds(2):
-        active = active[bernoulli(1, k, active.size, source, np.uint16)]
-        if not active.size:
-            return odd
-        odd[active] = k % 2 == 0
-    raise AssertionError
+    return odd
 
 
 def geometric(size: int, source: RandomSource) -> npt.NDArray[np.int64]:
     """Count successes of probability exp(-1) before the first failure: P(v) ~ exp(-v)."""
     counts = np.zeros(size, dtype=np.int64)
     active = np.arange(size)
-    for _ in _rounds(last=MAX_ROUNDS // 2):
-        active = active[_bernoulli_exp_one(active.size, source)]
-        if not active.size:
-            return counts
+    ones = np.ones(size, dtype=np.uint16)
+    toss = rounds(last=MAX_ROUNDS // 2)
+    while active.size:
+        next(toss)
+        active = active[bernoulli_exp(ones[: active.size], 1, source, first=2)]
         counts[active] += 1
-    raise AssertionError
+    return counts

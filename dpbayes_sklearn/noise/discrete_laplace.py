@@ -15,7 +15,7 @@ from numbers import Rational
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, geometric, uniform_below
+from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, geometric, rounds, uniform_below
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = [
@@ -35,11 +35,11 @@ Then t*k < 2**64 for every k that `bernoulli_exp` reaches, and u + t*v < 2**63 f
 v that `geometric` returns: no product can overflow.
 """
 
-SHORT_TERM = 2**24
-"""Up to this numerator 32-bit words are enough, at half the random bytes."""
+WORDS = ((2**8, np.uint16), (2**24, np.uint32), (MAX_TERM, np.uint64))
+"""The shortest word for each numerator: 8 bits are spare, as `bernoulli_exp` needs."""
 
 
-def representable_scale(scale: Rational) -> Fraction:
+def representable_scale(scale: Fraction | int) -> Fraction:
     """Return the scale that `discrete_laplace` really uses: the given one or one just above.
 
     A scale with a numerator or denominator above 2**56 is rounded **up** (more noise,
@@ -56,7 +56,7 @@ def representable_scale(scale: Rational) -> Fraction:
     """
     if not isinstance(scale, Rational):
         raise TypeError(f"scale must be a Fraction or an int. Got {type(scale).__name__} instead.")
-    scale = Fraction(scale.numerator, scale.denominator)
+    scale = Fraction(int(scale.numerator), int(scale.denominator))
     if not 0 <= scale <= MAX_TERM:
         raise ValueError("scale must be between 0 and 2**56.")
     if scale == 0 or max(scale.numerator, scale.denominator) <= MAX_TERM:
@@ -70,7 +70,7 @@ def representable_scale(scale: Rational) -> Fraction:
 
 
 def discrete_laplace(
-    scale: Rational, size: int | tuple[int, ...], source: RandomSource
+    scale: Fraction | int, size: int | tuple[int, ...], source: RandomSource
 ) -> npt.NDArray[np.int64]:
     """Draw independent integers with P(z) proportional to exp(-|z|/scale), exactly.
 
@@ -101,8 +101,8 @@ def discrete_laplace(
     if scale == 0:
         return noise
     flat = noise.reshape(-1)  # a view: the array was just made
-    accepted, filled = _acceptance(scale), 0
-    while filled < flat.size:
+    accepted, filled, refill = _acceptance(scale), 0, rounds()
+    while filled < flat.size and next(refill):
         missing = flat.size - filled
         proposals = int(missing / accepted + 4 * math.sqrt(missing)) + 8
         drawn = _proposals(scale, proposals, source)[:missing]
@@ -121,17 +121,20 @@ def _acceptance(scale: Fraction) -> float:
 def _proposals(scale: Fraction, count: int, source: RandomSource) -> npt.NDArray[np.int64]:
     """Give the accepted of some proposals: x = u + t*v has P(x) ~ exp(-x/t), then floor(x/s)."""
     t, s = scale.numerator, scale.denominator
-    word = np.uint32 if t <= SHORT_TERM else np.uint64
+    word = next(word for largest, word in WORDS if t <= largest)
     below_t = uniform_below(t, count, source, word)
     below_t = below_t[bernoulli_exp(below_t, t, source)]
-    magnitude = (below_t.astype(np.int64) + t * geometric(below_t.size, source)) // s
+    magnitude: npt.NDArray[np.int64] = (
+        below_t.astype(np.int64) + t * geometric(below_t.size, source)
+    ) // s
     signs = np.unpackbits(np.frombuffer(source(-(-below_t.size // 8)), dtype=np.uint8))
     negative = signs[: below_t.size].view(np.bool_)
-    signed = np.where(negative, -magnitude, magnitude)
-    return signed[(magnitude != 0) | ~negative]  # 0 with a minus sign would count twice
+    kept = (magnitude != 0) | ~negative  # 0 with a minus sign would count twice
+    signed: npt.NDArray[np.int64] = np.where(negative, -magnitude, magnitude)[kept]
+    return signed
 
 
-def discrete_laplace_logpmf(z: npt.ArrayLike, scale: Rational | float) -> npt.NDArray[np.float64]:
+def discrete_laplace_logpmf(z: npt.ArrayLike, scale: Fraction | float) -> npt.NDArray[np.float64]:
     """Log probability: log tanh(1/2b) - abs(z)/b."""
     size = np.abs(np.asarray(z, dtype=np.float64))
     if scale == 0:
@@ -140,7 +143,7 @@ def discrete_laplace_logpmf(z: npt.ArrayLike, scale: Rational | float) -> npt.ND
     return np.asarray(math.log(math.tanh(rate / 2)) - size * rate)
 
 
-def discrete_laplace_pmf(z: npt.ArrayLike, scale: Rational | float) -> npt.NDArray[np.float64]:
+def discrete_laplace_pmf(z: npt.ArrayLike, scale: Fraction | float) -> npt.NDArray[np.float64]:
     """Probability: tanh(1/2b) exp(-abs(z)/b).
 
     Examples
@@ -151,14 +154,14 @@ def discrete_laplace_pmf(z: npt.ArrayLike, scale: Rational | float) -> npt.NDArr
     return np.exp(discrete_laplace_logpmf(z, scale))
 
 
-def discrete_laplace_variance(scale: Rational | float) -> float:
+def discrete_laplace_variance(scale: Fraction | float) -> float:
     """Variance: 2q/(1-q)**2 with q = exp(-1/b)."""
     if scale == 0:
         return 0.0
     return 2 * math.exp(-1 / float(scale)) / math.expm1(-1 / float(scale)) ** 2
 
 
-def discrete_laplace_survival(k: npt.ArrayLike, scale: Rational | float) -> npt.NDArray[np.float64]:
+def discrete_laplace_survival(k: npt.ArrayLike, scale: Fraction | float) -> npt.NDArray[np.float64]:
     """P(abs(Z) >= k) = 2 q**k/(1+q) for k >= 1, and 1 for k <= 0, with q = exp(-1/b)."""
     at_least = np.ceil(np.asarray(k, dtype=np.float64))
     if scale == 0:
@@ -168,7 +171,7 @@ def discrete_laplace_survival(k: npt.ArrayLike, scale: Rational | float) -> npt.
     return np.where(at_least <= 0, 1.0, tail)
 
 
-def discrete_laplace_quantile(probability: float, scale: Rational | float) -> int:
+def discrete_laplace_quantile(probability: float, scale: Fraction | float) -> int:
     """Smallest k with P(abs(Z) <= k) >= probability.
 
     Examples

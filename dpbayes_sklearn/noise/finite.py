@@ -6,26 +6,25 @@ r"""Exact draws from a finite law, and integer weights whose rounding is counted
 the floor :math:`f = 2^{-31-h}`, :math:`4^{h-1} < J \le 4^h`; points with
 :math:`\ell_j = -\infty` keep weight 0.
 
-**The claim.** Whatever two rows of the same support, and :math:`c \ge 0` with
-:math:`p_j \le e^{c} p'_j` for all j, the integer laws obey
-:math:`q_j \le e^{c + r} q'_j` with r = ``rounding_loss(J, magnitude)``.
+**The claim.** For any two rows, and any :math:`c \ge 0` with :math:`p_j \le e^{c} p'_j` for all
+j, the integer laws obey :math:`q_j \le e^{c + r} q'_j` with r = ``rounding_loss(J)``.
 
-**Proof.** Write :math:`b_j = \max(f, p_j)`.
+**Proof.** Write :math:`b_j = \max(f, p_j)` on the support.
 
 1. *Floor.* :math:`p_j \le e^c p'_j` gives :math:`b_j \le e^c b'_j`, since max with a constant
    is 1-Lipschitz in the logarithm. The floor is set on the **normalised** law, so the sums
-   :math:`S = \sum b_j` lie in :math:`[1, 1 + Jf]` for both rows, whatever their maxima:
+   :math:`\sum_j b_j` lie in :math:`[1, 1 + Jf]` for both rows, wherever their maxima are:
    normalising again costs at most :math:`\log(1 + Jf) \le J f \le 2^{h-31}`.
-2. *Integers.* :math:`2^{62} b_j \ge 2^{31-h}`, so rounding to the nearest integer moves
-   :math:`\log W_j` by at most :math:`2^{h-32}(1 + 2^{h-31})`.
-3. *Floats.* If every :math:`\ell_j` is off by at most :math:`\eta` then :math:`\log p_j`, and
-   with it :math:`\log b_j`, is off by at most :math:`2\eta`, of which the normaliser's
-   share is common to the row; `integer_weights` itself (a subtraction that matters only
-   above the floor, exp, a sum of at most 2**18 terms, a logarithm) adds less than
-   :math:`2^{-33}`.
+2. *Integers.* :math:`2^{62} b_j \ge 2^{31-h}` and h <= 9, so rounding to the nearest integer
+   moves :math:`\log W_j` by at most :math:`2^{h-32}(1 + 2^{-20})`.
+3. *Floats.* The subtraction of the maximum (which matters only above the floor), exp, the
+   sum of at most 2**18 terms and its logarithm move :math:`\log b_j` by less than 2**-33.
 4. Steps 2 and 3 enter :math:`\log q_j` once through :math:`W_j` and once through the sum, for
-   each of the two rows: four times. Altogether
-   :math:`r = 2^{h-31} + 4 (2^{h-32}(1 + 2^{-20}) + 2\eta + 2^{-33})`. ∎
+   each of the two rows, four times: :math:`r = 2^{h-31} + 4(2^{h-32}(1 + 2^{-20}) + 2^{-33})`. ∎
+
+**Log weights that are rounded themselves.** If the caller's analysis is about exact log
+weights and the floats are off by at most :math:`\eta`, each :math:`\log p_j` is off by at most
+:math:`2\eta`, and the claim holds with :math:`c + 4\eta` for c: `rounding_loss` adds it.
 
 The total of a row stays below :math:`2^{62}(1 + 2^{-20}) < 2^{63}`.
 """
@@ -51,7 +50,7 @@ def _half_bits(points: int) -> int:
     return -(-(points - 1).bit_length() // 2)
 
 
-def rounding_loss(points: int, magnitude: float) -> float:
+def rounding_loss(points: int, magnitude: float = 0.0) -> float:
     r"""Bound what `integer_weights` adds to the privacy loss between two laws.
 
     Parameters
@@ -59,9 +58,9 @@ def rounding_loss(points: int, magnitude: float) -> float:
     points : int
         J, the length of a row; at most 2**18.
     magnitude : float
-        A public bound on the terms that were added up to a log weight (for instance
-        n * log(1/omega)). A log weight is taken to be off by at most
-        :math:`\eta = 2^{-50}` of it: eight half-ulp roundings.
+        A public bound on the terms that were added up to a log weight, for instance
+        ``n * log(1/omega)``. A log weight is then taken to be off by at most
+        :math:`\eta = 2^{-50}` of it (eight half-ulp roundings); 0 if the floats are exact.
 
     Returns
     -------
@@ -70,22 +69,22 @@ def rounding_loss(points: int, magnitude: float) -> float:
 
     Examples
     --------
-    >>> rounding_loss(257, 1e4) < 1e-7
+    >>> rounding_loss(257, 1e6) < 1e-7
     True
-    >>> rounding_loss(2**18, 2**22) < ROUNDING_LOSS
+    >>> rounding_loss(2**18, 2**25) < ROUNDING_LOSS
     True
     """
     if not 1 <= points <= MAX_POINTS:
         raise ValueError("A finite law has from 1 to 2**18 points.")
     h = _half_bits(points)
-    rounding = 2.0 ** (h - 32) * (1 + 2.0**-20)
-    return 2.0 ** (h - 31) + 4 * (rounding + 2 * magnitude * 2.0**-50 + 2.0**-33)
+    integers, floats, eta = 2.0 ** (h - 32) * (1 + 2.0**-20), 2.0**-33, magnitude * 2.0**-50
+    return 2.0 ** (h - 31) + 4 * (integers + floats + eta)
 
 
 ROUNDING_LOSS: float = 2.0**-20
 """The most that `integer_weights` adds to the loss between two laws (both counted together).
 
-Holds for rows of up to 2**18 points whose log weights are sums of terms below 2**22;
+Holds for rows of up to 2**18 points whose log weights are sums of terms below 2**25;
 `rounding_loss` is sharper, and covers terms of any magnitude.
 """
 
@@ -111,24 +110,15 @@ def integer_weights(log_weights: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     highest = rows.max(axis=-1, keepdims=True)
     if not np.isfinite(highest).all():
         raise ValueError("Every row of log_weights needs a finite maximum and no NaN.")
-    shifted = rows - highest
+    with np.errstate(over="ignore"):  # a difference of -inf is simply at the floor
+        shifted = rows - highest
     log_law = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     floor = 2.0 ** -(TOTAL_BITS // 2 + _half_bits(rows.shape[-1]))
     law = np.where(np.isneginf(rows), 0.0, np.maximum(np.exp(log_law), floor))
     return np.rint(np.ldexp(law, TOTAL_BITS)).astype(np.uint64)
 
 
-def _row_totals(cumulative: npt.NDArray[np.uint64], weights: npt.NDArray[np.uint64]) -> None:
-    """Refuse rows that sum to nothing or that may have wrapped around."""
-    if (weights.sum(axis=-1, dtype=np.float64) >= 2.0**63).any():
-        raise ValueError("The weights of a row must sum to less than 2**63.")
-    if (cumulative[..., -1] == 0).any():
-        raise ValueError("Every row of weights needs a positive weight.")
-
-
-def finite_draw(
-    weights: npt.NDArray[np.uint64], source: RandomSource
-) -> npt.NDArray[np.intp]:
+def finite_draw(weights: npt.NDArray[np.uint64], source: RandomSource) -> npt.NDArray[np.intp]:
     """Draw one index from each row of integer weights (..., J): P(j) = w_j / sum(w), exactly.
 
     A uniform integer below the row's total is looked up in its cumulative sums.
@@ -142,10 +132,12 @@ def finite_draw(
     weights = np.asarray(weights)
     if weights.dtype != np.uint64 or weights.ndim == 0 or weights.shape[-1] == 0:
         raise TypeError("weights must be an array of uint64 with at least one column.")
-    cumulative = np.cumsum(weights, axis=-1, dtype=np.uint64)
-    _row_totals(cumulative, weights)
-    totals = cumulative[..., -1]
-    at = uniform_below(totals.reshape(-1), totals.size, source).reshape(totals.shape)
+    totals = weights.sum(axis=-1, dtype=np.float64)  # cannot wrap around
+    if not ((totals > 0) & (totals < 2.0**63)).all():
+        raise ValueError("The weights of every row must sum to a number in [1, 2**63).")
+    cumulative = np.cumsum(weights, axis=-1)
+    below = cumulative[..., -1]
+    at = uniform_below(below.reshape(-1), below.size, source).reshape(below.shape)
     return np.asarray(np.count_nonzero(cumulative <= at[..., None], axis=-1))
 
 
