@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-import tempfile
-import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from decimal import Decimal
+from fractions import Fraction
 from html import escape
-from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpbayes_sklearn.exceptions import LedgerError
 from dpbayes_sklearn.privacy import active
 from dpbayes_sklearn.privacy.composition import privacy_loss_total
-from dpbayes_sklearn.privacy.cost import Cost
-from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy.cost import Cost, round_down
 from dpbayes_sklearn.privacy.ledger import Entry, Ledger
+from dpbayes_sklearn.privacy.ledger_file import temporary_path
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["BudgetAccountant"]
+
+Number = float | Fraction | Decimal
+_SHOWN = 20  # latest entries in the HTML table
 
 
 class BudgetAccountant:
@@ -70,35 +71,35 @@ class BudgetAccountant:
 
     def __init__(
         self,
-        epsilon: float = math.inf,
-        delta: float = 0.0,
+        epsilon: Number = math.inf,
+        delta: Number = 0.0,
         *,
         path: str | os.PathLike[str] | None = None,
     ) -> None:
         ceiling = Cost.of(epsilon, delta)
         if path is None:
-            self._ledger = Ledger.create(_temporary_path(), ceiling)
+            self._ledger = Ledger.create(temporary_path(), ceiling)
         else:
-            self._ledger = _shared_ledger(os.path.abspath(os.fspath(path)), ceiling)
+            self._ledger = _shared_ledger(os.path.abspath(os.fsdecode(path)), ceiling)
             ceiling = self._ledger.ceiling()
         self._ceiling = ceiling
 
     @property
     def epsilon(self) -> float:
         """The ceiling on epsilon."""
-        return round_up(self._ceiling.epsilon)
+        return round_down(self._ceiling.epsilon)
 
     @property
     def delta(self) -> float:
         """The ceiling on delta."""
-        return round_up(self._ceiling.delta)
+        return round_down(self._ceiling.delta)
 
     @property
     def path(self) -> str:
         """The absolute path of the ledger."""
         return self._ledger.path
 
-    def check(self, epsilon: float, delta: float = 0) -> bool:
+    def check(self, epsilon: Number, delta: Number = 0) -> bool:
         """Return True if this much could be spent now; raise BudgetError if not.
 
         Nothing is reserved: only ``spend`` decides.
@@ -106,7 +107,7 @@ class BudgetAccountant:
         self._ledger.check(Cost.of(epsilon, delta), self._scope)
         return True
 
-    def spend(self, epsilon: float, delta: float = 0, label: str = "") -> Entry:
+    def spend(self, epsilon: Number, delta: Number = 0, label: str = "") -> Entry:
         """Charge the ledger durably, before the release it pays for.
 
         Returns
@@ -145,7 +146,7 @@ class BudgetAccountant:
 
     def remaining(self) -> Cost:
         """Return (epsilon, delta) that can still be spent, rounded down to floats."""
-        return self._ceiling.beyond(self._ledger.spent()).rounded_down()
+        return self._ceiling.left_by(self._ledger.spent()).rounded_down()
 
     def __len__(self) -> int:
         return len(self._ledger)
@@ -204,19 +205,21 @@ class BudgetAccountant:
 
     def _repr_html_(self) -> str:
         try:
-            entries, left = list(self), self.remaining()
+            entries = list(self)
         except LedgerError as error:
             return f"<div>{escape(str(error))}</div>"
         spent = entries[-1].spent if entries else Cost()
         rows = "".join(
-            f"<tr><td>{entry.time:%Y-%m-%d %H:%M:%S}</td><td>{escape(entry.label)}</td>"
+            f"<tr><td>{entry.number}</td><td>{entry.time:%Y-%m-%d %H:%M:%S}</td>"
+            f"<td style='text-align:left'>{escape(entry.label)}</td>"
             f"<td>{entry.epsilon:g}</td><td>{entry.delta:g}</td></tr>"
-            for entry in entries[-10:]
+            for entry in entries[-_SHOWN:]
         )
+        heads = ("", "time (UTC)", "label", "epsilon", "delta")
         return (
-            f"<div><b>{len(entries)} releases</b>, spent {spent}; left {left}</div>"
-            "<table><tr><th>time (UTC)</th><th>label</th><th>epsilon</th><th>delta</th></tr>"
-            f"{rows}</table>"
+            f"<div><b>Privacy budget</b>: spent {spent} in {len(entries)} releases; "
+            f"ceiling {self._ceiling}</div>"
+            f"<table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{rows}</table>"
         )
 
     @property
@@ -258,29 +261,13 @@ def _restored(path: str, identity: str, epsilon: str, delta: str) -> BudgetAccou
 
 
 def _shared_ledger(path: str, ceiling: Cost) -> Ledger:
-    try:
-        return Ledger.create(path, ceiling)
-    except FileExistsError:
-        ledger = Ledger.open(path)
+    if not os.path.lexists(path):
+        with suppress(FileExistsError):
+            return Ledger.create(path, ceiling)
+    ledger = Ledger.open(path)
     if ceiling not in (ledger.ceiling(), Cost.of(math.inf)):
         raise LedgerError(
             f"The ledger {path!r} has the ceiling {ledger.ceiling()}, not {ceiling}. Give the "
             "same figures, or only path=, which keeps the ceiling."
         )
     return ledger
-
-
-_DIRECTORIES: dict[int, str] = {}
-
-
-def _temporary_path() -> str:
-    """Return a new name in this process's own directory, which goes when the process ends."""
-    process = os.getpid()
-    if process not in _DIRECTORIES:
-        try:
-            _DIRECTORIES[process] = tempfile.mkdtemp(prefix="dpbayes-")
-        except OSError as error:
-            raise LedgerError(f"No temporary ledger can be made: {error}.") from None
-        # Finalize does nothing in a forked child, and waits for worker processes to end
-        Finalize(None, shutil.rmtree, (_DIRECTORIES[process], True), exitpriority=-100)
-    return os.path.join(_DIRECTORIES[process], f"{uuid.uuid4().hex}.sqlite")

@@ -30,7 +30,8 @@ def enter(accountant: BudgetAccountant) -> None:
 
 def leave(accountant: BudgetAccountant) -> None:
     """Undo the innermost ``enter``."""
-    _HERE.set(_HERE.get()[:-1])
+    if (here := _HERE.get()) and here[-1] == accountant:
+        _HERE.set(here[:-1])
     _OPEN.remove(accountant)
 
 

@@ -47,6 +47,13 @@ class Cost(NamedTuple):
         """Return what this costs more than ``other``, nothing where it costs less."""
         return Cost(_excess(self.epsilon, other.epsilon), _excess(self.delta, other.delta))
 
+    def left_by(self, spent: Cost) -> Cost:
+        """Return what is left of this ceiling; an infinite one is never used up."""
+        return Cost(
+            math.inf if self.epsilon == math.inf else _excess(self.epsilon, spent.epsilon),
+            _excess(self.delta, spent.delta),
+        )
+
     def within(self, ceiling: Cost) -> bool:
         """Return True where neither part crosses the ceiling."""
         return self.epsilon <= ceiling.epsilon and self.delta <= ceiling.delta
@@ -73,7 +80,7 @@ class Cost(NamedTuple):
         return cls(_parsed(epsilon), _parsed(delta))
 
     def __str__(self) -> str:
-        return f"epsilon={round_up(self.epsilon):.17g}, delta={round_up(self.delta):.17g}"
+        return f"epsilon={round_up(self.epsilon)}, delta={round_up(self.delta)}"
 
 
 def round_down(number: Exact) -> float:
@@ -82,12 +89,13 @@ def round_down(number: Exact) -> float:
     >>> round_down(Fraction(1, 10)), round_down(Fraction(2, 3)) <= Fraction(2, 3)
     (0.1, True)
     """
+    if isinstance(number, float):
+        return number
     try:
         value = float(number)
     except OverflowError:
         return math.nextafter(math.inf, 0)
-    reads_more = math.isfinite(value) and Fraction(str(value)) > number
-    return math.nextafter(value, -math.inf) if reads_more else value
+    return math.nextafter(value, 0) if Fraction(str(value)) > number else value
 
 
 def _excess(new: Exact, old: Exact) -> Exact:
@@ -106,4 +114,7 @@ def _written(number: Exact) -> str:
 
 
 def _parsed(text: str) -> Exact:
-    return math.inf if text == "inf" else Fraction(text)
+    number = math.inf if text == "inf" else Fraction(text)
+    if number < 0:
+        raise ValueError("a cost is never negative")
+    return number

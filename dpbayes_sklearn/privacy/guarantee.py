@@ -25,12 +25,13 @@ def round_up(number: Exact) -> float:
     >>> round_up(Fraction(1, 10)), round_up(Fraction(1, 3)) >= Fraction(1, 3)
     (0.1, True)
     """
+    if isinstance(number, float):
+        return number
     try:
         value = float(number)
     except OverflowError:
         return math.inf
-    reads_less = math.isfinite(value) and Fraction(str(value)) < number
-    return math.nextafter(value, math.inf) if reads_less else value
+    return math.nextafter(value, math.inf) if Fraction(str(value)) < number else value
 
 
 @dataclass(frozen=True)
