@@ -1,1 +1,56 @@
-"""mechanisms"""
+"""Ways to turn exact statistics into a private posterior.
+
+Every module here that does not begin with an underscore, but for ``base``, holds one
+:class:`Mechanism` whose string name is the module's. Adding a file adds a mechanism.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+from dpbayes_sklearn.mechanisms.base import Mechanism, Release
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+def _discover() -> dict[str, type[Mechanism]]:
+    found = {}
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        short = module.name.rpartition(".")[2]
+        if short.startswith("_") or short == "base":
+            continue
+        for cls in vars(importlib.import_module(module.name)).values():
+            if isinstance(cls, type) and cls.__module__ == module.name:
+                if issubclass(cls, Mechanism):
+                    found[short] = cls
+    return found
+
+
+_BY_NAME = _discover()
+globals().update({cls.__name__: cls for cls in _BY_NAME.values()})
+
+__all__ = [  # noqa: PLE0604
+    "Mechanism",
+    "Release",
+    "mechanism_names",
+    "resolve_mechanism",
+    *(cls.__name__ for cls in _BY_NAME.values()),
+]
+
+
+def mechanism_names(kind: str) -> set[str]:
+    """Return the names of the mechanisms that release statistics of this kind.
+
+    >>> sorted(mechanism_names("counts"))
+    ['fourier', 'laplace', 'map', 'sampler']
+    """
+    return {name for name, cls in _BY_NAME.items() if cls.supports(kind)}
+
+
+def resolve_mechanism(mechanism: str | Mechanism) -> Mechanism:
+    """Return the mechanism of that name with its default options, or the one given."""
+    return _BY_NAME[mechanism]() if isinstance(mechanism, str) else mechanism

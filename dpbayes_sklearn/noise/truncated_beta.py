@@ -30,6 +30,7 @@ from dpbayes_sklearn.noise.finite import rounding_loss
 __all__ = ["SplitGrid", "log_odds_of"]
 
 FloatArray = npt.NDArray[np.float64]
+_MOST_ENUMERATED = 1000
 
 
 def log_odds_of(omega: float) -> float:
@@ -95,3 +96,29 @@ class SplitGrid:
             mean = logsumexp(log_law + change) - logsumexp(log_law)
             losses += [change.max() - mean, mean - change.min()]
         return float(max(losses))
+
+    def law(self, left: npt.ArrayLike, right: npt.ArrayLike) -> FloatArray:
+        """Return the normalised masses of the points for these powers."""
+        log_law = self.log_weights(left, right)
+        masses: FloatArray = np.exp(log_law - logsumexp(log_law, axis=-1, keepdims=True))
+        return masses
+
+    def mass_sensitivity(self, a: float, b: float, n: int) -> float:
+        r"""Return the most that one more turn changes the posterior mass of any point.
+
+        For n up to 1,000 by going through all reachable counts. Beyond, the bound
+        :math:`\tanh(L/4)` that holds for every n: with mass p at :math:`\theta` and the rest at
+        mean M, the mass changes by :math:`p(1-p)|\theta-M|/(p\theta+(1-p)M)`, which over p is
+        largest at :math:`(\sqrt R - 1)/(\sqrt R + 1)`, :math:`R = \theta/M \le e^L`.
+        """
+        bound = float(np.tanh(log_odds_of(self.omega) / 4))
+        if n > _MOST_ENUMERATED:
+            return bound
+        largest = 0.0
+        for total in range(n):
+            k = np.arange(total + 1)
+            before = self.law(a + k, b + total - k)
+            for change in (np.exp(self.log_left), np.exp(self.log_right)):
+                factor = change / (before @ change)[:, None] - 1
+                largest = max(largest, float(np.abs(before * factor).max()))
+        return min(bound, largest * (1 + 1e-9))  # outward past floating-point error

@@ -11,7 +11,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Split", "depths", "haar", "inverse_haar", "leaf_levels", "signs", "split_tree"]
+__all__ = [
+    "Split",
+    "depths",
+    "haar",
+    "inverse_haar",
+    "leaf_levels",
+    "leaf_probabilities",
+    "signs",
+    "split_tree",
+    "sums_left_and_right",
+]
 
 
 class Split(NamedTuple):
@@ -84,3 +94,22 @@ def leaf_levels(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
     """Return h, the sum of the depths of a cell's values: it receives 2^-h of the total."""
     levels: npt.NDArray[np.int64] = reduce(np.add.outer, [depths(k) for k in shape])
     return levels
+
+
+def sums_left_and_right(
+    table: npt.NDArray[np.generic],
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+    """Return what a table holds left and right of every split of its last axis."""
+    h = signs(table.shape[-1])
+    return table @ (h > 0), table @ (h < 0)
+
+
+def leaf_probabilities(left: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the probability of every value: the product of the turns on the way to it.
+
+    ``left[..., s]`` is the probability of turning left at split s.
+    """
+    h = signs(left.shape[-1] + 1)
+    turns = np.where(h > 0, left[..., None, :], np.where(h < 0, 1 - left[..., None, :], 1.0))
+    probabilities: npt.NDArray[np.float64] = turns.prod(axis=-1)
+    return probabilities

@@ -1,0 +1,148 @@
+r"""What the sampler and the MAP mechanism share: laws over split trees, and what they cost.
+
+Every row of every table is a tree of independent splits (a Dirichlet is one exactly). A record
+that leaves a row takes one turn away at each split on its path, a record that joins adds one. So
+the loss of a release is a sum over the splits that a neighbouring change can touch:
+
+- within a row, from value v to v': the split where their paths part is turned, the splits below
+  it on each path lose or gain a turn, those above do not change;
+- from one row to another, because a parent changed: both whole paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise.truncated_beta import SplitGrid, log_odds_of
+from dpbayes_sklearn.statistics.counts import Tables
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.splits import leaf_probabilities, signs, sums_left_and_right
+
+__all__ = [
+    "SplitPriors",
+    "draw_tables",
+    "grid_size",
+    "largest_feasible",
+    "network_loss",
+    "release_loss",
+    "split_priors",
+    "too_small",
+]
+
+FloatArray = npt.NDArray[np.float64]
+SplitPriors = list[tuple[FloatArray, FloatArray]]
+"""For every node the prior powers (a, b) of its splits."""
+
+
+def split_priors(alphas: tuple[FloatArray, ...]) -> SplitPriors:
+    """Return the Beta parameters of every split of Dirichlet(alpha) rows."""
+    return [sums_left_and_right(alpha) for alpha in alphas]
+
+
+def grid_size(omega: float, n: int) -> int:
+    """Return so many points that their spacing in log odds is below 1/sqrt(n), in 257..4097."""
+    half = np.clip(np.ceil(log_odds_of(omega) * np.sqrt(n)), 128, 2048)
+    return 2 * int(half) + 1
+
+
+def release_loss(
+    network: Network, grid: SplitGrid, priors: SplitPriors, tau: float, n: int, unit: str
+) -> float:
+    """Return the exact worst loss of one joint draw of all tables, rounding included."""
+    losses = []
+    for a, b in priors:
+        pairs = [_split_loss(grid, float(x), float(y), tau, n) for x, y in zip(a, b, strict=True)]
+        turning, adding = np.array(pairs).reshape(-1, 2).T
+        losses.append(node_losses(turning, adding))
+    return network_loss(network, losses, unit)
+
+
+@lru_cache(maxsize=4096)
+def _split_loss(grid: SplitGrid, a: float, b: float, tau: float, n: int) -> tuple[float, float]:
+    """Return the worst loss of (turning, adding) at one split.
+
+    Twice the rounding: once for the integer weights, once for the floats of the loss itself.
+    """
+    rounding = 2 * grid.rounding(abs(a) + abs(b) + tau * n)
+    return (
+        grid.loss_of_turning(a, b, tau, n) + rounding,
+        grid.loss_of_adding(a, b, tau, n) + rounding,
+    )
+
+
+def node_losses(turning: FloatArray, adding: FloatArray) -> tuple[float, float]:
+    """Return the worst loss of one node (within a row, from row to row), given its splits'."""
+    h = signs(len(adding) + 1)
+    on_path = np.abs(h)
+    whole = on_path @ adding
+    both = on_path[:, None, :] * on_path[None, :, :]
+    parting = both * (h[:, None, :] != h[None, :, :])
+    within = whole[:, None] + whole[None, :] - 2 * (both @ adding) + parting @ turning
+    np.fill_diagonal(within, 0.0)
+    return float(within.max(initial=0.0)), 2 * float(whole.max(initial=0.0))
+
+
+def network_loss(network: Network, losses: list[tuple[float, float]], unit: str) -> float:
+    """Return the worst loss of a neighbouring change, from (within, between) of every node.
+
+    A node whose parents cannot change stays within its row.
+    """
+    within = [inside for inside, _ in losses]
+    either = [max(pair) for pair in losses]
+    if unit == "record":
+        pairs = zip(within, either, network.parents, strict=True)
+        return sum(e if parents else w for w, e, parents in pairs)
+    children = [[i for i, p in enumerate(network.parents) if u in p] for u in range(network.target)]
+    return max(
+        (within[u] + sum(either[i] for i in below) for u, below in enumerate(children)), default=0.0
+    )
+
+
+def largest_feasible(
+    loss: Callable[[float], float], epsilon: float, low: float, high: float
+) -> float:
+    """Return the largest value between low and high that was seen to cost at most epsilon.
+
+    ``loss`` should grow. The value returned was itself evaluated, so the claim does not rest on
+    that.
+    """
+    if loss(high) <= epsilon:
+        return high
+    if loss(low) > epsilon:
+        too_small(epsilon)
+    while high / low > 1 + 1e-9:
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if loss(middle) <= epsilon else (low, middle)
+    return low
+
+
+def too_small(epsilon: float) -> NoReturn:
+    """Refuse a budget that the rounding of weights would use up."""
+    raise ValueError(
+        f"epsilon={epsilon:g} is too small for draws from a grid; use mechanism='laplace', "
+        "a larger epsilon or fewer draws."
+    )
+
+
+def draw_tables(
+    tables: Tables,
+    log_law: Callable[[int, FloatArray, FloatArray], FloatArray],
+    grid: SplitGrid,
+    n_draws: int,
+    source: RandomSource,
+) -> Tables:
+    """Draw all tables ``n_draws`` times; ``log_law(node, left, right)`` gives a split's weights."""
+    drawn = []
+    for node, table in enumerate(tables):
+        left, right = sums_left_and_right(table)
+        weights = integer_weights(log_law(node, left, right))
+        repeated = np.broadcast_to(weights, (n_draws, *weights.shape))
+        drawn.append(leaf_probabilities(grid.left[finite_draw(repeated, source)]))
+    return tuple(drawn)

@@ -1,0 +1,131 @@
+r"""Draws from the posterior itself: truncated, tempered, on a public grid.
+
+Guarantee
+---------
+*Precondition*: the counts of n records; the grid, the tempering :math:`\tau` and the number N of
+draws are public. *Claim*: pure :math:`\varepsilon`-DP. *Proof*: every table is a tree of
+independent splits, and a change of one turn at a split costs at most
+``SplitGrid.loss_of_adding``, the exact worst case over all reachable counts, which is never above
+:math:`\tau L`, :math:`L = \ln((1-\omega)/\omega)`. Summed over what a neighbouring change can
+touch and over N draws that is at most :math:`2 N \tau D L` for a record, D the sum of the
+nodes' depths; :math:`\tau` is the largest that keeps the exact sum within :math:`\varepsilon`,
+the rounding of weights to integers counted in.
+
+Noise law
+---------
+:math:`\theta_s \propto \theta^{a+\tau k}(1-\theta)^{b+\tau m}` over the grid, drawn exactly from
+integer weights.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._sklearn_compat import Interval
+from dpbayes_sklearn.mechanisms._split_release import (
+    draw_tables,
+    grid_size,
+    largest_feasible,
+    release_loss,
+    split_priors,
+)
+from dpbayes_sklearn.mechanisms.base import Mechanism
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise.truncated_beta import SplitGrid
+from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.posteriors.draws import DrawsPosterior
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.statistics.counts import CountTables
+
+__all__ = ["Sampler", "SamplerPlan"]
+
+FloatArray = npt.NDArray[np.float64]
+_OMEGA = 0.1  # a truncation that costs little wherever tempering is needed
+_LEAST_OMEGA = 1e-9
+_LEAST_TAU = 1e-12
+
+
+class SamplerPlan(NamedTuple):
+    """Public choices of one release."""
+
+    grid: SplitGrid
+    tau: float
+    loss: float
+
+
+class Sampler(Mechanism):
+    """Release draws from the truncated and tempered posterior.
+
+    Parameters
+    ----------
+    n_samples : int, default=1
+        Number N of joint draws; every one costs its share of the budget.
+    omega : float in (0, 0.5), optional
+        Every split's probability lies in [omega, 1 - omega]. Left out, it is 0.1, or less if the
+        budget allows the whole posterior (tempering 1) with room to spare.
+    n_points : int, optional
+        Points of the grid per split; by default so many that its spacing is below the
+        posterior's width.
+
+    Examples
+    --------
+    >>> Sampler(n_samples=2).get_params()["n_samples"]
+    2
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "omega": [Interval(Real, 0, 0.5, closed="neither"), None],
+        "n_points": [Interval(Integral, 2, 2**16, closed="both"), None],
+    }
+
+    def __init__(
+        self, n_samples: int = 1, *, omega: float | None = None, n_points: int | None = None
+    ) -> None:
+        self.n_samples = n_samples
+        self.omega = omega
+        self.n_points = n_points
+
+    def plan(self, prior: DirichletPrior, n: int, budget: Budget) -> SamplerPlan:
+        """Choose the grid and the tempering from public quantities."""
+        epsilon, priors = float(budget.epsilon), split_priors(prior.alphas)
+
+        def loss(omega: float, tau: float) -> float:
+            grid = self._grid(omega, n)
+            return self.n_samples * release_loss(
+                prior.network, grid, priors, tau, n, budget.unit
+            )
+
+        omega, tau = self.omega or _OMEGA, 1.0
+        if loss(omega, tau) > epsilon:
+            tau = largest_feasible(lambda t: loss(omega, t), epsilon, _LEAST_TAU, 1.0)
+        elif self.omega is None:
+            omega = 1 / largest_feasible(
+                lambda spread: loss(1 / spread, 1.0), epsilon, 1 / omega, 1 / _LEAST_OMEGA
+            )
+        return SamplerPlan(self._grid(omega, n), tau, loss(omega, tau))
+
+    def _grid(self, omega: float, n: int) -> SplitGrid:
+        return SplitGrid(omega, self.n_points or grid_size(omega, n))
+
+    def _release_counts(
+        self,
+        statistics: CountTables,
+        prior: DirichletPrior,
+        budget: Budget,
+        source: RandomSource,
+    ) -> DrawsPosterior:
+        grid, tau, _ = self.plan(prior, statistics.n, budget)
+        priors = split_priors(prior.alphas)
+
+        def log_law(node: int, left: FloatArray, right: FloatArray) -> FloatArray:
+            a, b = priors[node]
+            return grid.log_weights(a + tau * left, b + tau * right)
+
+        draws = draw_tables(statistics.tables, log_law, grid, self.n_samples, source)
+        weights = np.full(self.n_samples, statistics.n / self.n_samples)
+        return DrawsPosterior(statistics.network, draws, weights)

@@ -1,0 +1,94 @@
+r"""Discrete Laplace noise that leaves a public total as it is, drawn without a single rounding.
+
+.. math:: P(Z = z) \propto e^{-\|z\|_1 / b}, \qquad z \in \mathbb{Z}^k, \; \sum_i z_i = 0
+
+This is independent discrete Laplace noise on every cell, given that it sums to zero; for
+two cells it is (d, -d) with the two-sided geometric law :math:`P(d) \propto e^{-2|d|/b}`.
+
+**Loss.** Replacing a record moves a vector of counts by :math:`e_i - e_j`, of norm 2, so by the
+triangle inequality the law of the noisy counts changes by a factor of at most :math:`e^{2/b}`.
+
+**Sampler.** Draw k - 1 cells independently, let the last one make the sum zero, and accept with
+probability :math:`e^{-|z_k|/b}`. About 0.56/sqrt(k) of the proposals are accepted, whatever b is.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, geometric, rounds
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
+from dpbayes_sklearn.noise.source import RandomSource
+
+__all__ = ["zero_sum_laplace"]
+
+MAX_SCALE = 2**40
+"""Keeps a sum of 2**15 cells far below 2**63."""
+
+
+def zero_sum_laplace(
+    scale: Fraction | int, cells: int, size: int, source: RandomSource
+) -> npt.NDArray[np.int64]:
+    """Draw integer vectors of sum zero with P(z) proportional to exp(-sum(abs(z))/scale), exactly.
+
+    Parameters
+    ----------
+    scale : Fraction or int
+        From 0, which gives zeros, to 2**40.
+    cells : int
+        Length k of a vector, from 1 to 2**15.
+    size : int
+        Number of vectors.
+    source : callable
+        Random bytes, from `random_source`.
+
+    Returns
+    -------
+    ndarray of int64 of shape (size, cells)
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> noise = zero_sum_laplace(Fraction(2), 5, 3, random_source(0))
+    >>> noise.shape, noise.sum(axis=1).tolist()
+    ((3, 5), [0, 0, 0])
+    """
+    if not 1 <= cells <= 2**15:
+        raise ValueError("cells must be an int in the range [1, 2**15].")
+    scale = representable_scale(scale)
+    if scale > MAX_SCALE:
+        raise ValueError("scale must be between 0 and 2**40.")
+    noise = np.zeros((size, cells), dtype=np.int64)
+    filled, refill = 0, rounds()
+    while scale and cells > 1 and filled < size and next(refill):
+        missing = size - filled
+        proposals = int(2 * math.sqrt(cells) * (missing + 4 * math.sqrt(missing))) + 8
+        drawn = _proposals(scale, cells, proposals, source)[:missing]
+        noise[filled : filled + len(drawn)] = drawn
+        filled += len(drawn)
+    return noise
+
+
+def _proposals(
+    scale: Fraction, cells: int, count: int, source: RandomSource
+) -> npt.NDArray[np.int64]:
+    """Give the accepted of some proposals."""
+    free = discrete_laplace(scale, (count, cells - 1), source)
+    last = -free.sum(axis=1)
+    kept = _coins(np.abs(last), scale, source)
+    return np.column_stack([free, last])[kept]
+
+
+def _coins(
+    size: npt.NDArray[np.int64], scale: Fraction, source: RandomSource
+) -> npt.NDArray[np.bool_]:
+    """Coins with P(True) = exp(-size/scale): the integer part by counting, then the rest."""
+    t, s = scale.numerator, scale.denominator
+    product = size.astype(object) * s  # Python's integers: no overflow, nothing rounded
+    whole, rest = (product // t).astype(np.float64), (product % t).astype(np.uint64)
+    enough: npt.NDArray[np.bool_] = geometric(size.size, source) >= whole
+    return enough & bernoulli_exp(rest, t, source)

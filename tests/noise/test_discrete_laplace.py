@@ -1,0 +1,186 @@
+"""The sampler against its law: the right scale passes, 5 % on either side is rejected."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpbayes_sklearn.noise.discrete_laplace import (
+    MAX_TERM,
+    discrete_laplace,
+    discrete_laplace_logpmf,
+    discrete_laplace_pmf,
+    discrete_laplace_quantile,
+    discrete_laplace_survival,
+    discrete_laplace_variance,
+    representable_scale,
+)
+from dpbayes_sklearn.noise.source import random_source
+
+DRAWS = 1_000_000
+PASSES = 1e-3
+REJECTED = 1e-9
+
+SCALES = [
+    Fraction(1, 3),
+    Fraction(1),
+    Fraction(10),
+    Fraction(100, 3),
+    Fraction(10_001, 7),
+    1 / Fraction(0.1),  # what the float 0.1 really is: a 56-bit numerator
+    Fraction(2**57 - 1, 2**52 + 3),  # 57 bits: rounded up
+]
+
+
+def distribution(k: npt.NDArray[np.int64], scale: Fraction) -> npt.NDArray[np.float64]:
+    """P(Z <= k), summed from the weights exp(-|z|/scale)."""
+    q = math.exp(-1 / scale)
+    lower = np.exp(-np.abs(k + (k >= 0)) / float(scale)) / (1 + q)
+    return np.where(k >= 0, 1 - lower, lower)
+
+
+def chi_square(draws: npt.NDArray[np.int64], scale: Fraction) -> float:
+    """P value of the draws under the law, over about sixty cells on both sides of 0."""
+    levels = np.linspace(0, 1, 31)[1:-1] ** 3 * (1 - 1e-4)
+    far = np.unique([discrete_laplace_quantile(p, scale) for p in levels])
+    edges = np.unique(np.concatenate([-far - 1, far]))  # cells (edge, next edge]
+    cells = np.bincount(np.searchsorted(edges, draws), minlength=edges.size + 1)
+    expected = draws.size * np.diff(distribution(edges, scale), prepend=0.0, append=1.0)
+    assert expected.min() > 5
+    return float(stats.chisquare(cells, expected).pvalue)
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=lambda scale: f"{float(scale):.3g}")
+def test_the_law_passes_and_five_percent_on_either_side_is_rejected(scale: Fraction) -> None:
+    source = random_source(20)
+    assert chi_square(discrete_laplace(scale, DRAWS, source), scale) > PASSES
+    for wrong in (Fraction(95, 100), Fraction(105, 100)):
+        assert chi_square(discrete_laplace(scale * wrong, DRAWS, source), scale) < REJECTED
+
+
+def test_the_operating_system_gives_the_same_law() -> None:
+    scale = Fraction(7, 2)
+    # one run in a million fails by chance: the bytes cannot be seeded
+    assert chi_square(discrete_laplace(scale, 100_000, random_source()), scale) > 1e-6
+
+
+def test_a_zero_that_counts_twice_would_be_rejected() -> None:
+    scale = Fraction(10)
+    draws = discrete_laplace(scale, DRAWS, random_source(21))
+    doubled = np.concatenate([draws, np.zeros(np.count_nonzero(draws == 0), dtype=np.int64)])
+    assert chi_square(doubled, scale) < REJECTED
+
+
+def test_one_sign_too_often_would_be_rejected() -> None:
+    scale = Fraction(10)
+    draws = discrete_laplace(scale, DRAWS, random_source(22))
+    negative = np.count_nonzero(draws < 0)
+    assert stats.binomtest(negative, np.count_nonzero(draws)).pvalue > PASSES
+    skewed = np.where(random_signs(draws.size), np.abs(draws), draws)
+    assert chi_square(skewed, scale) < REJECTED
+
+
+def random_signs(size: int) -> npt.NDArray[np.bool_]:
+    return np.frombuffer(random_source(23)(size), dtype=np.uint8) < 8  # 3 % of the draws
+
+
+def test_successive_draws_are_uncorrelated() -> None:
+    draws = discrete_laplace(Fraction(100, 3), DRAWS, random_source(24)).astype(np.float64)
+
+    def correlation(values: npt.NDArray[np.float64], lag: int) -> float:
+        return float(np.corrcoef(values[:-lag], values[lag:])[0, 1])
+
+    for lag in (1, 2, 8, 16):
+        for values in (draws, np.abs(draws)):
+            assert abs(correlation(values, lag)) < 4.5 / math.sqrt(DRAWS)
+            drifting = values + 0.01 * np.roll(values, lag)
+            assert abs(correlation(drifting, lag)) > 4.5 / math.sqrt(DRAWS)
+
+
+@pytest.mark.parametrize("scale", [Fraction(MAX_TERM), Fraction(MAX_TERM, MAX_TERM - 1)])
+def test_nothing_overflows_at_the_largest_terms(scale: Fraction) -> None:
+    draws = discrete_laplace(scale, 200_000, random_source(25))
+    assert chi_square(draws, scale) > PASSES
+    assert np.abs(draws).max() < 40 * scale
+
+
+def test_tiny_scales_give_no_noise() -> None:
+    for scale in (Fraction(0), Fraction(1, 1000), Fraction(1, 10**40)):
+        assert not discrete_laplace(scale, (50, 2), random_source(26)).any()
+
+
+def test_the_shape_does_not_change_the_draws() -> None:
+    flat = discrete_laplace(Fraction(5, 2), 24, random_source(27))
+    for shape in ((24,), (4, 6), (2, 3, 4), (24, 1)):
+        drawn = discrete_laplace(Fraction(5, 2), shape, random_source(27))
+        assert drawn.shape == shape
+        assert drawn.dtype == np.int64
+        assert (drawn.ravel() == flat).all()
+    assert discrete_laplace(Fraction(5, 2), (), random_source(27)).shape == ()
+    assert discrete_laplace(Fraction(5, 2), (0, 3), random_source(27)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("byte", [0, 255])
+def test_a_source_that_repeats_itself_is_refused_rather_than_waited_for(byte: int) -> None:
+    with pytest.raises(RuntimeError, match="keeps repeating itself"):
+        discrete_laplace(Fraction(100, 3), 5, lambda count: bytes([byte]) * count)
+
+
+@pytest.mark.parametrize("scale", [Fraction(-1), Fraction(MAX_TERM) + 1])
+def test_scales_out_of_range(scale: Fraction) -> None:
+    with pytest.raises(ValueError, match="between 0 and 2"):
+        discrete_laplace(scale, 1, random_source())
+
+
+def test_a_float_is_no_exact_scale() -> None:
+    with pytest.raises(TypeError, match=r"Got float instead\."):
+        discrete_laplace(0.5, 1, random_source())  # type: ignore[arg-type]
+    assert representable_scale(np.int64(3)) == 3  # type: ignore[arg-type]
+
+
+@given(numerator=st.integers(1, 2**200), denominator=st.integers(1, 2**200), cap=st.booleans())
+def test_a_scale_is_only_ever_rounded_up_and_hardly(
+    numerator: int, denominator: int, cap: bool
+) -> None:
+    scale = Fraction(numerator, denominator)
+    scale = min(scale, Fraction(MAX_TERM)) if cap else scale % MAX_TERM or Fraction(1)
+    used = representable_scale(scale)
+    assert max(used.numerator, used.denominator) <= MAX_TERM
+    assert used >= scale
+    assert representable_scale(used) == used
+    if scale >= Fraction(1, MAX_TERM):
+        assert used - scale <= scale / 2**55
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(10), Fraction(100, 3)])
+def test_the_formulas_agree_with_the_sums(scale: Fraction) -> None:
+    z = np.arange(-3000, 3001)
+    probability = discrete_laplace_pmf(z, scale)
+    assert probability.sum() == pytest.approx(1, abs=1e-12)
+    assert (probability * z**2).sum() == pytest.approx(discrete_laplace_variance(scale), rel=1e-9)
+    assert np.log(probability[2990:3011]) == pytest.approx(
+        discrete_laplace_logpmf(z[2990:3011], scale)
+    )
+    for k in (-1, 0, 1, 2, 17):
+        expected = probability[np.abs(z) >= k].sum()
+        assert discrete_laplace_survival(k, scale) == pytest.approx(expected, abs=1e-12)
+    for level in (0.0, 0.5, 0.9, 0.999):
+        k = discrete_laplace_quantile(level, scale)
+        assert probability[np.abs(z) <= k].sum() >= level
+        assert k == 0 or probability[np.abs(z) <= k - 1].sum() < level
+
+
+def test_the_law_of_no_noise() -> None:
+    assert discrete_laplace_pmf([-1, 0, 1], 0).tolist() == [0, 1, 0]
+    assert discrete_laplace_survival([0, 1], 0).tolist() == [1, 0]
+    assert discrete_laplace_variance(0) == 0
+    assert discrete_laplace_quantile(0.99, 0) == 0
+    with pytest.raises(ValueError, match="range"):
+        discrete_laplace_quantile(1.0, 1)
