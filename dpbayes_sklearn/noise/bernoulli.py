@@ -102,7 +102,8 @@ def bernoulli_exp(
     toss = rounds(first)
     while active.size:
         k = next(toss)
-        success = bernoulli(numerators, denominator * k, active.size, source, numerators.dtype)
+        coins = bernoulli(numerators, denominator * k, active.size, source, numerators.dtype)
+        success = np.flatnonzero(coins)  # positions are far faster to follow than a mask
         active, numerators = active[success], numerators[success]
         odd[active] = k % 2 == 0
     return odd
@@ -116,6 +117,7 @@ def geometric(size: int, source: RandomSource) -> npt.NDArray[np.int64]:
     toss = rounds(last=MAX_ROUNDS // 2)
     while active.size:
         next(toss)
-        active = active[bernoulli_exp(ones[: active.size], 1, source, first=2)]
+        coins = bernoulli_exp(ones[: active.size], 1, source, first=2)
+        active = active[np.flatnonzero(coins)]
         counts[active] += 1
     return counts

@@ -123,13 +123,13 @@ def _proposals(scale: Fraction, count: int, source: RandomSource) -> npt.NDArray
     t, s = scale.numerator, scale.denominator
     word = next(word for largest, word in WORDS if t <= largest)
     below_t = uniform_below(t, count, source, word)
-    below_t = below_t[bernoulli_exp(below_t, t, source)]
+    below_t = below_t[np.flatnonzero(bernoulli_exp(below_t, t, source))]
     magnitude: npt.NDArray[np.int64] = (
         below_t.astype(np.int64) + t * geometric(below_t.size, source)
     ) // s
     signs = np.unpackbits(np.frombuffer(source(-(-below_t.size // 8)), dtype=np.uint8))
     negative = signs[: below_t.size].view(np.bool_)
-    kept = (magnitude != 0) | ~negative  # 0 with a minus sign would count twice
+    kept = np.flatnonzero((magnitude != 0) | ~negative)  # -0 would count 0 twice
     signed: npt.NDArray[np.int64] = np.where(negative, -magnitude, magnitude)[kept]
     return signed
 

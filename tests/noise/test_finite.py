@@ -35,8 +35,7 @@ def weights_of(*values: int) -> Weights:
 
 
 @pytest.mark.parametrize(
-    "weights",
-    [(64, 128, 64), (1, 2, 3), (0, 5, 0, 2), (7,), (1, 0, 0, 0, 9), (2**61, 2**60, 2**60)],
+    "weights", [(64, 128, 64), (1, 2, 3), (0, 5, 0, 2), (7,), (1, 0, 0, 0, 9), (2**40, 2**39, 0)]
 )
 def test_evenly_spaced_words_reproduce_the_law_exactly(weights: tuple[int, ...]) -> None:
     total = sum(weights) // math.gcd(*weights)
@@ -56,8 +55,8 @@ LAWS = {
 }
 
 
-def chi_square(weights: Weights, claimed: Weights) -> float:
-    """P value of 10**6 draws from some weights under other ones."""
+def chi_square(weights: Weights, claimed: npt.NDArray[np.float64]) -> float:
+    """P value of 10**6 draws from some weights under a law proportional to others."""
     counts = np.zeros(weights.size, dtype=np.int64)
     source = random_source(5)
     for _ in range(10):
@@ -70,16 +69,12 @@ def chi_square(weights: Weights, claimed: Weights) -> float:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_the_law_passes_and_one_weight_two_percent_off_is_rejected(law: str) -> None:
+def test_the_law_passes_and_one_weight_four_percent_off_is_rejected(law: str) -> None:
     weights = LAWS[law]
-    assert chi_square(weights, weights) > 1e-3
-    largest = int(weights.argmax())
-    for percent in (98, 102):
-        claimed = weights.copy()
-        claimed[largest] = claimed[largest] // 100 * percent if law == "huge" else 0
-        if law != "huge":
-            claimed = weights * np.uint64(100)
-            claimed[largest] = weights[largest] * np.uint64(percent)
+    assert chi_square(weights, weights.astype(np.float64)) > 1e-3
+    for factor in (0.96, 1.04):
+        claimed = weights.astype(np.float64)
+        claimed[weights.argmax()] *= factor
         assert chi_square(weights, claimed) < 1e-6
 
 
@@ -158,7 +153,7 @@ def test_rounding_adds_no_more_than_published_to_the_loss(
     a, b = integer_weights(ideal), integer_weights(neighbour)
     allowed = ideal_loss(ideal, neighbour) + Decimal(rounding_loss(ideal.size))
     assert exact_loss(a, b) <= allowed
-    assert exact_loss(a, b) <= Decimal(law_loss(a, b)) <= exact_loss(a, b) + Decimal(1e-13)
+    assert exact_loss(a, b) <= Decimal(law_loss(a, b)) <= exact_loss(a, b) + Decimal("1e-13")
 
 
 @settings(max_examples=100, deadline=None)
@@ -174,7 +169,7 @@ def test_each_weight_is_its_probability_or_the_floor(row: list[float]) -> None:
 
 
 def test_without_the_floor_the_claim_would_be_false() -> None:
-    ideal, neighbour = np.array([0.0, -42.0]), np.array([0.0, -42.5])
+    ideal, neighbour = np.array([0.0, -43.3]), np.array([0.0, -43.8])
 
     def no_floor(row: npt.NDArray[np.float64]) -> Weights:
         return np.rint(2.0**62 * np.exp(row) / np.exp(row).sum()).astype(np.uint64)
@@ -185,22 +180,41 @@ def test_without_the_floor_the_claim_would_be_false() -> None:
 
 
 def posterior_rows(n: int, temper: float, points: int) -> npt.NDArray[np.float64]:
-    """Log posteriors of all counts k of n on a grid: the law that a posterior sampler draws from."""
+    """Log posteriors of all counts k of n on a grid, as a posterior sampler draws from them."""
     theta = np.linspace(0.05, 0.95, points)
     k = np.arange(n + 1)[:, None]
     return temper * (k * np.log(theta) + (n - k) * np.log1p(-theta))
 
 
+def largest_difference(log_rows: npt.NDArray[np.float64]) -> float:
+    """Loss between neighbouring rows, in floats."""
+    shifted = log_rows - log_rows.max(axis=1, keepdims=True)
+    log_laws = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return float(np.abs(np.diff(log_laws, axis=0)).max())
+
+
 @pytest.mark.parametrize("temper", [1.0, 0.1, 0.001])
 def test_all_neighbouring_posteriors_on_a_grid(temper: float) -> None:
     rows = posterior_rows(n=300, temper=temper, points=257)
-    shifted = rows - rows.max(axis=1, keepdims=True)
-    log_rows = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    ideal = np.abs(np.diff(log_rows, axis=0)).max()
     weights = integer_weights(rows)
     loss = law_loss(weights[1:], weights[:-1])
-    assert loss <= ideal + rounding_loss(257, magnitude=300 * math.log(20))
-    assert loss >= 0.99 * ideal - ROUNDING_LOSS  # the floor hides no more than the far tails
+    allowed = rounding_loss(257, magnitude=300 * math.log(20))
+    assert loss <= largest_difference(rows) + allowed
+
+    shifted = rows - rows.max(axis=1, keepdims=True)
+    law = np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
+    floored = largest_difference(np.log(np.maximum(law, 2.0**-36)))
+    assert loss == pytest.approx(floored, abs=allowed)
+
+
+def test_the_floor_can_only_save_loss() -> None:
+    saved = []
+    for temper in (1.0, 0.001):  # with and without far tails
+        rows = posterior_rows(n=300, temper=temper, points=257)
+        weights = integer_weights(rows)
+        saved.append(1 - law_loss(weights[1:], weights[:-1]) / largest_difference(rows))
+    assert saved[0] > 0.5
+    assert abs(saved[1]) < 1e-4
 
 
 def test_large_counts_lose_digits_and_the_magnitude_pays_for_it() -> None:

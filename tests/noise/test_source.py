@@ -45,7 +45,8 @@ def test_seeding_numpy_does_not_touch_the_noise() -> None:
 FORK = """
 import os
 from fractions import Fraction
-from dpbayes_sklearn.noise import discrete_laplace, random_source
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
+from dpbayes_sklearn.noise.source import random_source
 source = random_source()
 discrete_laplace(Fraction(2**50), 10, source)
 for _ in range(2):
