@@ -117,7 +117,7 @@ def log_law(log_weights: npt.ArrayLike) -> list[Decimal]:
     with localcontext(prec=60):
         exact = [Decimal(float(w)) for w in np.asarray(log_weights)]
         top = max(exact)
-        normaliser = top + sum((w - top).exp() for w in exact).ln()
+        normaliser = top + sum(((w - top).exp() for w in exact), Decimal(0)).ln()
         return [w - normaliser for w in exact]
 
 
@@ -172,7 +172,7 @@ def test_without_the_floor_the_claim_would_be_false() -> None:
     ideal, neighbour = np.array([0.0, -43.3]), np.array([0.0, -43.8])
 
     def no_floor(row: npt.NDArray[np.float64]) -> Weights:
-        return np.rint(2.0**62 * np.exp(row) / np.exp(row).sum()).astype(np.uint64)
+        return np.asarray(np.rint(2.0**62 * np.exp(row) / np.exp(row).sum()), dtype=np.uint64)
 
     allowed = float(ideal_loss(ideal, neighbour)) + rounding_loss(2)
     assert law_loss(no_floor(ideal), no_floor(neighbour)) > allowed + 1e-3
@@ -183,7 +183,7 @@ def posterior_rows(n: int, temper: float, points: int) -> npt.NDArray[np.float64
     """Log posteriors of all counts k of n on a grid, as a posterior sampler draws from them."""
     theta = np.linspace(0.05, 0.95, points)
     k = np.arange(n + 1)[:, None]
-    return temper * (k * np.log(theta) + (n - k) * np.log1p(-theta))
+    return np.asarray(temper * (k * np.log(theta) + (n - k) * np.log1p(-theta)), np.float64)
 
 
 def largest_difference(log_rows: npt.NDArray[np.float64]) -> float:
