@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+
+import pytest
+
+from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
+
+GUARANTEE = PrivacyGuarantee.of(Budget(exact(0.1), exact(1e-6), "feature"), "laplace", ["a <b>"])
+
+
+def test_sentence_names_level_mechanism_unit_and_conditions():
+    assert str(GUARANTEE) == (
+        "(0.1, 1e-06)-differentially private under the laplace mechanism for data sets that "
+        "differ in one feature value of one record, its label unchanged; provided that a <b>."
+    )
+
+
+def test_infinite_epsilon_is_called_not_private():
+    assert str(PrivacyGuarantee.of(Budget(math.inf), "laplace")).startswith("Not private")
+
+
+def test_figures_are_rounded_to_the_private_side():
+    third = PrivacyGuarantee.of(Budget(Fraction(2, 3)), "laplace").epsilon
+    assert exact(third) >= Fraction(2, 3) > exact(math.nextafter(third, 0))
+
+
+def test_it_never_changes():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        GUARANTEE.epsilon = 0.0
+
+
+def test_conditions_are_added_once_and_in_order():
+    assert GUARANTEE.under("b", "a <b>", "b").conditions == ("a <b>", "b")
+    assert GUARANTEE.conditions == ("a <b>",)
+
+
+def test_dictionary_survives_json():
+    record = GUARANTEE.to_dict()
+    assert json.loads(json.dumps(record)) == record
+    assert record["conditions"] == ["a <b>"]
+
+
+def test_card_escapes_text():
+    card = GUARANTEE._repr_html_()
+    assert "a &lt;b&gt;" in card
+    assert "<b>" not in card.replace("<b>(0.1", "")
