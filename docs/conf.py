@@ -3,6 +3,8 @@
 from importlib.metadata import metadata
 from typing import get_origin
 
+from docutils.parsers.rst.states import Inliner
+
 project = "dpbayes_sklearn"
 author = metadata(project)["Author"]
 copyright = f"2026, {author}"
@@ -22,8 +24,6 @@ html_title = f"{project} {release}"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-
-suppress_warnings = ["toc.empty_glob"]
 
 # Inherited methods are part of an estimator; those of scikit-learn are documented by scikit-learn.
 _STOP_AT = [
@@ -50,5 +50,12 @@ def skip_type_alias(app, what, name, obj, skip, options):
     return skip or get_origin(obj) is not None
 
 
+def plain_bar(inliner, match, lineno):
+    """Read ``|z|`` as an absolute value, not as the name of a substitution."""
+    end = match.end("start")
+    return match.string[:end], [], match.string[end:], []
+
+
 def setup(app):
+    Inliner.dispatch["|"] = plain_bar
     app.connect("autodoc-skip-member", skip_type_alias)
