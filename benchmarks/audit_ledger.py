@@ -56,7 +56,7 @@ class Tally:
 
 def charge_then_release(accountant: BudgetAccountant, cost: object, label: str, log: int) -> None:
     accountant.spend(cost, label=label)  # type: ignore[arg-type]
-    time.sleep(0.001)  # the computation that a kill may end before anything is released
+    time.sleep(0.005)  # the computation that a kill may end before anything is released
     os.write(log, f"{label}\n".encode())
 
 

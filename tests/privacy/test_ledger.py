@@ -16,6 +16,7 @@ import pytest
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
+from dpbayes_sklearn.privacy.ledger_file import transaction
 
 ONE = Cost.of(1)
 TENTH = Cost.of(0.1)
@@ -86,9 +87,10 @@ def test_the_file_is_private_and_nothing_is_left_beside_it(ledger):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_it_is_in_write_ahead_mode(ledger):
-    with closing(sqlite3.connect(ledger.path)) as connection:
+def test_it_is_written_ahead_and_every_commit_reaches_the_disk(ledger):
+    with transaction(ledger.path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 
 
 def test_making_one_where_something_is_fails(ledger):

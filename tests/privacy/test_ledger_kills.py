@@ -1,0 +1,45 @@
+"""The audit of benchmarks/audit_ledger.py in short, and two faults that it has to find."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import time
+from pathlib import Path
+
+from dpbayes_sklearn.exceptions import BudgetError
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "audit_ledger.py"
+audit = runpy.run_path(str(SCRIPT))["audit"]
+
+
+def release_then_charge(accountant, cost, label, log):
+    os.write(log, f"{label}\n".encode())
+    time.sleep(0.005)
+    accountant.spend(cost, label=label)
+
+
+def look_then_charge(accountant, cost, label, log):
+    """Compare with the ceiling outside the transaction that charges."""
+    if accountant.total().epsilon + float(cost) > 50.05:
+        raise BudgetError("enough")
+    time.sleep(0.005)
+    accountant.spend(cost, label=label)
+    os.write(log, f"{label}\n".encode())
+
+
+def test_no_kill_loses_a_charge_or_lets_the_ceiling_be_crossed():
+    tally = audit(kills=60, charges=600)
+    assert tally.sound, tally
+    assert tally.kills >= 60
+    assert tally.charges >= 600
+    assert tally.charged_then_killed > 0  # some kills fell between a charge and its release
+
+
+def test_the_audit_sees_a_release_before_its_charge():
+    assert audit(kills=20, charges=100, step=release_then_charge).uncharged_releases > 0
+
+
+def test_the_audit_sees_a_ceiling_that_is_checked_too_early():
+    tally = audit(kills=1, charges=300, step=look_then_charge, ceiling=float("inf"))
+    assert tally.overspent_rounds > 0
