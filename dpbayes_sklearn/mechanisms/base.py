@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from sklearn.base import BaseEstimator
 
@@ -43,6 +43,8 @@ class Mechanism(BaseEstimator):
     an estimator's ``mechanism__option`` reaches them in a grid search.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
     @classmethod
     def name(cls) -> str:
         """Name of the mechanism: that of the module it lives in."""
@@ -52,6 +54,20 @@ class Mechanism(BaseEstimator):
     def supports(cls, kind: str) -> bool:
         """Tell whether statistics of this kind can be released."""
         return hasattr(cls, f"_release_{kind}")
+
+    def preflight(self, statistics: SensitiveStatistics, prior: Any, budget: Budget) -> None:
+        """Refuse, from public quantities only, what :meth:`release` could not do.
+
+        Called before anything is charged. A kind with something to check has a method
+        ``_preflight_<kind>(statistics, prior, budget)``.
+        """
+        if not self.supports(statistics.kind):
+            raise ValueError(
+                f"The {self.name()} mechanism cannot release {statistics.kind} statistics."
+            )
+        check = getattr(self, f"_preflight_{statistics.kind}", None)
+        if check is not None and not budget.infinite:
+            check(statistics, prior, budget)
 
     def release(
         self, statistics: SensitiveStatistics, prior: Any, budget: Budget, source: RandomSource

@@ -122,9 +122,11 @@ def stealth_increment(network: Network, scale: Fraction, stealth: float) -> floa
     draws = sum(int(np.prod(shape)) for shape in shapes.values())
     repeats = int(np.clip(_MOST_DRAWS // max(draws, 1), 200, 2000))
     source = random_source(0)
-    needed = []
-    for _ in range(repeats):
-        noise: Blocks = {s: discrete_laplace(scale, shape, source) for s, shape in shapes.items()}
-        tables = tables_from_characters(network, noise, 0)
-        needed.append(max(float((-t * 2.0 ** leaf_levels(t.shape)).max()) for t in tables))
-    return max(0.0, float(np.quantile(needed, stealth, method="higher")))
+    noise: Blocks = {
+        s: discrete_laplace(scale, (repeats, *shape), source) for s, shape in shapes.items()
+    }
+    needed = np.zeros(repeats)
+    for table in tables_from_characters(network, noise, 0):
+        lack = -table * 2.0 ** leaf_levels(table.shape[1:])
+        needed = np.maximum(needed, lack.reshape(repeats, -1).max(axis=1))
+    return float(np.quantile(needed, stealth, method="higher"))

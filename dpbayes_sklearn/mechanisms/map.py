@@ -90,6 +90,11 @@ class MAP(Mechanism):
         self.omega = omega
         self.n_points = n_points
 
+    def _preflight_counts(
+        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
+    ) -> None:
+        self._law(prior, statistics.n, budget)
+
     def _release_counts(
         self,
         statistics: CountTables,
@@ -97,10 +102,13 @@ class MAP(Mechanism):
         budget: Budget,
         source: RandomSource,
     ) -> DrawsPosterior:
-        law = self.density_law if self.score == "log_posterior" else self.mass_law
-        grid, log_law = law(prior, statistics.n, budget)
+        grid, log_law = self._law(prior, statistics.n, budget)
         draw = draw_tables(statistics.tables, log_law, grid, 1, source)
         return DrawsPosterior(statistics.network, draw, np.array([float(statistics.n)]))
+
+    def _law(self, prior: DirichletPrior, n: int, budget: Budget) -> tuple[SplitGrid, SplitLaw]:
+        law = self.density_law if self.score == "log_posterior" else self.mass_law
+        return law(prior, n, budget)
 
     def density_law(
         self, prior: DirichletPrior, n: int, budget: Budget
@@ -134,19 +142,19 @@ class MAP(Mechanism):
             [node_losses(np.full(len(a), 2.0), np.ones(len(a))) for a, _ in priors],
             budget.unit,
         )
-        share = float(budget.epsilon) / max(turns, 1.0)
+        most_power = n + max(float((a + b).max(initial=1.0)) for a, b in priors)
+        per_turn = float(budget.epsilon) / max(turns, 1.0) - 2 * grid.rounding(most_power)
+        if per_turn <= 0:
+            too_small(float(budget.epsilon))
+        strengths = [
+            per_turn / (2 * np.array([_mass_sensitivity(grid, *split, n) for split in zip(a, b)]))
+            for a, b in priors
+        ]
 
         def log_law(node: int, left: FloatArray, right: FloatArray) -> FloatArray:
             a, b = priors[node]
-            sensitivity = np.array(
-                [_mass_sensitivity(grid, float(x), float(y), n) for x, y in zip(a, b, strict=True)]
-            )
-            per_turn = share - 2 * grid.rounding(float((a + b).max(initial=1.0)) + n)
-            if per_turn <= 0:
-                too_small(float(budget.epsilon))
-            strength = per_turn / (2 * sensitivity)
             score = grid.law(a + left, b + right)
-            return grid.log_weights(a, b) + strength[..., None] * score
+            return grid.log_weights(a, b) + strengths[node][..., None] * score
 
         return grid, log_law
 

@@ -112,6 +112,11 @@ class Sampler(Mechanism):
     def _grid(self, omega: float, n: int) -> SplitGrid:
         return SplitGrid(omega, self.n_points or grid_size(omega, n))
 
+    def _preflight_counts(
+        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
+    ) -> None:
+        self.plan(prior, statistics.n, budget)
+
     def _release_counts(
         self,
         statistics: CountTables,

@@ -7,7 +7,7 @@ points ``0, step, 2 step, ...``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.special import betaln
 
 from dpbayes_sklearn.posteriors.count_messages import LINEAR, LOG
 
-__all__ = ["NoiseLaw", "log_dirichlet_weight", "log_lattice_weight", "log_row_weight"]
+__all__ = ["NoiseLaw", "log_lattice_weight", "log_row_weight", "noise_bound"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -107,21 +107,30 @@ class NoiseLaw:
         inside: FloatArray = np.interp(distance, np.arange(len(table)), table)
         return inside + slope * beyond
 
-    def half_width(self, terms: npt.ArrayLike, nats: float) -> FloatArray:
-        """Bound that a sum of ``terms`` such noises crosses with probability below exp(-nats).
+    def half_width(self, terms: int, nats: float) -> float:
+        """Bound that the sum of ``terms`` such noises crosses with probability below exp(-nats)."""
+        if self.flat or np.isinf(nats):
+            return np.inf
+        return noise_bound(Counter(self.scales * terms), nats)
 
-        Chernoff: P(X > x) <= exp(-s x) prod_i 1 / (1 - s^2 b_i^2), for the best s.
-        """
-        terms = np.asarray(terms, dtype=float)
-        if self.flat:
-            return np.full(terms.shape, np.inf)
-        if self.exact:
-            return np.zeros(terms.shape)
-        scales = np.array(self.scales)
-        s = np.linspace(0.0, 1.0, 66)[1:-1] / scales.max()
-        cost = -np.log1p(-((s[:, None] * scales) ** 2)).sum(axis=1)
-        bound: FloatArray = ((nats + terms[..., None] * cost) / s).min(axis=-1)
-        return bound
+    @property
+    def variance(self) -> float:
+        """Variance, that of the continuous law: 2 b^2 for each scale b."""
+        return 2.0 * float(np.square(self.scales).sum())
+
+
+def noise_bound(scales: Mapping[float, int], nats: float) -> float:
+    """Bound that a sum of Laplace variables crosses with probability below exp(-nats).
+
+    Chernoff: P(X > x) <= exp(-s x) prod_i 1 / (1 - s^2 b_i^2), for the best s. ``scales`` says
+    how many variables there are of each scale b.
+    """
+    if not scales:
+        return 0.0
+    b, number = np.array(list(scales)), np.array(list(scales.values()), dtype=float)
+    s = np.linspace(0.02, 0.98, 49) / b.max()
+    cost = -np.log1p(-(np.multiply.outer(s, b) ** 2)) @ number
+    return float(((nats + cost) / s).min())
 
 
 @lru_cache(maxsize=32)
@@ -134,7 +143,7 @@ def _table(scales: tuple[float, ...]) -> tuple[float, FloatArray]:
     """
     step = max(1.0, max(scales) / _EXACT_SCALE)
     nats = min(600.0, 60.0 * step * _EXACT_SCALE / max(scales))
-    length = 1 + int(np.ceil(NoiseLaw(scales).half_width(1.0, nats) / step))
+    length = 1 + int(np.ceil(noise_bound(Counter(scales), nats) / step))
     law = np.zeros(2 * length - 1)
     law[length - 1] = 1.0
     for scale, order in sorted(Counter(scales).items()):

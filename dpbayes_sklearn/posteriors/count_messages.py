@@ -148,8 +148,8 @@ class SumTree:
     """
 
     def __init__(self, parts: Sequence[Segment], window: Window, algebra: Algebra) -> None:
-        self._algebra = algebra
-        self._n_parts = len(parts)
+        self.algebra = algebra
+        self.parts = tuple(parts)
         self._root = self._grow(parts, window, 0, len(parts))
 
     @property
@@ -167,9 +167,9 @@ class SumTree:
         lowest, highest = window(first, last)
         lowest, highest = max(lowest, a.start + b.start), min(highest, a.stop + b.stop - 2)
         if lowest > highest:  # no total can occur: keep one point, of no weight
-            empty = np.full(1, self._algebra.zero)
+            empty = np.full(1, self.algebra.zero)
             return _Node(Segment(lowest, empty), (left, right))
-        return _Node(self._algebra.sum(a, b, lowest, highest), (left, right))
+        return _Node(self.algebra.sum(a, b, lowest, highest), (left, right))
 
     def parts_given(self, total: Segment) -> list[Segment]:
         """Weight of each part's value that comes from everything but the part itself.
@@ -182,18 +182,18 @@ class SumTree:
 
     def _descend(self, node: _Node, total: Segment, out: list[Segment]) -> None:
         if node.children is None:
-            values = self._algebra.window(total, node.segment.start, node.segment.stop - 1)
+            values = self.algebra.window(total, node.segment.start, node.segment.stop - 1)
             out.append(Segment(node.segment.start, values))
             return
-        total = Segment(total.start, self._algebra.scaled(total.values))
+        total = Segment(total.start, self.algebra.scaled(total.values))
         left, right = node.children
         for child, sibling in ((left, right), (right, left)):
-            given = self._algebra.difference(total, sibling.segment, child.segment)
+            given = self.algebra.difference(total, sibling.segment, child.segment)
             self._descend(child, given, out)
 
     def sample(self, totals: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw all parts given their total, one row for each of ``totals``."""
-        out = np.empty((len(totals), self._n_parts), dtype=np.int64)
+        out = np.empty((len(totals), len(self.parts)), dtype=np.int64)
         self._split(self._root, totals, rng, out)
         return out
 
@@ -219,6 +219,6 @@ class SumTree:
 
     def _joint(self, left: Segment, right: Segment, total: int) -> FloatArray:
         """Probability weights of the left part's values when both add to ``total``."""
-        mirrored = self._algebra.window(right, total - left.stop + 1, total - left.start)[::-1]
-        log = self._algebra.to_log(left.values) + self._algebra.to_log(mirrored)
+        mirrored = self.algebra.window(right, total - left.stop + 1, total - left.start)[::-1]
+        log = self.algebra.to_log(left.values) + self.algebra.to_log(mirrored)
         return LINEAR.of_log(log)

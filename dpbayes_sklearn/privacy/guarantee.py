@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from html import escape
 from typing import Any
 
-from dpbayes_sklearn.privacy.budget import Budget, Exact
+from dpbayes_sklearn.privacy.budget import Budget, Exact, exact
 
 __all__ = ["PrivacyGuarantee", "round_up"]
 
@@ -70,6 +70,24 @@ class PrivacyGuarantee:
             _NEIGHBOURS[budget.unit],
             mechanism,
             tuple(conditions),
+        )
+
+    @staticmethod
+    def parallel(batches: Sequence[PrivacyGuarantee]) -> PrivacyGuarantee:
+        """Return the guarantee of releases about different people, one for each batch of them."""
+        first = batches[0]
+        if len(batches) == 1:
+            return first
+        together = sum((exact(batch.epsilon) for batch in batches), Fraction(0))
+        conditions = [c for batch in batches for c in batch.conditions]
+        return replace(
+            first,
+            epsilon=max(batch.epsilon for batch in batches),
+            delta=max(batch.delta for batch in batches),
+        ).under(
+            *conditions,
+            f"no person is in two of the {len(batches)} batches (for one who is in all of them "
+            f"the epsilons add up to {float(together):g})",
         )
 
     def under(self, *conditions: str) -> PrivacyGuarantee:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -105,11 +106,12 @@ class ReleasedCharacters:
 
 
 def _along_axes(
-    table: npt.NDArray[np.generic], matrices: list[npt.NDArray[np.generic]]
-) -> npt.NDArray[np.generic]:
-    """Apply one matrix along each axis."""
-    for axis, matrix in enumerate(matrices):
-        table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+    table: npt.NDArray[Any], matrices: Sequence[npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
+    """Apply one matrix along each of the last axes."""
+    first = table.ndim - len(matrices)
+    for axis, matrix in enumerate(matrices, start=first):
+        table = np.moveaxis(np.moveaxis(table, axis, -1) @ matrix.T, -1, axis)
     return table
 
 
@@ -131,17 +133,19 @@ def _sorting(family: Support, support: Support) -> list[int]:
 def tables_from_characters(network: Network, blocks: Blocks, n: float) -> Tables:
     """Return the tables with these character sums; families agree on shared marginals bit for bit.
 
-    All numbers are integers over powers of two, so floating point makes no error here.
+    All numbers are integers over powers of two, so floating point makes no error here. Blocks
+    may have further axes in front, the same for all: one set of tables for each of them.
     """
+    some_support, some_block = next(iter(blocks.items()), ((), np.zeros(())))
+    batch = some_block.shape[: some_block.ndim - len(some_support)]
     tables = []
     for family, shape in zip(network.families, network.shapes, strict=True):
-        coefficients = np.zeros(shape)
-        coefficients[(0,) * len(shape)] = n
+        coefficients = np.zeros((*batch, *shape))
+        coefficients[(..., *(0,) * len(shape))] = n
         for support, index in _blocks_of(family):
             if support in blocks:
-                back = np.argsort(_sorting(family, support))
-                coefficients[index] = np.transpose(blocks[support], back)
+                back = np.argsort(_sorting(family, support)) - len(support)
+                axes = (*range(len(batch)), *back)
+                coefficients[(..., *index)] = np.transpose(blocks[support], axes)
         tables.append(_along_axes(coefficients, [inverse_haar(k) for k in shape]))
     return tuple(tables)
-
-

@@ -1,0 +1,24 @@
+"""Bayesian inference under differential privacy, as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from dpbayes_sklearn import mechanisms
+from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
+from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
+from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.schema import Categories, Interval, Schema
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BayesianNaiveBayes",
+    "BudgetAccountant",
+    "BudgetError",
+    "Categories",
+    "Interval",
+    "LedgerError",
+    "PrivacyGuarantee",
+    "PrivacyLeakWarning",
+    "Schema",
+    "mechanisms",
+]

@@ -1,0 +1,217 @@
+"""What all classifiers over discrete networks share: codes in, log joint out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._sklearn_compat import Interval, StrOptions, _fit_context
+from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
+from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.privacy import PrivacyGuarantee
+from dpbayes_sklearn.schema import Categories, Encoder, Schema, Table
+from dpbayes_sklearn.schema.reading import classes_from_data, read_table, read_target
+from dpbayes_sklearn.schema.resolution import Bins, declared_domains, domain_from_data
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.network import Network
+
+__all__ = ["DiscreteClassifier"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
+    """A classifier whose model is a discrete network; subclasses say which."""
+
+    alpha: Any
+    bounds: Any
+    classes: Any
+    inference: str
+    n_bins: Any
+    privacy_unit: str
+    schema: Schema | None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateEstimator._parameter_constraints,
+        "mechanism": [StrOptions(mechanism_names("counts")), Mechanism],
+        "inference": [StrOptions({"plug_in", "noise_aware"})],
+        "alpha": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "classes": ["array-like", None],
+        "bounds": ["array-like", None],
+        "n_bins": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), "array-like"],
+        "schema": [Schema, None],
+        "privacy_unit": [StrOptions({"record", "feature"})],
+    }
+
+    @abstractmethod
+    def _network(self, feature_sizes: Sequence[int], n_classes: int) -> Network:
+        """Return the graph of the model."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release a posterior of the model, charging the accountant.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Records, one per person.
+        y : array-like of shape (n_samples,)
+            Their classes.
+
+        Returns
+        -------
+        self
+        """
+        public, release = self._read_and_release(X, y)
+        return self._attach(public, release.posterior, (release.guarantee,))
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Add a batch of records of other people: a release of its own, charged on its own.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Records of people who are in no other batch.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        classes : array-like, optional
+            All classes, on the first call; the ``classes`` parameter does the same.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "posterior_"):
+            public, release = self._read_and_release(X, y, classes=classes)
+            return self._attach(public, release.posterior, (release.guarantee,))
+        self._check_same_model(classes)
+        public, release = self._read_and_release(X, y, self.schema_)
+        posterior = self.posterior_.merge(release.posterior)
+        return self._attach(public, posterior, (*self._batches, release.guarantee))
+
+    def _check_same_model(self, classes: Any) -> None:
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError("classes must be the same on every call to partial_fit.")
+        earlier = self._batches[0]
+        now = self._resolve_mechanism().name(), self.privacy_unit
+        if now != (earlier.mechanism, earlier.unit):
+            raise ValueError(
+                "mechanism and privacy_unit must be the same on every call to partial_fit."
+            )
+
+    def _read_and_release(
+        self, X: Any, y: Any, public: Schema | None = None, classes: Any = None
+    ) -> tuple[Schema, Release[Any]]:
+        """Validate -> schema -> counts -> charge -> release; X and y are not used again."""
+        budget = self._budget(self.privacy_unit)
+        self._check_budget(budget)
+        table = read_table(self, X, reset=public is None, declared=self._declares_columns)
+        target = read_target(self, y, table.n_rows)
+        if public is None:
+            public, conditions = self._public_schema(table, target, classes)
+        else:
+            conditions = ()
+        encoder = Encoder([*public.columns.values()])
+        network = self._network(encoder.sizes, public.target.n_values)
+        prior = DirichletPrior(network, self._alphas(network), self.inference)
+        labels = public.target.encode(target)
+        chunks = ((codes, labels[rows]) for rows, codes in encoder.chunks(table))
+        statistics = CountTables.count(network, chunks)
+        return public, self._release(statistics, prior, budget, conditions)
+
+    @property
+    def _declares_columns(self) -> bool:
+        return self.schema is not None or self.bounds is not None
+
+    def _public_schema(
+        self, table: Table, target: npt.NDArray[Any], classes: Any
+    ) -> tuple[Schema, tuple[str, ...]]:
+        """Return the domains of all columns and the classes, and what they had to leak."""
+        bins = Bins(self.n_bins, table.n_rows, table.n_columns, float(self.epsilon))
+        bins.check()
+        declared = declared_domains(table.names, table.n_columns, self.schema, self.bounds)
+        leaks = []
+        if None in declared:
+            parameter = "schema or bounds" if self.schema is None else "schema for every column"
+            leaks.append(self._leak("bounds of the features were", parameter))
+        domains = [
+            bins.cut(domain or domain_from_data(table, j), j, table.kind(j))
+            for j, domain in enumerate(declared)
+        ]
+        labels = self._declared_classes(classes)
+        if labels is None:
+            leaks.append(self._leak("classes were", "classes"))
+            labels = classes_from_data(target)
+        names = table.names or [f"x{j}" for j in range(table.n_columns)]
+        return Schema(dict(zip(names, domains, strict=True)), Categories(labels)), tuple(leaks)
+
+    def _declared_classes(self, classes: Any) -> list[Any] | None:
+        """Return the declared classes in order: of the call, the parameter or the schema."""
+        if classes is None:
+            classes = self.classes
+        if classes is None and self.schema is not None and self.schema.target is not None:
+            classes = getattr(self.schema.target, "values", None)
+        return None if classes is None else np.unique(np.asarray(classes)).tolist()
+
+    def _alphas(self, network: Network) -> tuple[FloatArray, ...]:
+        """Return the pseudo-counts of every node: alpha, or one per feature and 1 for the class."""
+        alpha = np.asarray(self.alpha, np.float64)
+        d = network.target
+        if alpha.shape not in {(), (d,)} or not (np.isfinite(alpha) & (alpha > 0)).all():
+            raise ValueError(
+                f"alpha must be a positive number, or one for each of the {d} features."
+            )
+        per_node = [*np.broadcast_to(alpha, d), alpha if alpha.ndim == 0 else 1.0]
+        return tuple(np.full(k, float(a)) for k, a in zip(network.sizes, per_node, strict=True))
+
+    def _attach(
+        self, public: Schema, posterior: Any, batches: tuple[PrivacyGuarantee, ...]
+    ) -> Self:
+        """Set the fitted attributes, last of all."""
+        self.schema_ = public
+        self.classes_ = np.asarray(public.target.values)  # type: ignore[union-attr]
+        self.posterior_ = posterior
+        self._batches = batches
+        self.guarantee_ = PrivacyGuarantee.parallel(batches)
+        return self
+
+    def _joint_log_likelihood(self, X: Any) -> FloatArray:
+        """Return log p(x, c) for every row and class."""
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False, declared=self._declares_columns)
+        encoder = Encoder([*self.schema_.columns.values()])
+        joint = np.empty((table.n_rows, len(self.classes_)))
+        for rows, codes in encoder.chunks(table):
+            joint[rows] = self.posterior_.log_predictive(codes)
+        return joint
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of every row."""
+        joint = self._joint_log_likelihood(X)
+        predicted: npt.NDArray[Any] = self.classes_[joint.argmax(axis=1)]
+        return predicted
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the log probability of every class for every row."""
+        joint = self._joint_log_likelihood(X)
+        normalised: FloatArray = joint - logsumexp(joint, axis=1, keepdims=True)
+        return normalised
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of every class for every row."""
+        return np.exp(self.predict_log_proba(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = False
+        return tags

@@ -1,0 +1,113 @@
+"""The one way every estimator spends its budget: check, charge, release, attach."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from fractions import Fraction
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator
+
+from dpbayes_sklearn._sklearn_compat import Interval, InvalidParameterError
+from dpbayes_sklearn.exceptions import PrivacyLeakWarning
+from dpbayes_sklearn.mechanisms import Mechanism, Release, resolve_mechanism
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
+
+__all__ = ["PrivateEstimator"]
+
+SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
+
+
+class PrivateEstimator(BaseEstimator):
+    """Base of all estimators. Subclasses compute statistics and hand them to :meth:`_release`."""
+
+    epsilon: Any
+    mechanism: Any
+    accountant: Any
+    random_state: Any
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        # a Fraction stands apart because scikit-learn's Interval cannot read one
+        "epsilon": [Fraction, Interval(Real, 0, math.inf, closed="right")],
+        "accountant": [BudgetAccountant, None],
+        "random_state": ["random_state"],
+    }
+
+    def _budget(self, unit: str = "record") -> Budget:
+        """Return what one fit spends, read exactly."""
+        return Budget(self._exact("epsilon", self.epsilon), self._delta(), unit)
+
+    def _delta(self) -> Fraction:
+        return Fraction(0)
+
+    def _exact(self, name: str, value: Any) -> Any:
+        try:
+            number = exact(value, name)
+        except (TypeError, ValueError):
+            number = Fraction(0)
+        if name == "epsilon" and number == 0:
+            raise InvalidParameterError(
+                f"The '{name}' parameter of {type(self).__name__} must be a float in the range "
+                f"(0.0, inf]. Got {value!r} instead."
+            )
+        return number
+
+    def _resolve_mechanism(self) -> Mechanism:
+        """Return the mechanism object, its options checked."""
+        mechanism = resolve_mechanism(self.mechanism)
+        mechanism._validate_params()
+        return mechanism
+
+    def _ledger(self) -> BudgetAccountant | None:
+        """Return the accountant to charge: the parameter, or that of an open ``with`` block."""
+        return self.accountant if self.accountant is not None else BudgetAccountant.current()
+
+    def _check_budget(self, budget: Budget) -> None:
+        """Refuse a fit that the ledger cannot hold before any data are touched."""
+        ledger = self._ledger()
+        if ledger is not None:
+            ledger.check(budget.epsilon, budget.delta)
+
+    def _release(
+        self, statistics: Any, prior: Any, budget: Budget, conditions: tuple[str, ...] = ()
+    ) -> Release[Any]:
+        """Charge the ledger durably, then let the mechanism release a posterior.
+
+        Everything that could be refused is refused before the charge.
+        """
+        mechanism = self._resolve_mechanism()
+        mechanism.preflight(statistics, prior, budget)
+        ledger = self._ledger()
+        if ledger is not None:
+            label = f"{type(self).__name__}, {mechanism.name()}, {budget.unit}"
+            ledger.spend(budget.epsilon, budget.delta, label=label)
+        source = random_source(self.random_state)
+        release = mechanism.release(statistics, prior, budget, source)
+        if self.random_state is not None:
+            conditions = (*conditions, SEEDED)
+        return Release(release.posterior, release.guarantee.under(*conditions))
+
+    def _leak(self, what: str, parameter: str) -> str:
+        """Warn that something was read from the data; return the condition it puts on the claim."""
+        warnings.warn(
+            f"{what} read from the data, which may reveal them: set {parameter} to public values.",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        return f"{what} read from the data reveal nothing ({parameter} was not declared)"
+
+    def _with_card(self, html: str) -> str:
+        guarantee = getattr(self, "guarantee_", None)
+        return html if guarantee is None else html + guarantee._repr_html_()
+
+    def _repr_html_inner(self) -> str:
+        return self._with_card(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_card(bundle["text/html"])
+        return bundle

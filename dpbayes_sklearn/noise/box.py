@@ -1,0 +1,88 @@
+r"""Integer noise whose density falls with the largest entry: the Laplace law of the sup norm.
+
+.. math:: P(Z = z) \propto e^{-\|z\|/b}, \qquad \|z\| = \max_i \lceil |z_i|/c_i \rceil
+
+for whole numbers :math:`c_i` and rational b. Moving z by at most :math:`c_i\Delta` in entry i
+changes the norm by at most :math:`\Delta`, so :math:`b = \Delta/\varepsilon` makes a vector of m
+sums, each of which one record can move by :math:`c_i\Delta`, :math:`\varepsilon`-private. The
+noise of one entry has variance near :math:`c_i^2 b^2 (m+1)(m+2)/3`, where independent Laplace
+noise has :math:`2 (b \sum_i c_i)^2`: for many entries that all can move at once, six times as much
+(Steinke and Ullman, *Between Pure and Approximate Differential Privacy*, 2016).
+
+**Sampler.** :math:`e^{-\|z\|/b} \propto \sum_{R \ge \|z\|} q^R` with :math:`q = e^{-1/b}`: a
+mixture of boxes. R has weight :math:`q^R \prod_i (2c_iR + 1)`, then z is uniform over
+:math:`|z_i| \le c_iR`. The sum of m + 1 geometric variables has weight proportional to
+:math:`q^R \prod_{i=1}^m (R + i)`, so it is accepted with probability
+:math:`\prod_i (2c_iR + 1)/(2c_i(R + i)) \le 1`: m exact coins that must all succeed. ∎
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.noise.bernoulli import rounds, uniform_below
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
+from dpbayes_sklearn.noise.source import RandomSource
+
+__all__ = ["box_acceptance", "box_variance", "discrete_box"]
+
+
+def box_variance(sides: npt.NDArray[np.int64], scale: float) -> npt.NDArray[np.float64]:
+    """Variance of every entry, c² b² (m+1)(m+2)/3; the lattice adds less than c b m."""
+    m = len(sides)
+    return np.asarray(sides, np.float64) ** 2 * scale**2 * (m + 1) * (m + 2) / 3
+
+
+def box_acceptance(m: int, scale: float) -> float:
+    """Bound from below the share of accepted radii, about exp(-m/2b): near 1 for a fine lattice."""
+    return float(np.exp(-m / (2 * scale)))
+
+
+def discrete_box(
+    sides: npt.NDArray[np.int64], scale: Fraction, source: RandomSource
+) -> npt.NDArray[np.int64]:
+    """Draw one vector with P(z) proportional to exp(-max_i ceil(|z_i|/c_i)/scale), exactly.
+
+    Parameters
+    ----------
+    sides : array of int, each at least 1
+        The c_i.
+    scale : Fraction
+        The b. Meant for fine lattices: the number of tries grows as exp(m/2b).
+    source : callable
+        Random bytes, from `random_source`.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> discrete_box(np.array([1, 1, 2]), Fraction(1000), random_source(0)).shape
+    (3,)
+    """
+    m = len(sides)
+    doubled = 2 * np.asarray(sides).astype(np.uint64)
+    attempt = rounds()
+    while next(attempt):
+        radius = int(_geometric(representable_scale(scale), m + 1, source).sum())
+        if (m + radius + 1) * int(doubled.max(initial=1)) >= 2**63:
+            raise OverflowError("The noise does not fit 64-bit integers; use a coarser grid.")
+        steps = doubled * np.uint64(radius) + np.uint64(1)
+        coins = uniform_below(doubled * np.arange(radius + 1, radius + m + 1, dtype=np.uint64),
+                              m, source)
+        if (coins < steps).all():
+            break
+    inside = uniform_below(steps, m, source).astype(np.int64)
+    centred: npt.NDArray[np.int64] = inside - (steps // np.uint64(2)).astype(np.int64)
+    return centred
+
+
+def _geometric(scale: Fraction, size: int, source: RandomSource) -> npt.NDArray[np.int64]:
+    """P(k) proportional to exp(-k/scale), k >= 0: the discrete Laplace law given Z >= 0."""
+    found = np.empty(0, np.int64)
+    refill = rounds()
+    while len(found) < size and next(refill):
+        drawn = discrete_laplace(scale, 2 * (size - len(found)) + 8, source)
+        found = np.concatenate([found, drawn[drawn >= 0]])
+    return found[:size]

@@ -1,0 +1,86 @@
+"""Reading X and y the scikit-learn way, without ever printing a value of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from dpbayes_sklearn.schema.table import Table, is_frame
+
+__all__ = ["classes_from_data", "read_table", "read_target"]
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
+    """Return X as a table, checked for shape, type and column names.
+
+    Where all domains are ``declared`` every value has its place, and nothing here depends on
+    one. Otherwise values must be finite numbers, as for any scikit-learn estimator.
+    """
+    if is_frame(X):
+        if min(X.shape) == 0:
+            what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
+            raise ValueError(
+                f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required."
+            )
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return Table(X)
+    if not issparse(X):
+        X = _as_array(X, declared)
+    X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=not declared)
+    return Table(X)
+
+
+def _as_array(X: Any, declared: bool) -> npt.NDArray[Any]:
+    array = np.asarray(X)
+    _refuse_complex(array, "X")
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data either using "
+            "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
+            "contains a single sample."
+        )
+    if declared or array.dtype.kind in "biuf":
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "Every argument must be a string of digits or a number; X holds something else. "
+            "Declare columns of text with schema=Schema({name: Categories([...])})."
+        ) from None
+
+
+def _refuse_complex(array: npt.NDArray[Any], name: str) -> None:
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} must hold real numbers.")
+
+
+def read_target(estimator: Any, y: Any, n_rows: int) -> npt.NDArray[Any]:
+    """Return y as one column that is as long as X."""
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
+    target: npt.NDArray[Any] = column_or_1d(y, warn=True)
+    _refuse_complex(target, "y")
+    check_consistent_length(np.empty(n_rows), target)
+    return target
+
+
+def classes_from_data(target: npt.NDArray[Any]) -> list[Any]:
+    """Read the classes from the labels: a leak, for the caller to announce."""
+    try:
+        if target.dtype.kind == "f":
+            assert_all_finite(target, input_name="y")
+        check_classification_targets(target)
+        classes: list[Any] = np.unique(target).tolist()
+    except TypeError:
+        raise TypeError("Labels in y must be of one type: all numbers or all strings.") from None
+    return classes

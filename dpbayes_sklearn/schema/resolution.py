@@ -1,0 +1,130 @@
+"""From what the user declared to one domain per column, and what had to be read from the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import assert_all_finite
+
+from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
+from dpbayes_sklearn.schema.schema import Schema
+from dpbayes_sklearn.schema.table import Table
+
+__all__ = ["Bins", "declared_domains", "domain_from_data", "intervals_from_bounds"]
+
+_FEW_INTEGERS = 32  # so many integers or fewer get a bin each
+_MOST_BINS = 16
+
+
+def declared_domains(
+    names: Sequence[str] | None, n_features: int, schema: Schema | None, bounds: Any
+) -> list[Domain | None]:
+    """Return the declared domain of every column, None where there is none."""
+    if schema is not None and bounds is not None:
+        raise ValueError("Give either schema or bounds, not both: each declares the columns.")
+    if bounds is not None:
+        return [*intervals_from_bounds(bounds, n_features)]
+    if schema is None:
+        return [None] * n_features
+    if names is None:
+        if len(schema) != n_features:
+            raise ValueError(
+                f"The schema declares {len(schema)} columns, but X has {n_features} features."
+            )
+        return [*schema.columns.values()]
+    if missing := [name for name in schema.columns if name not in names]:
+        raise ValueError(f"X lacks the columns {missing} that the schema declares.")
+    return [schema.columns.get(name) for name in names]
+
+
+def intervals_from_bounds(bounds: Any, n_features: int, name: str = "bounds") -> list[Interval]:
+    """Return one interval per feature from (low, high), each a number or one per feature."""
+    try:
+        low, high = (np.broadcast_to(np.asarray(b, np.float64), n_features) for b in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a pair (low, high), each a number or an array with one entry for "
+            f"each of the {n_features} features."
+        ) from None
+    return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+
+
+def domain_from_data(table: Table, j: int) -> Domain:
+    """Read the domain of a column from its values: a leak, for the caller to announce."""
+    column = table.column(j)
+    if table.kind(j) == "O":
+        numbers = as_numbers(column)
+        if np.isnan(numbers).any():
+            return _categories_from_data(column)
+        column = numbers
+    assert_all_finite(column, input_name="X")
+    low, high = float(column.min()), float(column.max())
+    return Interval(low, high) if low < high else Interval(low, low + max(1.0, abs(low)))
+
+
+def _categories_from_data(column: npt.NDArray[Any]) -> Categories:
+    try:
+        values = sorted(set(column.tolist()))
+    except TypeError:
+        raise TypeError(
+            "A column of X mixes types or misses values; declare it with "
+            "schema=Schema({name: Categories([...])})."
+        ) from None
+    return Categories(values)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The rule that cuts intervals into bins, from public quantities only.
+
+    Attributes
+    ----------
+    n_bins : "auto", int, or sequence of int
+        ``"auto"`` gives integers and booleans of a small declared range one bin per value, and
+        anything else 1.5 m^(1/3) bins, 2 to 16, where m = n / (1 + b) discounts the number of
+        records by the scale b = 2(d+1)/epsilon of noise on a count.
+    n, d : int
+        Number of records and of features.
+    epsilon : float
+    """
+
+    n_bins: Any
+    n: int
+    d: int
+    epsilon: float
+
+    def cut(self, domain: Domain, j: int, kind: str) -> Domain:
+        """Return the domain of column ``j`` with its number of bins settled."""
+        if isinstance(domain, Categories) or domain.bins is not None:
+            return domain
+        if not isinstance(self.n_bins, str):
+            return replace(domain, bins=self._given()[j])
+        few = domain.n_integers is not None and domain.n_integers <= _FEW_INTEGERS
+        bins = domain.n_integers if few and kind in "biu" else self._rule()
+        return replace(domain, bins=bins)
+
+    def check(self) -> None:
+        """Refuse numbers of bins that are not there for every feature, or below 2."""
+        if not isinstance(self.n_bins, str):
+            self._given()
+
+    def _given(self) -> list[int]:
+        one_for_all = isinstance(self.n_bins, Integral)
+        given = [self.n_bins] * self.d if one_for_all else np.asarray(self.n_bins).ravel().tolist()
+        whole = all(isinstance(k, Integral) and not isinstance(k, bool) and k >= 2 for k in given)
+        if len(given) != self.d or not whole:
+            raise ValueError(
+                "n_bins must be 'auto', an int >= 2, or one int >= 2 for each of the "
+                f"{self.d} features."
+            )
+        return [int(k) for k in given]
+
+    def _rule(self) -> int:
+        scale = 2 * (self.d + 1) / self.epsilon if math.isfinite(self.epsilon) else 0.0
+        return int(np.clip(round(1.5 * (self.n / (1 + scale)) ** (1 / 3)), 2, _MOST_BINS))

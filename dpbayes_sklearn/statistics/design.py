@@ -1,0 +1,156 @@
+"""How the columns of a table become the coordinates of a linear model: public facts only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
+from dpbayes_sklearn.schema.table import Table
+
+__all__ = ["Design", "Scale"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_CHUNK_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache between mapping and product
+
+
+class Scale(NamedTuple):
+    """The linear map of an interval to [-1, 1]: (value - centre) / half."""
+
+    centre: float
+    half: float
+
+    @classmethod
+    def of(cls, interval: Interval, intercept: bool) -> Scale:
+        """Map the middle to 0, or 0 to 0 where there is no intercept to absorb a shift."""
+        if intercept:
+            return cls(interval.middle, (interval.high - interval.low) / 2)
+        return cls(0.0, max(abs(interval.low), abs(interval.high)))
+
+
+@dataclass(frozen=True)
+class Design:
+    """The public map from columns to coordinates that all lie in [-1, 1].
+
+    - An :class:`Interval` is one *number*: its bounds are mapped to -1 and 1.
+    - :class:`Categories` of two values are one *sign*, -1 or 1, if there is an intercept. It
+      carries what two indicators would, and its square is always 1.
+    - Other :class:`Categories` are one *level* (0 or 1) per value, exactly one of which is 1.
+
+    Attributes
+    ----------
+    domains : tuple of Interval or Categories
+        One per column.
+    intercept : bool
+        Whether the model has a constant.
+
+    Examples
+    --------
+    >>> design = Design((Interval(0, 10), Categories("ab"), Categories("xyz")))
+    >>> table = Table(np.array([[10, "a", "z"], [5, "b", "x"]], dtype=object))
+    >>> [chunk.tolist() for _, chunk in design.chunks(table)]
+    [[[1.0, -1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0, 0.0]]]
+    """
+
+    domains: tuple[Domain, ...]
+    intercept: bool = True
+
+    def _is_sign(self, domain: Domain) -> bool:
+        return isinstance(domain, Categories) and domain.n_values == 2 and self.intercept
+
+    @cached_property
+    def column(self) -> npt.NDArray[np.intp]:
+        """Return the column that each coordinate comes from."""
+        widths = [
+            1 if isinstance(d, Interval) or self._is_sign(d) else d.n_values for d in self.domains
+        ]
+        return np.repeat(np.arange(len(widths)), widths)
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates, the constant not counted."""
+        return len(self.column)
+
+    @cached_property
+    def numbers(self) -> npt.NDArray[np.bool_]:
+        """Tell which coordinates are numbers."""
+        is_interval = np.array([isinstance(d, Interval) for d in self.domains], dtype=bool)
+        return is_interval[self.column]
+
+    @cached_property
+    def signs(self) -> npt.NDArray[np.bool_]:
+        """Tell which coordinates are signs."""
+        return np.array([self._is_sign(d) for d in self.domains], dtype=bool)[self.column]
+
+    @property
+    def levels(self) -> npt.NDArray[np.bool_]:
+        """Tell which coordinates are levels of categories."""
+        return ~(self.numbers | self.signs)
+
+    @cached_property
+    def n_values(self) -> FloatArray:
+        """Return the number of levels beside each coordinate, itself included."""
+        counts = np.bincount(self.column, minlength=len(self.domains))
+        return counts[self.column].astype(np.float64)
+
+    @cached_property
+    def scales(self) -> tuple[FloatArray, FloatArray]:
+        """Return centre and half-width of every column; 0 and 1 for categories."""
+        pairs = [
+            Scale.of(d, self.intercept) if isinstance(d, Interval) else Scale(0.0, 1.0)
+            for d in self.domains
+        ]
+        centres, halves = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+        return centres, halves
+
+    def chunks(self, table: Table, clip: bool = True) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield ``(rows, coordinates)``; the array is used again for the next chunk.
+
+        A missing number is 0, the middle. With ``clip=False`` finite numbers may leave [-1, 1].
+        """
+        step = max(1, _CHUNK_CELLS // max(1, self.width, table.n_columns))
+        buffer = np.empty((step, self.width))
+        for rows, big in table.chunks():
+            for start in range(0, rows.stop - rows.start, step):
+                chunk = big[start : start + step]
+                out = buffer[: len(chunk)]
+                self._fill(table, chunk, out, clip)
+                yield slice(rows.start + start, rows.start + start + len(out)), out
+
+    def _fill(self, table: Table, chunk: Any, out: FloatArray, clip: bool) -> None:
+        kind = getattr(getattr(chunk, "dtype", None), "kind", "O")
+        if kind in "biuf" and self.numbers.all():
+            self._to_unit(chunk, *self.scales, out, clip)
+            return
+        centres, halves = self.scales
+        for j, domain in enumerate(self.domains):
+            values, places = table.column(j, chunk), np.flatnonzero(self.column == j)
+            if isinstance(domain, Interval):
+                part = out[:, places]
+                self._to_unit(as_numbers(values)[:, None], centres[j], halves[j], part, clip)
+                out[:, places] = part
+            elif self._is_sign(domain):
+                out[:, places[0]] = 2 * domain.encode(values) - 1
+            else:
+                out[:, places] = domain.encode(values)[:, None] == np.arange(domain.n_values)
+
+    @staticmethod
+    def _to_unit(chunk: Any, centre: Any, half: Any, out: FloatArray, clip: bool) -> None:
+        """Map numbers to [-1, 1]; infinities go to the ends, NaN to 0."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.any(centre):
+                np.subtract(chunk, centre, out=out)
+                out /= half
+            else:
+                np.divide(chunk, half, out=out)
+            total = out.sum()
+        if not np.isfinite(total):
+            np.nan_to_num(out, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)
+        if clip:
+            np.clip(out, -1.0, 1.0, out=out)

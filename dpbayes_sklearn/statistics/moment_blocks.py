@@ -1,0 +1,155 @@
+r"""Which sums of products are released together, and how far one record can move them.
+
+A record is :math:`z = (1, x, t)`: the constant, the coordinates of a
+:class:`~dpbayes_sklearn.statistics.design.Design`, the target. The moments are the upper triangle
+of :math:`\sum z z^\top`; entries that are public need no noise: the constant's square n, squares
+of signs (n again), products of two levels of one column (0). A level's square is the level
+itself, so it is released once, as its sum.
+
+Replacing z by z' moves the sums by :math:`zz^\top - z'z'^\top`. With r numbers, s numbers and
+signs together, and q columns of levels, three facts bound it.
+
+**Numbers and signs.** Put :math:`a = z - z'`, :math:`b = z + z'`. Then
+:math:`z_iz_j - z'_iz'_j = \tfrac12(a_ib_j + b_ia_j)` and :math:`|a_i| + |b_i| \le 2`. So
+:math:`\sum_{ij}|\cdot| \le (\sum|a_i|)(\sum|b_j|) \le s^2` by the inequality of the means, or
+:math:`(s+1)^2` if the constant joins (it adds 2 to :math:`\sum|b|`, 0 to :math:`\sum|a|`);
+squares move by :math:`|a_ib_i| \le 1`, those of signs not at all. The upper triangle is half
+the sum of both: :math:`\tfrac12(s^2 + r)`, with the constant :math:`\tfrac12((s+1)^2 + r)`.
+
+**Levels.** Two columns share one 1 in z and one in z': their products move by at most 2. A
+column's own sums move by at most 2.
+
+**Levels by numbers.** The product of one column's levels with a number has one entry of size at
+most 1 in z and one in z': it moves by at most 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.statistics.design import Design
+
+__all__ = [
+    "Block",
+    "cross_block",
+    "first_block",
+    "second_block",
+    "target_block",
+    "whole_block",
+]
+
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Entries of the moments that one record can move a little, together and each.
+
+    Attributes
+    ----------
+    rows, columns : arrays of int
+        Positions in the upper triangle; 0 is the constant, the last is the target.
+    together : Fraction
+        The most that replacing one record moves the entries, absolute values added up.
+    each : array of int
+        The most that it moves every single entry: 1 or 2.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    together: Fraction
+    each: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def target_block(width: int) -> Block:
+    r"""Sums of t and t².
+
+    With :math:`a = |t - t'|`, :math:`b = |t + t'| \le 2 - a` they move by
+    :math:`a + ab \le a(3 - a) \le 9/4`.
+    """
+    t = width + 1
+    return Block(np.array([0, t]), np.array([t, t]), Fraction(9, 4), np.array([2, 1]))
+
+
+def first_block(design: Design) -> Block:
+    """Sums of the coordinates: numbers and signs move by 2 each, a column of levels by 2.
+
+    Without an intercept only the levels are needed, whose sums are their squares.
+    """
+    wanted = np.flatnonzero(design.levels | design.intercept)
+    together = 2 * len(np.unique(design.column[wanted]))
+    each = np.where(design.levels[wanted], 1, 2)
+    return Block(np.zeros(len(wanted), np.intp), wanted + 1, Fraction(together), each)
+
+
+def cross_block(design: Design) -> Block:
+    """Products of the coordinates with the target, and the two sums of the target.
+
+    A number or sign times t lies in [-1, 1]; the levels of a column times t move by
+    abs(t) + abs(t') <= 2.
+    """
+    t, own = design.width + 1, target_block(design.width)
+    x = np.arange(1, t)
+    return Block(
+        np.concatenate([x, own.rows]),
+        np.concatenate([np.full(len(x), t), own.columns]),
+        2 * len(design.domains) + own.together,
+        np.concatenate([np.full(len(x), 2), own.each]),
+    )
+
+
+def second_block(design: Design) -> Block:
+    r"""Products of the coordinates: :math:`\tfrac12(s^2 + r) + q(q-1) + 2qs`."""
+    r, s, q = _counts(design)
+    rows, columns, each = _products(design)
+    return Block(rows + 1, columns + 1, Fraction(s * s + r, 2) + q * (q - 1) + 2 * q * s, each)
+
+
+def whole_block(design: Design) -> Block:
+    r"""The whole upper triangle at once, the target counted as a number.
+
+    :math:`\tfrac12((s+\iota)^2 + r) + q(q+1) + 2qs`, with :math:`\iota = 1` for an intercept; for
+    p numbers :math:`p(p+1)/2` without an intercept and :math:`((p+1)^2 + p)/2` with it.
+    """
+    r, s, q = _counts(design)
+    first, second, cross = first_block(design), second_block(design), cross_block(design)
+    r, s = r + 1, s + 1  # the target
+    together = Fraction((s + design.intercept) ** 2 + r, 2) + q * (q + 1) + 2 * q * s
+    parts = (first, second, cross)
+    whole = Block(
+        np.concatenate([b.rows for b in parts]),
+        np.concatenate([b.columns for b in parts]),
+        together,
+        np.concatenate([b.each for b in parts]),
+    )
+    return whole if design.intercept else _without(whole, 0, design.width + 1)
+
+
+def _without(block: Block, row: int, column: int) -> Block:
+    """Return the block but for one entry; what it moves together can only shrink."""
+    keep = (block.rows != row) | (block.columns != column)
+    return Block(block.rows[keep], block.columns[keep], block.together, block.each[keep])
+
+
+def _counts(design: Design) -> tuple[int, int, int]:
+    """Return r numbers, s numbers and signs, q columns of levels."""
+    single = design.numbers | design.signs
+    q = len(np.unique(design.column[design.levels]))
+    return int(design.numbers.sum()), int(single.sum()), q
+
+
+def _products(design: Design) -> tuple[IntArray, IntArray, npt.NDArray[np.int64]]:
+    """Return positions and single moves of the products of coordinates that are not public."""
+    rows, columns = np.triu_indices(design.width)
+    same_column = design.column[rows] == design.column[columns]
+    keep = ~same_column | (design.numbers[rows] & (rows == columns))
+    rows, columns = rows[keep], columns[keep]
+    one = (rows == columns) | (design.levels[rows] & design.levels[columns])
+    return rows, columns, np.where(one, 1, 2)
