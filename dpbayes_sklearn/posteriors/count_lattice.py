@@ -73,6 +73,10 @@ class Lattice:
         points = min(n, _FALLBACK_POINTS)
         return cls(points, n / max(points, 1), np.inf)
 
+    def counts(self, index: IntArray) -> FloatArray:
+        """Return the counts at lattice points."""
+        return np.multiply(index, self.step, dtype=np.float64)
+
     def around(self, noisy: FloatArray, half_width: float) -> Bounds:
         """Return the first and last lattice points within ``half_width`` of noisy sums."""
         lowest, highest = np.floor((noisy - half_width) / self.step), noisy + half_width
@@ -107,7 +111,7 @@ class Lattice:
         )
 
     def partial_sums(self, table: CountTable) -> Callable[[int, tuple[int, int]], Window]:
-        """Return what gives the windows of sums of neighbouring cells of a row, given its total's."""
+        """Return the windows of sums of neighbouring cells, by row and window of its total."""
         n_cells = table.noisy.shape[1]
         cumulative = np.pad(np.cumsum(table.noisy, axis=1), ((0, 0), (1, 0)))
         half_widths = [table.law.half_width(m, self.nats) for m in range(n_cells)]

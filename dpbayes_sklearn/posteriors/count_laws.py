@@ -104,8 +104,9 @@ class NoiseLaw:
         distance = np.abs(x) / step
         slope = table[-1] - table[-2]
         beyond = np.maximum(distance - (len(table) - 1), 0.0)
-        inside: FloatArray = np.interp(distance, np.arange(len(table)), table)
-        return inside + slope * beyond
+        inside = np.interp(distance, np.arange(len(table)), table)
+        log_weight: FloatArray = inside + slope * beyond
+        return log_weight
 
     def half_width(self, terms: int, nats: float) -> float:
         """Bound that the sum of ``terms`` such noises crosses with probability below exp(-nats)."""
@@ -165,9 +166,7 @@ def _lattice_ratio(scale: float, step: float) -> float:
     return float(variance / (1.0 + variance + np.sqrt(1.0 + 2.0 * variance)))
 
 
-def log_row_weight(
-    alphas: tuple[float, ...], lowest: int, highest: int, step: float
-) -> FloatArray:
+def log_row_weight(alphas: tuple[float, ...], lowest: int, highest: int, step: float) -> FloatArray:
     """Log of the prior mass of all splits of a row whose total is one of a range of points.
 
     At step one this is the Dirichlet weight of the total. On a coarser lattice the cells' shared
@@ -193,9 +192,7 @@ def _split_mass(alphas: tuple[float, ...], length: int, step: float) -> FloatArr
     if len(alphas) == 1:
         return log_lattice_weight(alphas[0], np.arange(length), step)
     middle = len(alphas) // 2
-    left, right = (
-        _split_mass(half, length, step) for half in (alphas[:middle], alphas[middle:])
-    )
+    left, right = (_split_mass(half, length, step) for half in (alphas[:middle], alphas[middle:]))
     algebra = LINEAR if max(np.ptp(left), np.ptp(right)) < 300.0 else LOG
     mass = algebra.convolve(algebra.of_log(left), algebra.of_log(right))[:length]
     scale = left.max() + right.max() if algebra is LINEAR else 0.0

@@ -23,6 +23,8 @@ IntArray = npt.NDArray[np.int64]
 Window = Callable[[int, int], tuple[int, int]]
 """Which totals of the parts ``first, ..., last - 1`` can occur: lowest and highest."""
 
+_LOWEST = float(np.finfo(float).min)
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -39,7 +41,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Algebra:
-    """How weights are stored and therefore added and multiplied."""
+    """How weights are stored and therefore added and multiplied.
+
+    ``product`` returns weights themselves, up to a factor, whatever the storage.
+    """
 
     zero: float
     convolve: Callable[[FloatArray, FloatArray], FloatArray]
@@ -47,9 +52,10 @@ class Algebra:
     scaled: Callable[[FloatArray], FloatArray]
     of_log: Callable[[FloatArray], FloatArray]
     to_log: Callable[[FloatArray], FloatArray]
+    product: Callable[[FloatArray, FloatArray], FloatArray]
 
     def window(self, a: Segment, lowest: int, highest: int) -> FloatArray:
-        """Weights of ``a`` on ``lowest, ..., highest``."""
+        """Return the weights of ``a`` on ``lowest, ..., highest``."""
         if a.start <= lowest and highest < a.stop:
             return a.values[lowest - a.start : highest + 1 - a.start]
         out = np.full(highest + 1 - lowest, self.zero)
@@ -59,7 +65,7 @@ class Algebra:
         return out
 
     def sum(self, a: Segment, b: Segment, lowest: int, highest: int) -> Segment:
-        """Weights of the sum of two counts on ``lowest, ..., highest``: sum_i a(i) b(s - i)."""
+        """Return the weights of a sum on ``lowest, ..., highest``: sum_i a(i) b(s - i)."""
         if len(a.values) > len(b.values):
             a, b = b, a
         if highest + 1 - lowest < len(b.values):  # few totals asked for: compute no others
@@ -69,7 +75,7 @@ class Algebra:
         return Segment(lowest, self.scaled(self.window(full, lowest, highest)))
 
     def difference(self, total: Segment, other: Segment, part: Segment) -> Segment:
-        """What weights of the total say about ``part``: sum_s total(s) other(s - i)."""
+        """Return what weights of the total say about a part: sum_s total(s) other(s - i)."""
         lowest, highest = part.start, part.stop - 1
         if len(total.values) < len(part.values):
             full = self.convolve(total.values, other.values[::-1])
@@ -91,7 +97,7 @@ def _log(values: FloatArray) -> FloatArray:
 
 def _log_sum(values: FloatArray) -> FloatArray:
     """Log of the sum of exponentials along the last axis; minus infinity when there is none."""
-    peak = np.maximum(values.max(axis=-1), np.finfo(float).min)
+    peak: FloatArray = np.maximum(values.max(axis=-1), _LOWEST)
     return peak + _log(np.exp(values - peak[..., None]).sum(axis=-1))
 
 
@@ -108,16 +114,18 @@ LINEAR = Algebra(
     convolve=lambda a, b: np.convolve(a, b),
     correlate=lambda a, b: np.correlate(a, b, "valid"),
     scaled=_scaled,
-    of_log=lambda a: np.exp(a - max(a.max(), np.finfo(float).min)),
+    of_log=lambda a: np.exp(a - max(a.max(), _LOWEST)),
     to_log=_log,
+    product=lambda a, b: a * _scaled(b),
 )
 LOG = Algebra(
     zero=-np.inf,
     convolve=_log_convolve,
     correlate=_log_correlate,
-    scaled=lambda a: a - max(a.max(), np.finfo(float).min),
+    scaled=lambda a: a - max(a.max(), _LOWEST),
     of_log=lambda a: a,
     to_log=lambda a: a,
+    product=lambda a, b: LINEAR.of_log(a + b),
 )
 
 
@@ -220,5 +228,4 @@ class SumTree:
     def _joint(self, left: Segment, right: Segment, total: int) -> FloatArray:
         """Probability weights of the left part's values when both add to ``total``."""
         mirrored = self.algebra.window(right, total - left.stop + 1, total - left.start)[::-1]
-        log = self.algebra.to_log(left.values) + self.algebra.to_log(mirrored)
-        return LINEAR.of_log(log)
+        return self.algebra.product(left.values, mirrored)

@@ -36,7 +36,7 @@ IntArray = npt.NDArray[np.int64]
 
 _SPAN = 300.0  # largest difference of log weights in a window that doubles multiply safely
 _NEGLIGIBLE = 40.0  # nats below the mode from which a class count is not looked at any more
-_WIDER = 16.0  # factor on the nats of windows that turn out to cut the posterior
+_VISIBLE = 1e-9  # probability at the end of a window that shows that the window is too narrow
 
 
 class NoisyStar:
@@ -55,15 +55,18 @@ class NoisyStar:
     def __init__(self, classes: CountTable, tables: Sequence[CountTable], n: int) -> None:
         self.classes, self.tables = classes, tables
         lattice = Lattice.for_star(classes, tables, n)
-        wider = replace(lattice, nats=_WIDER * lattice.nats)
-        for attempt in (lattice, wider, Lattice.over_everything(n)):
+        wider = [replace(lattice, nats=factor * lattice.nats) for factor in (4.0, 12.0)]
+        for attempt in (lattice, *wider, Lattice.over_everything(n)):
             if self._solve(attempt):
                 break
 
     def _solve(self, lattice: Lattice) -> bool:
         """Send messages from the cells to the class counts; tell whether the windows sufficed."""
         self.lattice = lattice
-        windows = list(zip(*lattice.class_windows(self.classes, self.tables), strict=True))
+        lowest, highest = lattice.class_windows(self.classes, self.tables)
+        windows = list(zip(lowest.tolist(), highest.tolist(), strict=True))
+        if np.any(lowest > highest):
+            return False
         self._alphas = [tuple(table.alpha.tolist()) for table in self.tables]
         self._rows = [self._row_trees(table, windows) for table in self.tables]
         own = lattice.cells(self.classes)[0]
@@ -80,4 +83,99 @@ class NoisyStar:
         if any(np.isneginf(law).all() for law in log_laws):
             return False
         self._laws = [_law(p.start, law) for p, law in zip(parts, log_laws, strict=True)]
-        return not any(_cut(law, *window) for law, window in zip(self._laws, windows, strict=True))
+        return not any(
+            _cut(law, *window, lattice.points)
+            for law, window in zip(self._laws, windows, strict=True)
+        )
+
+    def _row_trees(self, table: CountTable, windows: Sequence[tuple[int, int]]) -> list[SumTree]:
+        sums = self.lattice.partial_sums(table)
+        rows = zip(self.lattice.cells(table), windows, strict=True)
+        return [_tree(cells, sums(c, window)) for c, (cells, window) in enumerate(rows)]
+
+    def _class_weights(self, c: int, own: Segment, lowest: int, highest: int) -> Segment:
+        """Return log weights of a class count: its own factor times the messages of its rows."""
+        log_weight = LOG.window(own, lowest, highest).copy()
+        for trees, alphas in zip(self._rows, self._alphas, strict=True):
+            log_weight += _log_total(trees[c], lowest, highest)
+            log_weight -= log_row_weight(alphas, lowest, highest, self.lattice.step)
+        everything = Segment(lowest, log_weight)
+        return everything if np.isinf(self.lattice.nats) else _trimmed(everything, _SPAN)
+
+    def class_counts(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Return values and probabilities of every class count."""
+        return [
+            (self.lattice.counts(law.start + np.arange(len(law.values))), law.values)
+            for law in self._laws
+        ]
+
+    def row_means(self, table: int) -> FloatArray:
+        """Return E[theta] = E[(alpha + k) / (A + N)] for every row of a feature's table.
+
+        Weights p(N) / (A + N) of the row totals are passed down to the cells.
+        """
+        alpha = self.tables[table].alpha
+        means = []
+        for tree, law, (counts, probabilities) in zip(
+            self._rows[table], self._laws, self.class_counts(), strict=True
+        ):
+            log_message = _log_total(tree, law.start, law.stop - 1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                log_given = np.log(probabilities / (alpha.sum() + counts)) - log_message
+            log_given[probabilities == 0.0] = -np.inf
+            given = tree.parts_given(Segment(law.start, tree.algebra.of_log(log_given)))
+            cells = zip(tree.parts, given, strict=True)
+            expected = np.array([_mean(own, rest, tree.algebra) for own, rest in cells])
+            unnormalised = alpha + self.lattice.step * expected
+            means.append(unnormalised / unnormalised.sum())
+        return np.stack(means)
+
+    def sample(self, rng: np.random.Generator, size: int) -> tuple[FloatArray, list[FloatArray]]:
+        """Draw class counts, shape (size, C), and counts of every table, shape (size, C, K)."""
+        classes = self._tree.sample(np.full(size, self.lattice.points), rng)
+        tables = [
+            np.stack([tree.sample(classes[:, c], rng) for c, tree in enumerate(trees)], axis=1)
+            for trees in self._rows
+        ]
+        return self.lattice.counts(classes), [self.lattice.counts(table) for table in tables]
+
+
+def _tree(log_parts: Sequence[Segment], window: Window) -> SumTree:
+    """Build a tree from log weights, in logarithms only if doubles cannot hold the weights."""
+    span = max(float(np.ptp(part.values)) for part in log_parts)
+    algebra = LINEAR if span < _SPAN else LOG
+    parts = [Segment(part.start, algebra.of_log(part.values)) for part in log_parts]
+    return SumTree(parts, window, algebra)
+
+
+def _log_total(tree: SumTree, lowest: int, highest: int) -> FloatArray:
+    """Return log weights of a row's total."""
+    return tree.algebra.to_log(tree.algebra.window(tree.total, lowest, highest))
+
+
+def _trimmed(log_weights: Segment, nats: float) -> Segment:
+    """Drop both ends that are more than ``nats`` below the maximum."""
+    values = log_weights.values
+    kept = np.flatnonzero(values >= values.max() - nats)
+    first, last = int(kept[0]), int(kept[-1])
+    return Segment(log_weights.start + first, values[first : last + 1])
+
+
+def _law(start: int, log_weights: FloatArray) -> Segment:
+    """Normalise log weights to probabilities, without the ends that do not matter."""
+    kept = _trimmed(Segment(start, log_weights), _NEGLIGIBLE)
+    weights = LINEAR.of_log(kept.values)
+    return Segment(kept.start, weights / weights.sum())
+
+
+def _cut(law: Segment, lowest: int, highest: int, points: int) -> bool:
+    """Tell whether probability is left at an end of a window that is not an end of all counts."""
+    below = 0 < lowest == law.start and law.values[0] > _VISIBLE
+    above = points > highest == law.stop - 1 and law.values[-1] > _VISIBLE
+    return lowest < highest and bool(below or above)
+
+
+def _mean(own: Segment, rest: Segment, algebra: Algebra) -> float:
+    """Return the mean of a part with these own weights and weights from the rest."""
+    weights = algebra.product(own.values, rest.values)
+    return float(own.start + weights @ np.arange(len(weights)) / weights.sum())
