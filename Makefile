@@ -42,6 +42,7 @@ format: $(VENV)/.extra-dev  ## let ruff repair what it can
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.extra-docs  ## build the documentation into build/html; a warning is an error
+	@rm -rf docs/generated  # pages of modules that are gone
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/html
 
 check: lint test docs  ## everything that must hold before a commit
