@@ -122,9 +122,9 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         else:
             conditions = ()
         encoder = Encoder([*public.columns.values()])
-        network = self._network(encoder.sizes, public.target.n_values)
+        network = self._network(encoder.sizes, public.classes.n_values)
         prior = DirichletPrior(network, self._alphas(network), self.inference)
-        labels = public.target.encode(target)
+        labels = public.classes.encode(target)
         chunks = ((codes, labels[rows]) for rows, codes in encoder.chunks(table))
         statistics = CountTables.count(network, chunks)
         return public, self._release(statistics, prior, budget, conditions)
@@ -137,7 +137,8 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         self, table: Table, target: npt.NDArray[Any], classes: Any
     ) -> tuple[Schema, tuple[str, ...]]:
         """Return the domains of all columns and the classes, and what they had to leak."""
-        bins = Bins(self.n_bins, table.n_rows, table.n_columns, float(self.epsilon))
+        splits = self._resolve_mechanism().walks_splits
+        bins = Bins(self.n_bins, table.n_rows, table.n_columns, float(self.epsilon), splits)
         bins.check()
         declared = declared_domains(table.names, table.n_columns, self.schema, self.bounds)
         leaks = []
@@ -160,7 +161,7 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         if classes is None:
             classes = self.classes
         if classes is None and self.schema is not None and self.schema.target is not None:
-            classes = getattr(self.schema.target, "values", None)
+            classes = self.schema.classes.values
         return None if classes is None else np.unique(np.asarray(classes)).tolist()
 
     def _alphas(self, network: Network) -> tuple[FloatArray, ...]:
@@ -179,7 +180,7 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
     ) -> Self:
         """Set the fitted attributes, last of all."""
         self.schema_ = public
-        self.classes_ = np.asarray(public.target.values)  # type: ignore[union-attr]
+        self.classes_ = np.asarray(public.classes.values)
         self.posterior_ = posterior
         self._batches = batches
         self.guarantee_ = PrivacyGuarantee.parallel(batches)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy.typing as npt
 import numpy as np
+import numpy.typing as npt
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn.mechanisms import Mechanism

@@ -24,16 +24,16 @@ def _discover() -> dict[str, type[Mechanism]]:
         if short.startswith("_") or short == "base":
             continue
         for cls in vars(importlib.import_module(module.name)).values():
-            if isinstance(cls, type) and cls.__module__ == module.name:
-                if issubclass(cls, Mechanism):
-                    found[short] = cls
+            here = isinstance(cls, type) and cls.__module__ == module.name
+            if here and issubclass(cls, Mechanism):
+                found[short] = cls
     return found
 
 
 _BY_NAME = _discover()
 globals().update({cls.__name__: cls for cls in _BY_NAME.values()})
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "Mechanism",
     "Release",
     "mechanism_names",

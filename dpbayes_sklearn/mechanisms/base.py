@@ -43,6 +43,9 @@ class Mechanism(BaseEstimator):
     an estimator's ``mechanism__option`` reaches them in a grid search.
     """
 
+    walks_splits: ClassVar[bool] = False
+    """Whether a many-valued variable costs one level of a tree of splits per doubling."""
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     @classmethod

@@ -61,6 +61,8 @@ class Fourier(Mechanism):
         The paper's parameter, for ``increment="seed"``.
     """
 
+    walks_splits: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "increment": [StrOptions({"calibrated", "seed"})],
         "stealth": [Interval(Real, 0, 1, closed="left")],
@@ -89,9 +91,7 @@ class Fourier(Mechanism):
             for support, block in sums.blocks.items()
         }
         increment = self._increment(network, scale, float(budget.epsilon))
-        return prior.update(
-            ReleasedCharacters(network, blocks, statistics.n, (scale,), increment)
-        )
+        return prior.update(ReleasedCharacters(network, blocks, statistics.n, (scale,), increment))
 
     def _increment(self, network: Network, scale: Fraction, epsilon: float) -> float:
         if self.increment == "seed":

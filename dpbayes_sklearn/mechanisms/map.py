@@ -65,7 +65,7 @@ class MAP(Mechanism):
     score : {"log_posterior", "posterior"}, default="log_posterior"
         What the exponential mechanism rewards: the log posterior density, or the posterior mass
         of a grid point as Zhang, Rubinstein and Dimitrakakis (2016) do.
-    omega : float in (0, 0.5), default=0.05
+    omega : float in (0, 0.5), default=0.1
         Every split's probability lies in [omega, 1 - omega].
     n_points : int, optional
         Points of the grid per split. By default 33 for ``score="posterior"``, otherwise so many
@@ -73,9 +73,11 @@ class MAP(Mechanism):
 
     Examples
     --------
-    >>> MAP(omega=0.1).get_params()["score"]
+    >>> MAP(omega=0.2).get_params()["score"]
     'log_posterior'
     """
+
+    walks_splits: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "score": [StrOptions({"log_posterior", "posterior"})],
@@ -84,7 +86,7 @@ class MAP(Mechanism):
     }
 
     def __init__(
-        self, *, score: str = "log_posterior", omega: float = 0.05, n_points: int | None = None
+        self, *, score: str = "log_posterior", omega: float = 0.1, n_points: int | None = None
     ) -> None:
         self.score = score
         self.omega = omega
@@ -118,9 +120,7 @@ class MAP(Mechanism):
         priors = split_priors(prior.alphas)
 
         def loss(tau: float) -> float:
-            return release_loss(
-                prior.network, grid, _sharpened(priors, tau), tau, n, budget.unit
-            )
+            return release_loss(prior.network, grid, _sharpened(priors, tau), tau, n, budget.unit)
 
         tau = largest_feasible(loss, float(budget.epsilon), _LEAST_TAU, _MOST_TAU)
         powers = _sharpened(priors, tau)
@@ -131,9 +131,7 @@ class MAP(Mechanism):
 
         return grid, log_law
 
-    def mass_law(
-        self, prior: DirichletPrior, n: int, budget: Budget
-    ) -> tuple[SplitGrid, SplitLaw]:
+    def mass_law(self, prior: DirichletPrior, n: int, budget: Budget) -> tuple[SplitGrid, SplitLaw]:
         """Return the grid and the law of a split for ``score="posterior"``."""
         grid = SplitGrid(self.omega, self.n_points or _COARSE)
         priors = split_priors(prior.alphas)
@@ -147,7 +145,11 @@ class MAP(Mechanism):
         if per_turn <= 0:
             too_small(float(budget.epsilon))
         strengths = [
-            per_turn / (2 * np.array([_mass_sensitivity(grid, *split, n) for split in zip(a, b)]))
+            per_turn
+            / (
+                2
+                * np.array([_mass_sensitivity(grid, *split, n) for split in zip(a, b, strict=True)])
+            )
             for a, b in priors
         ]
 

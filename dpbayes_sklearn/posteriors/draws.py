@@ -58,7 +58,5 @@ class DrawsPosterior(NetworkPosterior):
         if len(shares) == 1:
             only: npt.NDArray[np.float64] = per_draw[0]
             return only
-        average: npt.NDArray[np.float64] = logsumexp(
-            per_draw, axis=0, b=shares[:, None, None]
-        )
+        average: npt.NDArray[np.float64] = logsumexp(per_draw, axis=0, b=shares[:, None, None])
         return average

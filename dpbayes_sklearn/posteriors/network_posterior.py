@@ -57,8 +57,9 @@ def log_joint(network: Network, log_tables: Tables, codes: Codes) -> npt.NDArray
 
 
 def _boolean_star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
-    """log p(x, c) = log p(c) + sum_j log p(0 | c) + sum_j x_j log(p(1 | c) / p(0 | c))."""
+    """Log p(x, c) = log p(c) + sum_j log p(0 | c) + sum_j x_j log(p(1 | c) / p(0 | c))."""
     features = np.stack(log_tables[:-1])
     constant = log_tables[-1] + features[:, :, 0].sum(axis=0)
     score: npt.NDArray[np.float64] = codes @ (features[:, :, 1] - features[:, :, 0])
-    return score + constant
+    score += constant
+    return score

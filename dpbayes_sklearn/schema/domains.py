@@ -105,7 +105,8 @@ class Interval:
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
         """Return the bin of every value, from 0 to ``bins`` - 1."""
         k = self.n_values
-        return np.minimum(self._position(self.clip(values)).astype(np.intp), k - 1)
+        position: npt.NDArray[np.intp] = self._position(self.clip(values)).astype(np.intp)
+        return np.minimum(position, k - 1)
 
     def _position(self, numbers: Any) -> Any:
         """Return where numbers lie, in bins from the low end."""
@@ -159,7 +160,9 @@ class Categories:
         if len(set(plain)) != len(plain):
             raise ValueError("Categories must be all different. Got a repeated value instead.")
         if unseen is not None and unseen not in plain:
-            raise ValueError(f"Categories unseen must be one of the values. Got {unseen!r} instead.")
+            raise ValueError(
+                f"Categories unseen must be one of the values. Got {unseen!r} instead."
+            )
         object.__setattr__(self, "values", plain)
         object.__setattr__(self, "unseen", plain[0] if unseen is None else unseen)
 

@@ -13,7 +13,8 @@ from dpbayes_sklearn.schema.table import Table
 
 __all__ = ["Codes", "Encoder"]
 
-Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+"""Codes of a chunk of rows: bytes, or 16 bits where a column has more than 256 values."""
 
 
 class Encoder:
@@ -26,7 +27,8 @@ class Encoder:
     def __init__(self, domains: Sequence[Domain]) -> None:
         self.domains = tuple(domains)
         self.sizes = tuple(d.n_values for d in self.domains)
-        self.dtype = np.uint8 if max(self.sizes, default=1) <= 256 else np.uint16
+        few = max(self.sizes, default=1) <= 256
+        self.dtype: type[np.unsignedinteger[Any]] = np.uint8 if few else np.uint16
         intervals = [d for d in self.domains if isinstance(d, Interval)]
         self._numeric = len(intervals) == len(self.domains)
         if self._numeric:
@@ -68,10 +70,10 @@ class Encoder:
         # bounds that the type cannot hold are met by every value of the type
         low = np.clip(self._low, info.min, info.max).astype(chunk.dtype)
         high = np.clip(self._high, info.min, info.max).astype(chunk.dtype)
-        clipped = np.clip(chunk, low, high)
-        if not self._low.any():
-            return clipped.astype(self.dtype, copy=False)
-        return (clipped.astype(np.int64) - self._low.astype(np.int64)).astype(self.dtype)
+        codes: npt.NDArray[Any] = np.clip(chunk, low, high)
+        if self._low.any():
+            codes = codes.astype(np.int64) - self._low.astype(np.int64)
+        return codes.astype(self.dtype, copy=False)
 
     def _floats(self, chunk: npt.NDArray[np.float64]) -> Codes:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -85,5 +87,4 @@ class Encoder:
         position -= self._low
         position *= self._bins / (self._high - self._low)
         np.minimum(position, self._bins - 1, out=position)
-        codes: Codes = position.astype(self.dtype)
-        return codes
+        return position.astype(self.dtype)

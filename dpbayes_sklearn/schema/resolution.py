@@ -86,18 +86,22 @@ class Bins:
     Attributes
     ----------
     n_bins : "auto", int, or sequence of int
-        ``"auto"`` gives integers and booleans of a small declared range one bin per value, and
-        anything else 1.5 m^(1/3) bins, 2 to 16, where m = n / (1 + b) discounts the number of
-        records by the scale b = 2(d+1)/epsilon of noise on a count.
+        ``"auto"`` gives integers and booleans of a small declared range one bin per value.
+        Anything else gets the power of two nearest to 1.5 m^(1/3), from 2 to 16, where
+        m = n / (1 + b) discounts the number of records by the scale b = 2(d+1)/epsilon of noise
+        on a count; half as many where every doubling costs one more level of a tree of splits.
     n, d : int
         Number of records and of features.
     epsilon : float
+    walks_splits : bool
+        Whether the mechanism works on trees of splits.
     """
 
     n_bins: Any
     n: int
     d: int
     epsilon: float
+    walks_splits: bool = False
 
     def cut(self, domain: Domain, j: int, kind: str) -> Domain:
         """Return the domain of column ``j`` with its number of bins settled."""
@@ -116,15 +120,18 @@ class Bins:
 
     def _given(self) -> list[int]:
         one_for_all = isinstance(self.n_bins, Integral)
-        given = [self.n_bins] * self.d if one_for_all else np.asarray(self.n_bins).ravel().tolist()
-        whole = all(isinstance(k, Integral) and not isinstance(k, bool) and k >= 2 for k in given)
+        given = (
+            [int(self.n_bins)] * self.d if one_for_all else np.asarray(self.n_bins).ravel().tolist()
+        )
+        whole = all(type(k) is int and k >= 2 for k in given)
         if len(given) != self.d or not whole:
             raise ValueError(
                 "n_bins must be 'auto', an int >= 2, or one int >= 2 for each of the "
                 f"{self.d} features."
             )
-        return [int(k) for k in given]
+        return list(given)
 
     def _rule(self) -> int:
-        scale = 2 * (self.d + 1) / self.epsilon if math.isfinite(self.epsilon) else 0.0
-        return int(np.clip(round(1.5 * (self.n / (1 + scale)) ** (1 / 3)), 2, _MOST_BINS))
+        scale = 2 * (self.d + 1) / self.epsilon
+        wanted = (0.75 if self.walks_splits else 1.5) * (self.n / (1 + scale)) ** (1 / 3)
+        return int(2 ** np.clip(round(math.log2(wanted)), 1, math.log2(_MOST_BINS)))

@@ -52,6 +52,13 @@ class Schema:
         object.__setattr__(self, "columns", {str(k): v for k, v in columns.items()})
         object.__setattr__(self, "target", target)
 
+    @property
+    def classes(self) -> Categories:
+        """Return the target's domain, which must be categories."""
+        if not isinstance(self.target, Categories):
+            raise ValueError("A classifier needs the target of its schema to be Categories.")
+        return self.target
+
     def __len__(self) -> int:
         return len(self.columns)
 

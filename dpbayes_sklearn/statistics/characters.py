@@ -89,7 +89,9 @@ class ReleasedCharacters:
         """Return the released sums of both batches together."""
         return replace(
             self,
-            blocks={support: block + other.blocks[support] for support, block in self.blocks.items()},
+            blocks={
+                support: block + other.blocks[support] for support, block in self.blocks.items()
+            },
             n=self.n + other.n,
             scales=self.scales + other.scales,
             increment=self.increment + other.increment,
@@ -105,9 +107,7 @@ class ReleasedCharacters:
         return tuple(np.maximum(table, 0.0) for table in self.tables)
 
 
-def _along_axes(
-    table: npt.NDArray[Any], matrices: Sequence[npt.NDArray[Any]]
-) -> npt.NDArray[Any]:
+def _along_axes(table: npt.NDArray[Any], matrices: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Apply one matrix along each of the last axes."""
     first = table.ndim - len(matrices)
     for axis, matrix in enumerate(matrices, start=first):
@@ -146,6 +146,7 @@ def tables_from_characters(network: Network, blocks: Blocks, n: float) -> Tables
             if support in blocks:
                 back = np.argsort(_sorting(family, support)) - len(support)
                 axes = (*range(len(batch)), *back)
-                coefficients[(..., *index)] = np.transpose(blocks[support], axes)
+                at: tuple[Any, ...] = (..., *index)
+                coefficients[at] = np.transpose(blocks[support], axes)
         tables.append(_along_axes(coefficients, [inverse_haar(k) for k in shape]))
     return tuple(tables)

@@ -36,7 +36,9 @@ class CountTables:
     kind: ClassVar[str] = "counts"
 
     @classmethod
-    def count(cls, network: Network, chunks: Iterable[tuple[Codes, npt.NDArray[Any]]]) -> CountTables:
+    def count(
+        cls, network: Network, chunks: Iterable[tuple[Codes, npt.NDArray[Any]]]
+    ) -> CountTables:
         """Count records given as chunks of feature codes and class codes."""
         tables = [np.zeros(shape, np.int64) for shape in network.shapes]
         same_parents: dict[tuple[int, ...], list[int]] = defaultdict(list)

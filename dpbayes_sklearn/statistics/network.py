@@ -61,7 +61,7 @@ class Network:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """Nodes with every parent before its children; shorter than the nodes if there is a cycle."""
+        """Nodes with parents before children; nodes of a cycle are left out."""
         done: list[int] = []
         waiting = list(range(len(self.sizes)))
         while ready := [i for i in waiting if set(self.parents[i]) <= set(done)]:
@@ -85,7 +85,8 @@ class Network:
         A whole record moves every table of more than one cell. One feature value moves the
         tables of the families it belongs to; the class is not a feature.
         """
-        movable = [f for f, shape in zip(self.families, self.shapes, strict=True) if prod(shape) > 1]
+        pairs = zip(self.families, self.shapes, strict=True)
+        movable = [family for family, shape in pairs if prod(shape) > 1]
         if unit == "record":
             return len(movable)
         features = [u for u in range(self.target) if self.sizes[u] > 1]

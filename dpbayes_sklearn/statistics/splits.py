@@ -6,7 +6,7 @@ The Fourier mechanism's characters and the samplers' Beta splits both walk these
 from __future__ import annotations
 
 from functools import lru_cache, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -96,9 +96,7 @@ def leaf_levels(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
     return levels
 
 
-def sums_left_and_right(
-    table: npt.NDArray[np.generic],
-) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+def sums_left_and_right(table: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return what a table holds left and right of every split of its last axis."""
     h = signs(table.shape[-1])
     return table @ (h > 0), table @ (h < 0)
