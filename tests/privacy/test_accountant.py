@@ -187,19 +187,20 @@ print(accountant.path)
 
 def test_temporary_ledger_of_a_multiprocessing_child_goes_with_the_child():
     code = """
-import multiprocessing
+import multiprocessing, os
 from dpbayes_sklearn.privacy import BudgetAccountant
 def child(queue):
     queue.put(BudgetAccountant(1).path)
 if __name__ == "__main__":
+    accountant = BudgetAccountant(1)
     fork = multiprocessing.get_context("fork")
     queue = fork.Queue()
     process = fork.Process(target=child, args=(queue,))
     process.start()
     process.join()
-    print(queue.get())
+    print(os.path.exists(queue.get()), os.path.exists(accountant.path))
 """
-    assert not os.path.exists(run(code))
+    assert run(code) == "False True"
 
 
 def test_it_is_unpickled_without_its_ledger_but_not_used(tmp_path):
