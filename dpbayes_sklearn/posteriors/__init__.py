@@ -1,1 +1,1 @@
-"""posteriors"""
+"""Released beliefs: mean, draws and predictions, ordinary Bayes from here on."""

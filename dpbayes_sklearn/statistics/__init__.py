@@ -1,1 +1,1 @@
-"""statistics"""
+"""What is counted, and how far one record can move it."""

@@ -38,7 +38,7 @@ def closure(network: Network) -> tuple[Support, ...]:
 
 @dataclass(frozen=True)
 class CharacterSums:
-    """c_a = sum over records of the product of one character per node. **Sensitive.**
+    """Sensitive: c_a, the sum over records of the product of one character per node.
 
     The constant character's sum is n, which neighbours share, so it is public.
     """
@@ -115,7 +115,7 @@ def _along_axes(table: npt.NDArray[Any], matrices: Sequence[npt.NDArray[Any]]) -
     return table
 
 
-def _blocks_of(family: Support) -> list[tuple[Support, tuple[int | slice, ...]]]:
+def _blocks_of(family: Support) -> list[tuple[Support, tuple[Any, ...]]]:
     """Return every part of a family with where its block lies in the coefficient array."""
     parts = []
     for size in range(1, len(family) + 1):
@@ -141,12 +141,11 @@ def tables_from_characters(network: Network, blocks: Blocks, n: float) -> Tables
     tables = []
     for family, shape in zip(network.families, network.shapes, strict=True):
         coefficients = np.zeros((*batch, *shape))
-        coefficients[(..., *(0,) * len(shape))] = n
+        coefficients.reshape(*batch, -1)[..., 0] = n  # the constant character
         for support, index in _blocks_of(family):
             if support in blocks:
                 back = np.argsort(_sorting(family, support)) - len(support)
                 axes = (*range(len(batch)), *back)
-                at: tuple[Any, ...] = (..., *index)
-                coefficients[at] = np.transpose(blocks[support], axes)
+                coefficients[(..., *index)] = np.transpose(blocks[support], axes)
         tables.append(_along_axes(coefficients, [inverse_haar(k) for k in shape]))
     return tuple(tables)

@@ -24,7 +24,7 @@ Tables = tuple[npt.NDArray[Any], ...]
 
 @dataclass(frozen=True)
 class CountTables:
-    """Exact counts of every family of a network. **Sensitive.**
+    """Sensitive: exact counts of every family of a network.
 
     ``tables[i][parents' values..., value]`` is the number of records in that state.
     """
