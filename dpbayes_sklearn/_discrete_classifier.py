@@ -214,5 +214,10 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = False
+        # On the data of scikit-learn's accuracy checks (200 seeds each, 2 and 3 classes) the share
+        # of fits above the required 0.83 is 0.98 and 0.96 for laplace, 1.00 and 1.00 for fourier,
+        # 0.76 and 0.52 for sampler, 0.82 and 0.48 for map.
+        name = self.mechanism.name() if isinstance(self.mechanism, Mechanism) else self.mechanism
+        poor = isinstance(name, str) and name in {"sampler", "map"}
+        tags.classifier_tags.poor_score = poor
         return tags
