@@ -102,11 +102,11 @@ class PrivacyGuarantee:
     def _level(self) -> str:
         if math.isinf(self.epsilon):
             return "Not private (epsilon is infinite)"
-        delta = f", {self.delta:g}" if self.delta else ""
-        return f"({self.epsilon:g}{delta})-differentially private"
+        delta = f", delta = {self.delta:g}" if self.delta else ""
+        return f"Differentially private with epsilon = {self.epsilon:g}{delta}"
 
     def __str__(self) -> str:
-        what = f"{self._level} under the {self.mechanism} mechanism for {self.neighbours}"
+        what = f"{self._level} under the {self.mechanism} mechanism, for {self.neighbours}"
         return what + "".join(f"; provided that {c}" for c in self.conditions) + "."
 
     def _repr_html_(self) -> str:
@@ -116,6 +116,6 @@ class PrivacyGuarantee:
             "<div style='border:1px solid #9db4c0;border-left:4px solid #2a6f97;border-radius:4px;"
             "padding:.5em .8em;margin:.3em 0;max-width:44em;font-family:sans-serif;"
             "font-size:.9em'>"
-            f"<b>{escape(self._level)}</b><div>{escape(self.mechanism)} mechanism; protects "
+            f"<b>{escape(self._level)}</b><div>{escape(self.mechanism)} mechanism; cannot tell apart "
             f"{escape(self.neighbours)}</div>{conditions}</div>"
         )

@@ -14,7 +14,7 @@ GUARANTEE = PrivacyGuarantee.of(Budget(exact(0.1), exact(1e-6), "feature"), "lap
 
 def test_sentence_names_level_mechanism_unit_and_conditions():
     assert str(GUARANTEE) == (
-        "(0.1, 1e-06)-differentially private under the laplace mechanism for data sets that "
+        "Differentially private with epsilon = 0.1, delta = 1e-06 under the laplace mechanism, for data sets that "
         "differ in one feature value of one record, its label unchanged; provided that a <b>."
     )
 
