@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.noise.bernoulli import rounds, uniform_below
+from dpbayes_sklearn.noise.bernoulli import Words, rounds, uniform_below
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
 
@@ -69,8 +69,8 @@ def discrete_box(
         if (m + radius + 1) * int(doubled.max(initial=1)) >= 2**63:
             raise OverflowError("The noise does not fit 64-bit integers; use a coarser grid.")
         steps = doubled * np.uint64(radius) + np.uint64(1)
-        coins = uniform_below(doubled * np.arange(radius + 1, radius + m + 1, dtype=np.uint64),
-                              m, source)
+        above: Words = np.arange(radius + 1, radius + m + 1, dtype=np.uint64)
+        coins = uniform_below(doubled * above, m, source)
         if (coins < steps).all():
             break
     inside = uniform_below(steps, m, source).astype(np.int64)

@@ -69,7 +69,7 @@ class Block:
 
 
 def target_block(width: int) -> Block:
-    r"""Sums of t and t².
+    r"""Return the sums of t and t².
 
     With :math:`a = |t - t'|`, :math:`b = |t + t'| \le 2 - a` they move by
     :math:`a + ab \le a(3 - a) \le 9/4`.
@@ -79,7 +79,7 @@ def target_block(width: int) -> Block:
 
 
 def first_block(design: Design) -> Block:
-    """Sums of the coordinates: numbers and signs move by 2 each, a column of levels by 2.
+    """Return the sums of the coordinates: numbers and signs move by 2 each, a column of levels by 2.
 
     Without an intercept only the levels are needed, whose sums are their squares.
     """
@@ -90,7 +90,7 @@ def first_block(design: Design) -> Block:
 
 
 def cross_block(design: Design) -> Block:
-    """Products of the coordinates with the target, and the two sums of the target.
+    """Return the products of coordinates and target, and the two sums of the target.
 
     A number or sign times t lies in [-1, 1]; the levels of a column times t move by
     abs(t) + abs(t') <= 2.
@@ -106,14 +106,14 @@ def cross_block(design: Design) -> Block:
 
 
 def second_block(design: Design) -> Block:
-    r"""Products of the coordinates: :math:`\tfrac12(s^2 + r) + q(q-1) + 2qs`."""
+    r"""Return the products of the coordinates: :math:`\tfrac12(s^2 + r) + q(q-1) + 2qs`."""
     r, s, q = _counts(design)
     rows, columns, each = _products(design)
     return Block(rows + 1, columns + 1, Fraction(s * s + r, 2) + q * (q - 1) + 2 * q * s, each)
 
 
 def whole_block(design: Design) -> Block:
-    r"""The whole upper triangle at once, the target counted as a number.
+    r"""Return the whole upper triangle at once, the target counted as a number.
 
     :math:`\tfrac12((s+\iota)^2 + r) + q(q+1) + 2qs`, with :math:`\iota = 1` for an intercept; for
     p numbers :math:`p(p+1)/2` without an intercept and :math:`((p+1)^2 + p)/2` with it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ from dpbayes_sklearn.schema.table import Table
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
 
-__all__ = ["GRID", "Moments", "ReleasedMoments", "Window", "largest_grid"]
+__all__ = ["GRID", "WHOLE", "Moments", "ReleasedMoments", "Window", "largest_grid"]
 
 FloatArray = npt.NDArray[np.float64]
+Number = TypeVar("Number", np.int64, np.float64)
 
 GRID = 2**15
 """Steps from 0 to 1 that coordinates are rounded to: far finer than any private noise."""
@@ -60,10 +61,15 @@ class Window(NamedTuple):
         return np.clip(mapped, -1.0, 1.0)
 
 
+WHOLE = Window()
+"""The target as its bounds have it."""
+
+
 @dataclass(frozen=True, repr=False)
 class Moments:
-    """Sums of products of all coordinates and the target, to be computed. **Sensitive.**
+    """Records whose sums of products can be asked for.
 
+    **Sensitive.**
     The records stay until the mechanism has asked for its sums, because a mechanism may first
     release where the target lies and then clip the target to that window.
 
@@ -106,7 +112,7 @@ class Moments:
             total += (grid * steps.sum(), (steps * steps).sum())
         return total
 
-    def gram(self, grid: int, window: Window = Window()) -> npt.NDArray[np.int64]:
+    def gram(self, grid: int, window: Window) -> npt.NDArray[np.int64]:
         """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t).
 
         Coordinates are rounded to integers of at most ``grid`` steps. Products of integer-valued
@@ -131,11 +137,9 @@ class Moments:
     def without_noise(self) -> ReleasedMoments:
         """Return the moments when no privacy is asked for: not rounded to the grid either."""
         total = np.zeros((self.design.width + 2,) * 2, order="F")
-        for z in self._records(Window()):
+        for z in self._records(WHOLE):
             total = dsyrk(1.0, z.T, beta=1.0, c=total, overwrite_c=True)
-        return ReleasedMoments(
-            self.design, self.n, _symmetric(total), np.zeros(total.shape), Window()
-        )
+        return ReleasedMoments(self.design, self.n, _symmetric(total), np.zeros(total.shape), WHOLE)
 
     def _check(self, grid: int) -> None:
         if self.n * grid**2 >= _INT64:
@@ -159,7 +163,7 @@ class Moments:
             yield z
 
 
-def _symmetric(upper: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _symmetric(upper: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return the symmetric matrix with this upper triangle."""
     return np.triu(upper) + np.triu(upper, 1).T
 
