@@ -15,6 +15,7 @@ sum that several families hold is released once, so that all tables agree on sha
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
@@ -95,7 +96,8 @@ class Fourier(Mechanism):
 
     def _increment(self, network: Network, scale: Fraction, epsilon: float) -> float:
         if self.increment == "seed":
-            return paper_increment(network, epsilon, self.t)
+            # whole, so that tables stay exact in floating point and agree bit for bit
+            return math.ceil(paper_increment(network, epsilon, self.t))
         return stealth_increment(network, scale, self.stealth)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
 from dpbayes_sklearn.statistics.counts import Tables
@@ -76,9 +77,17 @@ class DirichletPosterior(NetworkPosterior):
 
     def sample(self, rng: np.random.Generator, n: int) -> Tables:
         """Return independent Dirichlet draws of every row."""
-        gammas = [rng.standard_gamma(c, size=(n, *c.shape)) for c in self.concentrations]
-        return tuple(g / g.sum(axis=-1, keepdims=True) for g in gammas)
+        return tuple(softmax(_log_gamma(rng, n, c), axis=-1) for c in self.concentrations)
 
     def merge(self, other: DirichletPosterior) -> DirichletPosterior:
         """Return the belief after both batches, whose released counts add up."""
         return DirichletPosterior(self.prior, self.released.merge(other.released))
+
+
+def _log_gamma(
+    rng: np.random.Generator, n: int, shape: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Draw logarithms of gamma variates by G(a) = G(a + 1) U^(1/a): small ones underflow."""
+    size = (n, *shape.shape)
+    logs: npt.NDArray[np.float64] = np.log(rng.standard_gamma(shape + 1, size))
+    return logs - rng.standard_exponential(size) / shape

@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral, Rational, Real
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,23 @@ _LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
 
 def as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return ``values`` as float64, with NaN wherever there is no number to read."""
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64, copy=False)
-    return np.fromiter((_number(v) for v in values.ravel()), np.float64).reshape(values.shape)
+    with np.errstate(over="ignore"):  # beyond the largest float is infinity, without a warning
+        if values.dtype.kind in "biuf":
+            return values.astype(np.float64, copy=False)
+        return np.fromiter((_number(v) for v in values.ravel()), np.float64).reshape(values.shape)
 
 
 def _number(value: object) -> float:
+    """Return the number that a value is, NaN if none; never raises or warns, whatever it is."""
+    if isinstance(value, (np.complexfloating, np.ndarray)):  # numpy would warn
+        return math.nan
     try:
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:  # an integer or a fraction beyond the largest float
+        if isinstance(value, Rational):
+            return math.inf if value.numerator > 0 else -math.inf
+        return math.nan
+    except Exception:
         return math.nan
 
 
@@ -66,9 +74,11 @@ class Interval:
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+            real = isinstance(value, Real) and not isinstance(value, bool)
+            number = _number(value) if real else math.nan
+            if not math.isfinite(number):
                 raise ValueError(f"Interval {name} must be a finite number. Got {value!r} instead.")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, number)
         if not _LEAST_SPAN <= self.high - self.low < math.inf:
             raise ValueError(
                 f"Interval bounds must have low < high. Got ({self.low:g}, {self.high:g}) instead."
@@ -115,12 +125,10 @@ class Interval:
     @property
     def second_bin(self) -> float:
         """Return the smallest number that :meth:`encode` does not put into the first bin."""
-        edge = np.float64(self.low + (self.high - self.low) / self.n_values)
-        while self._position(edge) >= 1:
-            edge = np.nextafter(edge, -np.inf)
-        while self._position(edge) < 1:
-            edge = np.nextafter(edge, np.inf)
-        return float(edge)
+        first, second = self.low, self.high
+        while first < (middle := first + (second - first) / 2) < second:
+            first, second = (middle, second) if self._position(middle) < 1 else (first, middle)
+        return second
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
@@ -181,12 +189,12 @@ class Categories:
 
     def _code(self, value: Any) -> int:
         unseen = self._codes[self.unseen]
-        if self._all_text and not isinstance(value, str) and value is not None:
-            number = _number(value) if isinstance(value, (Real, np.generic)) else math.nan
-            value = str(int(number)) if number.is_integer() else str(value)
         try:
+            if self._all_text and not isinstance(value, str) and value is not None:
+                number = _number(value) if isinstance(value, (Real, np.generic)) else math.nan
+                value = str(int(number)) if number.is_integer() else str(value)
             return self._codes.get(value, unseen)
-        except TypeError:  # an unhashable value is no category
+        except Exception:  # a value that has no hash or no text is no category
             return unseen
 
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:

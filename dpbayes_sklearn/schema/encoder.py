@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.schema.domains import Domain, Interval
+from dpbayes_sklearn.schema.domains import Domain, Interval, as_numbers
 from dpbayes_sklearn.schema.table import Table
 
 __all__ = ["Codes", "Encoder"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 """Codes of a chunk of rows: bytes, or 16 bits where a column has more than 256 values."""
+
+
+_MOST_VALUES = 2**16  # what the codes can hold
+_MOST_EXACT = 2**53  # up to here every integer is a float
 
 
 class Encoder:
@@ -27,6 +31,8 @@ class Encoder:
     def __init__(self, domains: Sequence[Domain]) -> None:
         self.domains = tuple(domains)
         self.sizes = tuple(d.n_values for d in self.domains)
+        if max(self.sizes, default=1) > _MOST_VALUES:
+            raise ValueError(f"A column can have at most {_MOST_VALUES} bins or categories.")
         few = max(self.sizes, default=1) <= 256
         self.dtype: type[np.unsignedinteger[Any]] = np.uint8 if few else np.uint16
         intervals = [d for d in self.domains if isinstance(d, Interval)]
@@ -38,7 +44,10 @@ class Encoder:
             self._middle = np.array([d.middle for d in intervals])
             self._two = self._bins == 2
             self._upper = np.array([d.second_bin if d.bins == 2 else 0.0 for d in intervals])
-            self._whole = all(d.n_integers == d.bins for d in intervals)
+            self._whole = all(
+                d.n_integers == d.bins and max(abs(d.low), abs(d.high)) <= _MOST_EXACT
+                for d in intervals
+            )
 
     def chunks(self, table: Table) -> Iterator[tuple[slice, Codes]]:
         """Yield ``(rows, codes)`` over the table; codes has one column per domain."""
@@ -49,7 +58,7 @@ class Encoder:
             elif self._whole and kind in "biu":
                 yield rows, self._integers(chunk)
             else:
-                yield rows, self._floats(chunk.astype(np.float64, copy=False))
+                yield rows, self._floats(as_numbers(chunk))
 
     def encode(self, table: Table) -> Codes:
         """Return the codes of the whole table."""
@@ -67,12 +76,12 @@ class Encoder:
         if chunk.dtype == bool:
             chunk = chunk.view(np.uint8)
         info = np.iinfo(chunk.dtype)
-        # bounds that the type cannot hold are met by every value of the type
+        # bounds that the type cannot hold are made good below
         low = np.clip(self._low, info.min, info.max).astype(chunk.dtype)
         high = np.clip(self._high, info.min, info.max).astype(chunk.dtype)
         codes: npt.NDArray[Any] = np.clip(chunk, low, high)
         if self._low.any():
-            codes = codes.astype(np.int64) - self._low.astype(np.int64)
+            codes = np.clip(codes.astype(np.int64) - self._low, 0, self._bins - 1)
         return codes.astype(self.dtype, copy=False)
 
     def _floats(self, chunk: npt.NDArray[np.float64]) -> Codes:

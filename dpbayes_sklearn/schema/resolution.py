@@ -65,7 +65,12 @@ def domain_from_data(table: Table, j: int) -> Domain:
         column = numbers
     assert_all_finite(column, input_name="X")
     low, high = float(column.min()), float(column.max())
-    return Interval(low, high) if low < high else Interval(low, low + max(1.0, abs(low)))
+    try:
+        return Interval(low, high if low < high else low + max(1.0, abs(low)))
+    except ValueError:
+        raise ValueError(
+            "A column of X has too wide or too narrow a range of values; declare its bounds."
+        ) from None
 
 
 def _categories_from_data(column: npt.NDArray[Any]) -> Categories:

@@ -19,31 +19,35 @@ def is_frame(X: object) -> bool:
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and hasattr(X, "shape")
 
 
+def _by_position(X: Any) -> Any:
+    """Return what is indexed by position: pandas also has labels, which may repeat."""
+    return getattr(X, "iloc", X)
+
+
 class Table:
     """A 2-D array or a data frame, read in chunks of rows."""
 
     def __init__(self, X: Any) -> None:
         self._X = X
-        self._frame = is_frame(X)
         self.n_rows, self.n_columns = X.shape
-        self.names = [str(c) for c in X.columns] if self._frame else None
+        self.names = [str(c) for c in X.columns] if is_frame(X) else None
 
     def chunks(self) -> Iterator[tuple[slice, Any]]:
         """Yield ``(rows, chunk)``; a chunk is an array, or a frame of the same kind."""
         step = max(1, CHUNK_CELLS // max(1, self.n_columns))
         for start in range(0, self.n_rows, step):
             rows = slice(start, min(start + step, self.n_rows))
-            yield rows, self._X[rows]
+            yield rows, _by_position(self._X)[rows]
 
     def column(self, j: int, chunk: Any = None) -> npt.NDArray[Any]:
         """Return column ``j`` of a chunk (of the whole table by default)."""
         X = self._X if chunk is None else chunk
-        return np.asarray(X[X.columns[j]] if self._frame else X[:, j])
+        return np.asarray(_by_position(X)[:, j])
 
     def kind(self, j: int) -> str:
         """Return numpy's letter for the type of column ``j``: b, i, u, f, or O for anything else.
 
         It is read from the declared type, never from a value.
         """
-        letter = self.column(j, self._X[:0]).dtype.kind
+        letter = self.column(j, _by_position(self._X)[:0]).dtype.kind
         return letter if letter in "biuf" else "O"
