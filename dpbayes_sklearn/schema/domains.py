@@ -38,7 +38,7 @@ def _number(value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except OverflowError:  # an integer or a fraction beyond the largest float
         if isinstance(value, Rational):
-            return math.inf if value.numerator > 0 else -math.inf
+            return math.inf if int(value.numerator) > 0 else -math.inf
         return math.nan
     except Exception:
         return math.nan
