@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -11,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions, _fit_context
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
+from dpbayes_sklearn.posteriors.ancestral import ancestral_sample
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.schema import Categories, Encoder, Schema, Table
@@ -53,8 +56,8 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
     }
 
     @abstractmethod
-    def _network(self, feature_sizes: Sequence[int], n_classes: int) -> Network:
-        """Return the graph of the model."""
+    def _network(self, public: Schema) -> Network:
+        """Return the graph of the model over the public domains."""
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
@@ -71,8 +74,9 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         -------
         self
         """
-        public, release = self._read_and_release(X, y)
-        return self._attach(public, release.posterior, (release.guarantee,))
+        fitted = copy(self)
+        public, release = fitted._read_and_release(X, y)
+        return self._become(fitted._attach(public, release.posterior, (release.guarantee,)))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -91,13 +95,16 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         -------
         self
         """
-        if not hasattr(self, "posterior_"):
-            public, release = self._read_and_release(X, y, classes=classes)
-            return self._attach(public, release.posterior, (release.guarantee,))
-        self._check_same_model(classes)
-        public, release = self._read_and_release(X, y, self.schema_)
-        posterior = self.posterior_.merge(release.posterior)
-        return self._attach(public, posterior, (*self._batches, release.guarantee))
+        fitted, earlier = copy(self), getattr(self, "_batches", ())
+        if not earlier:
+            public, release = fitted._read_and_release(X, y, classes=classes)
+            posterior = release.posterior
+        else:
+            self._validate_params()  # which scikit-learn leaves out on later calls
+            self._check_same_model(classes)
+            public, release = fitted._read_and_release(X, y, self.schema_)
+            posterior = self.posterior_.merge(release.posterior)
+        return self._become(fitted._attach(public, posterior, (*earlier, release.guarantee)))
 
     def _check_same_model(self, classes: Any) -> None:
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
@@ -107,6 +114,10 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         if now != (earlier.mechanism, earlier.unit):
             raise ValueError(
                 "mechanism and privacy_unit must be the same on every call to partial_fit."
+            )
+        if self._budget().infinite != math.isinf(earlier.epsilon):
+            raise ValueError(
+                "epsilon must be finite on every call to partial_fit, or infinite on every call."
             )
 
     def _read_and_release(
@@ -122,7 +133,7 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         else:
             conditions = ()
         encoder = Encoder([*public.columns.values()])
-        network = self._network(encoder.sizes, public.classes.n_values)
+        network = self._network(public)
         prior = DirichletPrior(network, self._alphas(network), self.inference)
         labels = public.classes.encode(target)
         chunks = ((codes, labels[rows]) for rows, codes in encoder.chunks(table))
@@ -166,8 +177,11 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
 
     def _alphas(self, network: Network) -> tuple[FloatArray, ...]:
         """Return the pseudo-counts of every node: alpha, or one per feature and 1 for the class."""
-        alpha = np.asarray(self.alpha, np.float64)
         d = network.target
+        try:
+            alpha = np.asarray(self.alpha, np.float64)
+        except (TypeError, ValueError):
+            alpha = np.array(np.nan)
         if alpha.shape not in {(), (d,)} or not (np.isfinite(alpha) & (alpha > 0)).all():
             raise ValueError(
                 f"alpha must be a positive number, or one for each of the {d} features."
@@ -178,7 +192,7 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
     def _attach(
         self, public: Schema, posterior: Any, batches: tuple[PrivacyGuarantee, ...]
     ) -> Self:
-        """Set the fitted attributes, last of all."""
+        """Set the fitted attributes."""
         self.schema_ = public
         self.classes_ = np.asarray(public.classes.values)
         self.posterior_ = posterior
@@ -211,6 +225,28 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every class for every row."""
         return np.exp(self.predict_log_proba(X))
+
+    def log_likelihood(self, X: Any) -> FloatArray:
+        """Return log p(x) of every row, summed over the classes."""
+        likelihood: FloatArray = logsumexp(self._joint_log_likelihood(X), axis=1)
+        return likelihood
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return synthetic records ``(X, y)`` from the released posterior, at no further cost.
+
+        One set of tables is drawn from the posterior, and all records from these tables. Binned
+        numbers are spread evenly over their bin.
+        """
+        check_is_fitted(self)
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        tables = tuple(table[0] for table in self.posterior_.sample(rng, 1))
+        records = ancestral_sample(self.posterior_.network, tables, n_samples, rng)
+        domains = self.schema_.columns.values()
+        columns = [domain.decode(records[:, j], rng) for j, domain in enumerate(domains)]
+        return np.stack(columns, axis=1), self.classes_[records[:, -1]]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,7 +6,7 @@ import math
 import warnings
 from fractions import Fraction
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
@@ -90,12 +90,17 @@ class PrivateEstimator(BaseEstimator):
             conditions = (*conditions, SEEDED)
         return Release(release.posterior, release.guarantee.under(*conditions))
 
+    def _become(self, fitted: Self) -> Self:
+        """Take over a fitted copy in one step, so that no error leaves half a fit behind."""
+        self.__dict__ = fitted.__dict__
+        return self
+
     def _leak(self, what: str, parameter: str) -> str:
         """Warn that something was read from the data; return the condition it puts on the claim."""
         warnings.warn(
             f"{what} read from the data, which may reveal them: set {parameter} to public values.",
             PrivacyLeakWarning,
-            stacklevel=4,
+            stacklevel=6,  # the line that called fit
         )
         return f"{what} read from the data reveal nothing ({parameter} was not declared)"
 

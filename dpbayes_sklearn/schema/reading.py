@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,10 @@ def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
                 f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required."
             )
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return Table(X)
+        table = Table(X)
+        for j in range(table.n_columns):
+            _refuse_complex(table.column(j, X.head(0)), "X")
+        return table
     if not issparse(X):
         X = _as_array(X, declared)
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=not declared)
@@ -47,13 +51,13 @@ def _as_array(X: Any, declared: bool) -> npt.NDArray[Any]:
         )
     if declared or array.dtype.kind in "biuf":
         return array
-    try:
+    with suppress(TypeError, ValueError):
         return array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            "Every argument must be a string of digits or a number; X holds something else. "
-            "Declare columns of text with schema=Schema({name: Categories([...])})."
-        ) from None
+    # raised out here because an exception remembers, and may show, the one it is raised in
+    raise TypeError(
+        "Every argument must be a string of digits or a number; X holds something else. "
+        "Declare columns of text with schema=Schema({name: Categories([...])})."
+    )
 
 
 def _refuse_complex(array: npt.NDArray[Any], name: str) -> None:
@@ -68,19 +72,18 @@ def read_target(estimator: Any, y: Any, n_rows: int) -> npt.NDArray[Any]:
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
             "is None."
         )
+    _refuse_complex(np.asarray(y), "y")
     target: npt.NDArray[Any] = column_or_1d(y, warn=True)
-    _refuse_complex(target, "y")
     check_consistent_length(np.empty(n_rows), target)
     return target
 
 
 def classes_from_data(target: npt.NDArray[Any]) -> list[Any]:
     """Read the classes from the labels: a leak, for the caller to announce."""
-    try:
+    with suppress(TypeError):
         if target.dtype.kind == "f":
             assert_all_finite(target, input_name="y")
         check_classification_targets(target)
         classes: list[Any] = np.unique(target).tolist()
-    except TypeError:
-        raise TypeError("Labels in y must be of one type: all numbers or all strings.") from None
-    return classes
+        return classes
+    raise TypeError("Labels in y must be of one type: all numbers or all strings.")
