@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dpbayes_sklearn import mechanisms
+from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
+from dpbayes_sklearn.display import PrivacyUtilityDisplay
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
@@ -12,6 +14,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BayesianNaiveBayes",
+    "BayesianNetworkClassifier",
     "BudgetAccountant",
     "BudgetError",
     "Categories",
@@ -19,6 +22,8 @@ __all__ = [
     "LedgerError",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivacyUtilityDisplay",
     "Schema",
     "mechanisms",
+    "tree_augmented",
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sklearn.base import _fit_context as _untyped_fit_context
 from sklearn.utils._param_validation import (
+    HasMethods,
     Interval,
     Options,
     StrOptions,
@@ -17,6 +18,7 @@ from sklearn.utils._param_validation import (
 )
 
 __all__ = [
+    "HasMethods",
     "Interval",
     "InvalidParameterError",
     "Options",

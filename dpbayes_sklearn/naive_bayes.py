@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -116,5 +115,6 @@ class BayesianNaiveBayes(DiscreteClassifier):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _network(self, feature_sizes: Sequence[int], n_classes: int) -> Network:
-        return Network.star(feature_sizes, n_classes)
+    def _network(self, public: Schema) -> Network:
+        sizes = [domain.n_values for domain in public.columns.values()]
+        return Network.star(sizes, public.classes.n_values)

@@ -118,6 +118,16 @@ class Interval:
         position: npt.NDArray[np.intp] = self._position(self.clip(values)).astype(np.intp)
         return np.minimum(position, k - 1)
 
+    def decode(
+        self, codes: npt.NDArray[np.intp], rng: np.random.Generator
+    ) -> npt.NDArray[np.float64]:
+        """Return a value of every bin: its integer, or a number drawn evenly from it."""
+        position = codes.astype(np.float64)
+        if self.n_integers != self.bins:
+            position += rng.random(len(codes))
+            position *= (self.high - self.low) / self.n_values
+        return self.low + position
+
     def _position(self, numbers: Any) -> Any:
         """Return where numbers lie, in bins from the low end."""
         return (numbers - self.low) * (self.n_values / (self.high - self.low))
@@ -205,6 +215,10 @@ class Categories:
             codes = np.fromiter((self._code(v) for v in distinct), np.intp, distinct.size)
             return codes[inverse]
         return np.fromiter((self._code(v) for v in column), np.intp, column.size)
+
+    def decode(self, codes: npt.NDArray[np.intp], rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Return the category of every code; no draw is needed."""
+        return np.asarray(self.values, dtype=object if self._all_text else None)[codes]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
