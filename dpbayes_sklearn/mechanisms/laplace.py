@@ -17,13 +17,19 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
+from dpbayes_sklearn.mechanisms._moment_release import grid_for, noisy_moments
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
+from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
+from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.simplex import ReleasedSimplex, SimplexCounts
 
 __all__ = ["Laplace"]
 
@@ -56,3 +62,26 @@ class Laplace(Mechanism):
             for table, law in zip(statistics.tables, scales, strict=True)
         )
         return prior.update(ReleasedCounts(statistics.network, noisy, statistics.n, scales))
+
+    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> Law:
+        """Return the law of one variable's counts; cut to [0, n] if there are two."""
+        cells = len(prior) if len(prior) > 2 else 1
+        return noise_law(n, prior, cells, 2 / Fraction(budget.epsilon))
+
+    def _release_simplex(
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
+    ) -> Dirichlet:
+        sensitivity = statistics.sensitivity(budget.unit)
+        scale = representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))
+        # of two counts that add to n, one tells everything
+        cells = statistics.n_categories if statistics.n_categories > 2 else 1
+        noisy = statistics.counts[:cells] + discrete_laplace(scale, cells, source)
+        return prior.update(ReleasedSimplex(noisy, statistics.n, scale))
+
+    def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
+        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+
+    def _release_moments(
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+    ) -> GaussianPosterior:
+        return prior.update(noisy_moments(statistics, budget, source))

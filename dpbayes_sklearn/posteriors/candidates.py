@@ -46,7 +46,7 @@ class Candidates:
     >>> candidates.counts.tolist()
     [[0, 2], [1, 1], [2, 0]]
     >>> candidates.hellinger([0]).round(4).tolist()
-    [[0.0, 0.3382, 0.7071]]
+    [[0.0, 0.4086, 0.7071]]
     """
 
     def __init__(self, n: int, prior: tuple[float, ...]) -> None:

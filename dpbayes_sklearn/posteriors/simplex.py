@@ -234,7 +234,7 @@ def onto_simplex(counts: npt.NDArray[np.int64], n: int) -> FloatArray:
     descending = -np.sort(-counts)
     excess = (np.cumsum(descending) - n) / np.arange(1, len(counts) + 1)
     constant = excess[np.flatnonzero(descending > excess)[-1]]
-    return np.maximum(counts - constant, 0.0)
+    return np.asarray(np.maximum(counts - constant, 0.0))
 
 
 def completed(counts: npt.NDArray[np.int64], n: int) -> FloatArray:

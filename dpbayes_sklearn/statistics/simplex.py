@@ -60,7 +60,7 @@ class SimplexCounts:
 
     def without_noise(self) -> ReleasedSimplex:
         """Return the released form when no privacy is asked for."""
-        return ReleasedSimplex(self.counts, self.n, Fraction(0))
+        return ReleasedSimplex.exact(self.counts)
 
 
 @dataclass(frozen=True)
@@ -82,3 +82,8 @@ class ReleasedSimplex:
     counts: IntArray
     n: int
     scale: Fraction
+
+    @classmethod
+    def exact(cls, counts: IntArray) -> ReleasedSimplex:
+        """Return counts without noise: not private, or chosen privately as they are."""
+        return cls(counts, int(counts.sum()), Fraction(0))
