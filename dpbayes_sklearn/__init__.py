@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dpbayes_sklearn import mechanisms
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
+from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.display import PrivacyUtilityDisplay
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
+from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.schema import Categories, Interval, Schema
@@ -13,11 +15,14 @@ from dpbayes_sklearn.schema import Categories, Interval, Schema
 __version__ = "0.1.0"
 
 __all__ = [
+    "BayesianLinearRegression",
     "BayesianNaiveBayes",
     "BayesianNetworkClassifier",
+    "BetaBinomial",
     "BudgetAccountant",
     "BudgetError",
     "Categories",
+    "DirichletMultinomial",
     "Interval",
     "LedgerError",
     "PrivacyGuarantee",

@@ -82,8 +82,9 @@ class Mechanism(BaseEstimator):
             posterior = getattr(self, f"_release_{statistics.kind}")(
                 statistics, prior, budget, source
             )
-        return Release(posterior, PrivacyGuarantee.of(budget, self.name(), self._conditions()))
+        conditions = self._conditions(statistics.kind)
+        return Release(posterior, PrivacyGuarantee.of(budget, self.name(), conditions))
 
-    def _conditions(self) -> Iterable[str]:
-        """Assumptions of this mechanism that a reader of the guarantee must know."""
+    def _conditions(self, kind: str) -> Iterable[str]:
+        """Assumptions about releases of this kind that a reader of the guarantee must know."""
         return ()

@@ -30,6 +30,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
+from dpbayes_sklearn.mechanisms._coefficient_draws import (
+    REAL_ARITHMETIC,
+    draw_coefficients,
+    largest_residual,
+    read_target,
+)
 from dpbayes_sklearn.mechanisms._split_release import (
     SplitPriors,
     draw_tables,
@@ -46,8 +52,10 @@ from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.draws import DrawsPosterior
+from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["MAP"]
 
@@ -159,6 +167,24 @@ class MAP(Mechanism):
             return grid.log_weights(a, b) + strengths[node][..., None] * score
 
         return grid, log_law
+
+    def _release_moments(
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+    ) -> GaussianPosterior:
+        target = read_target(statistics, prior, budget, source)
+        weight = target.epsilon / largest_residual(prior) ** 2
+        return draw_coefficients(
+            statistics,
+            prior,
+            target,
+            weight=weight,
+            sharpness=max(1.0, weight * target.variance),
+            n_draws=1,
+            source=source,
+        )
+
+    def _conditions(self, kind: str) -> tuple[str, ...]:
+        return (REAL_ARITHMETIC,) if kind == "moments" else ()
 
 
 _mass_sensitivity = lru_cache(maxsize=256)(SplitGrid.mass_sensitivity)

@@ -26,6 +26,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import Interval
+from dpbayes_sklearn.mechanisms._coefficient_draws import (
+    REAL_ARITHMETIC,
+    draw_coefficients,
+    largest_residual,
+    read_target,
+)
 from dpbayes_sklearn.mechanisms._split_release import (
     draw_tables,
     grid_size,
@@ -38,8 +44,10 @@ from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.draws import DrawsPosterior
+from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["Sampler", "SamplerPlan"]
 
@@ -134,3 +142,21 @@ class Sampler(Mechanism):
         draws = draw_tables(statistics.tables, log_law, grid, self.n_samples, source)
         weights = np.full(self.n_samples, statistics.n / self.n_samples)
         return DrawsPosterior(statistics.network, draws, weights)
+
+    def _release_moments(
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+    ) -> GaussianPosterior:
+        target = read_target(statistics, prior, budget, source)
+        share = target.epsilon / (self.n_samples * largest_residual(prior) ** 2)
+        return draw_coefficients(
+            statistics,
+            prior,
+            target,
+            weight=min(share, 1 / target.variance),
+            sharpness=1.0,
+            n_draws=self.n_samples,
+            source=source,
+        )
+
+    def _conditions(self, kind: str) -> tuple[str, ...]:
+        return (REAL_ARITHMETIC,) if kind == "moments" else ()

@@ -32,9 +32,9 @@ class Table:
         self.n_rows, self.n_columns = X.shape
         self.names = [str(c) for c in X.columns] if is_frame(X) else None
 
-    def chunks(self) -> Iterator[tuple[slice, Any]]:
+    def chunks(self, step: int | None = None) -> Iterator[tuple[slice, Any]]:
         """Yield ``(rows, chunk)``; a chunk is an array, or a frame of the same kind."""
-        step = max(1, CHUNK_CELLS // max(1, self.n_columns))
+        step = step or max(1, CHUNK_CELLS // max(1, self.n_columns))
         for start in range(0, self.n_rows, step):
             rows = slice(start, min(start + step, self.n_rows))
             yield rows, _by_position(self._X)[rows]

@@ -116,17 +116,14 @@ class Design:
         """
         step = max(1, _CHUNK_CELLS // max(1, self.width, table.n_columns))
         buffer = np.empty((step, self.width))
-        for rows, big in table.chunks():
-            for start in range(0, rows.stop - rows.start, step):
-                chunk = big[start : start + step]
-                out = buffer[: len(chunk)]
-                self._fill(table, chunk, out, clip)
-                yield slice(rows.start + start, rows.start + start + len(out)), out
+        for rows, chunk in table.chunks(step):
+            out = buffer[: rows.stop - rows.start]
+            self._fill(table, chunk, out, clip)
+            yield rows, out
 
     def _fill(self, table: Table, chunk: Any, out: FloatArray, clip: bool) -> None:
-        kind = getattr(getattr(chunk, "dtype", None), "kind", "O")
-        if kind in "biuf" and self.numbers.all():
-            self._to_unit(chunk, *self.scales, out, clip)
+        if self.numbers.all() and (whole := np.asarray(chunk)).dtype.kind in "biuf":
+            self._to_unit(whole, *self.scales, out, clip)
             return
         centres, halves = self.scales
         for j, domain in enumerate(self.domains):
@@ -154,3 +151,14 @@ class Design:
             np.nan_to_num(out, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)
         if clip:
             np.clip(out, -1.0, 1.0, out=out)
+
+    def in_units_of_columns(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
+        """Return slopes per unit of each column, or per category, and the constant.
+
+        A sign has the slopes -w and w of its two categories.
+        """
+        centres, halves = (values[self.column] for values in self.scales)
+        slopes = coefficients[1:] / halves
+        constant = float(coefficients[0] - slopes @ centres)
+        pieces = [[-w, w] if sign else [w] for w, sign in zip(slopes, self.signs, strict=True)]
+        return np.concatenate([*pieces, []]), constant

@@ -79,7 +79,7 @@ def target_block(width: int) -> Block:
 
 
 def first_block(design: Design) -> Block:
-    """Return the sums of the coordinates: numbers and signs move by 2 each, a column of levels by 2.
+    """Return the sums of the coordinates: any number, sign or column of levels moves by 2.
 
     Without an intercept only the levels are needed, whose sums are their squares.
     """

@@ -70,6 +70,7 @@ class Moments:
     """Records whose sums of products can be asked for.
 
     **Sensitive.**
+
     The records stay until the mechanism has asked for its sums, because a mechanism may first
     release where the target lies and then clip the target to that window.
 

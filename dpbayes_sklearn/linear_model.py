@@ -1,0 +1,296 @@
+"""Linear regression with Gaussian beliefs about the coefficients."""
+
+from __future__ import annotations
+
+from copy import copy
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import RegressorMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_is_fitted
+
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._sklearn_compat import Interval as Range
+from dpbayes_sklearn._sklearn_compat import StrOptions, _fit_context
+from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
+from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
+from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.schema import Interval, Schema, Table
+from dpbayes_sklearn.schema.domains import as_numbers
+from dpbayes_sklearn.schema.reading import read_table, read_target
+from dpbayes_sklearn.schema.resolution import (
+    declared_domains,
+    domain_from_data,
+    intervals_from_bounds,
+)
+from dpbayes_sklearn.statistics.design import Design, Scale
+from dpbayes_sklearn.statistics.moments import Moments
+
+__all__ = ["BayesianLinearRegression"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
+    r"""Bayesian linear regression released under differential privacy.
+
+    Features and target are mapped to [-1, 1] by their public bounds. There the model is
+
+    .. math:: t = w_0 + w^\top x + N(0, \sigma^2), \qquad w \sim N(0, b^{-1} I)
+
+    with a flat prior on :math:`w_0`. Columns of categories are one-hot encoded.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes, the same as
+        ``Ridge(alpha=noise_variance * prior_precision)`` on mapped features.
+    mechanism : {"laplace", "fourier", "sampler", "map"} or Mechanism, default="laplace"
+        How the posterior is released. An instance such as ``mechanisms.Sampler(n_samples=2)``
+        carries its own options.
+    inference : {"plug_in", "noise_aware"}, default="noise_aware"
+        Take the released moments as moments, or as moments seen through noise of known variance.
+        Plugging in is dangerous unless ``n_samples * epsilon`` is very large.
+    prior_precision : float, default=1.0
+        The b, on the scale of the bounds.
+    noise_variance : float, optional
+        The :math:`\sigma^2`, on the scale of the bounds. Left out, it is learned: from the
+        released moments ("laplace", "fourier"), or from the variance of the target, which
+        "sampler" and "map" release first with 5 % of the budget (more for few records).
+    coef_bound : float, optional
+        Norm that the coefficients drawn by "sampler" and "map" may have, on the scale of the
+        bounds; the smaller, the less noise. Left out, it is 10 / sqrt(prior_precision).
+    fit_intercept : bool, default=True
+        Whether the model has a constant.
+    bounds_X : tuple (low, high), optional
+        Public bounds of the features, numbers or one entry per feature. Values are clipped.
+    bounds_y : tuple (low, high), optional
+        Public bounds of the target. Values are clipped.
+    schema : Schema, optional
+        Public domains by column name, instead of ``bounds_X``; also for text columns. Its target,
+        an :class:`Interval`, stands for ``bounds_y``.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source. A seed makes the noise
+        reproducible, for tests and papers only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_coefficients,)
+        Posterior mean in the units of the data; one per feature, or one per category.
+    intercept_ : float
+        Posterior mean of the constant in the units of the target.
+    posterior_ : GaussianPosterior
+        The released posterior on the scale of the bounds, the only thing derived from the data
+        that is kept.
+    guarantee_ : PrivacyGuarantee
+        What is promised, to whom, and on which conditions.
+    schema_ : Schema
+        The public domains in use.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X has string column names.
+
+    Notes
+    -----
+    **Privacy.** The unit is one record, neighbours have the same number of records and differ in
+    one; every ``fit`` spends ``epsilon``. What is not declared (``bounds_X`` or ``schema``,
+    ``bounds_y``) is read from the data with a :class:`PrivacyLeakWarning` and becomes a condition
+    of the guarantee. With declared bounds no value whatever makes ``fit`` fail: infinities are
+    clipped and a missing value is the middle of its bounds.
+
+    ``predict`` does not clip features, so that it is the linear function that ``coef_`` and
+    ``intercept_`` describe.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpbayes_sklearn import BayesianLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, (5000, 3))
+    >>> y = X @ [1.0, -2.0, 0.5] + rng.normal(size=5000)
+    >>> model = BayesianLinearRegression(bounds_X=(0, 10), bounds_y=(-25, 20), random_state=0)
+    >>> model.fit(X, y).score(X, y) > 0.95
+    True
+    >>> mean, std = model.predict(X[:2], return_std=True)
+    >>> model.guarantee_.epsilon
+    1.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateEstimator._parameter_constraints,
+        "mechanism": [StrOptions(mechanism_names("moments")), Mechanism],
+        "inference": [StrOptions({"plug_in", "noise_aware"})],
+        "prior_precision": [Range(Real, 0, None, closed="neither")],
+        "noise_variance": [Range(Real, 0, None, closed="neither"), None],
+        "coef_bound": [Range(Real, 0, None, closed="neither"), None],
+        "fit_intercept": ["boolean"],
+        "bounds_X": ["array-like", None],
+        "bounds_y": ["array-like", None],
+        "schema": [Schema, None],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        mechanism: str | Mechanism = "laplace",
+        inference: str = "noise_aware",
+        prior_precision: float = 1.0,
+        noise_variance: float | None = None,
+        coef_bound: float | None = None,
+        fit_intercept: bool = True,
+        bounds_X: Any = None,
+        bounds_y: Any = None,
+        schema: Schema | None = None,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.mechanism = mechanism
+        self.inference = inference
+        self.prior_precision = prior_precision
+        self.noise_variance = noise_variance
+        self.coef_bound = coef_bound
+        self.fit_intercept = fit_intercept
+        self.bounds_X = bounds_X
+        self.bounds_y = bounds_y
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release a posterior of the coefficients, charging the accountant.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Records, one per person.
+        y : array-like of shape (n_samples,)
+            Their targets.
+
+        Returns
+        -------
+        self
+        """
+        fitted = copy(self)
+        public, release = fitted._read_and_release(X, y)
+        return self._become(fitted._attach(public, release))
+
+    def _read_and_release(self, X: Any, y: Any) -> tuple[Schema, Release[Any]]:
+        """Validate -> schema -> moments -> charge -> release; X and y are not used again."""
+        budget = self._budget()
+        self._check_budget(budget)
+        table = read_table(self, X, reset=True, declared=self._declares_columns)
+        target = as_numbers(read_target(self, y, table.n_rows))
+        public, conditions = self._public_schema(table, target)
+        design, scale = self._model(public)
+        prior = GaussianPrior(
+            design,
+            float(self.prior_precision),
+            None if self.noise_variance is None else float(self.noise_variance),
+            self.inference,
+            None if self.coef_bound is None else float(self.coef_bound),
+        )
+        statistics = Moments(design, table, target, scale)
+        return public, self._release(statistics, prior, budget, conditions)
+
+    @property
+    def _declares_columns(self) -> bool:
+        return self.schema is not None or self.bounds_X is not None
+
+    def _public_schema(self, table: Table, target: FloatArray) -> tuple[Schema, tuple[str, ...]]:
+        """Return the domains of all columns and the target, and what they had to leak."""
+        bounds = None
+        if self.bounds_X is not None:
+            columns = intervals_from_bounds(self.bounds_X, table.n_columns, "bounds_X")
+            bounds = [c.low for c in columns], [c.high for c in columns]
+        declared = declared_domains(table.names, table.n_columns, self.schema, bounds)
+        leaks = []
+        if None in declared:
+            parameter = "schema or bounds_X" if self.schema is None else "schema for every column"
+            leaks.append(self._leak("bounds of the features were", parameter))
+        domains = [domain or domain_from_data(table, j) for j, domain in enumerate(declared)]
+        interval = self._declared_target()
+        if interval is None:
+            leaks.append(self._leak("bounds of the target were", "bounds_y"))
+            assert_all_finite(target, input_name="y")
+            interval = cast("Interval", domain_from_data(Table(target[:, None]), 0))
+        names = table.names or [f"x{j}" for j in range(table.n_columns)]
+        return Schema(dict(zip(names, domains, strict=True)), interval), tuple(leaks)
+
+    def _declared_target(self) -> Interval | None:
+        """Return the bounds of the target: of the parameter or of the schema."""
+        if self.bounds_y is not None:
+            return intervals_from_bounds(self.bounds_y, 1, "bounds_y")[0]
+        if self.schema is None or self.schema.target is None:
+            return None
+        if not isinstance(self.schema.target, Interval):
+            raise ValueError("A regression needs the target of its schema to be an Interval.")
+        return self.schema.target
+
+    def _model(self, public: Schema) -> tuple[Design, Scale]:
+        """Return the coordinates of the model and the scale of its target."""
+        assert isinstance(public.target, Interval)
+        intercept = bool(self.fit_intercept)
+        design = Design(tuple(public.columns.values()), intercept)
+        return design, Scale.of(public.target, intercept)
+
+    def _attach(self, public: Schema, release: Release[Any]) -> Self:
+        """Set the fitted attributes."""
+        self.schema_ = public
+        self._design, self._scale = self._model(public)
+        self.posterior_ = release.posterior
+        self.guarantee_ = release.guarantee
+        slopes, constant = self._design.in_units_of_columns(self.posterior_.mean())
+        self.coef_ = slopes * self._scale.half
+        self.intercept_ = float(self._scale.centre + constant * self._scale.half)
+        return self
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
+
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Return the expected target of every row.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the standard deviation of a new target too. It counts the
+            variation around the regression, what the data leave open, and the privacy noise.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+        std : ndarray of shape (n_samples,)
+            Only if ``return_std``.
+        """
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False, declared=self._declares_columns)
+        mean, variance = np.empty(table.n_rows), np.empty(table.n_rows if return_std else 0)
+        coefficients = self.posterior_.mean()
+        for rows, x in self._design.chunks(table, clip=False):
+            if return_std:
+                mean[rows], variance[rows] = self.posterior_.predictive(x)
+            else:
+                mean[rows] = x @ coefficients[1:] + coefficients[0]
+        mean = self._scale.centre + self._scale.half * mean
+        return (mean, self._scale.half * np.sqrt(variance)) if return_std else mean
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # scikit-learn's check asks for R2 > 0.5 on 200 records of 10 features, where exact
+        # regression has 0.81: no private release of so few records gets there at epsilon 1.
+        tags.regressor_tags.poor_score = True
+        return tags

@@ -1,0 +1,208 @@
+r"""What the mechanisms share when they release moments: shares of the budget, noise, windows.
+
+Every choice here is made from the number of records, the columns' domains, epsilon, and what was
+already released: never from the data.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.noise.box import box_acceptance, box_variance, discrete_box
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.moment_blocks import (
+    Block,
+    cross_block,
+    first_block,
+    second_block,
+    target_block,
+)
+from dpbayes_sklearn.statistics.moments import (
+    WHOLE,
+    Moments,
+    ReleasedMoments,
+    Window,
+    largest_grid,
+)
+
+__all__ = ["MomentShares", "NoisyTarget", "add_noise", "grid_for", "noisy_moments", "noisy_target"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_TARGET_RECORDS = 200  # the target's own sums get the budget that so many records are worth
+_CLIP_AT = 2.5  # standard deviations of the target that the window reaches
+_CLIP_BIAS = 0.1  # share of the variance that clipping may hide
+_GUESS = 0.1  # variance of a target whose bounds are as wide as usual
+
+
+class MomentShares(NamedTuple):
+    """Exact parts of epsilon; they add up to it."""
+
+    target: Fraction
+    first: Fraction
+    cross: Fraction
+    second: Fraction
+
+    @classmethod
+    def of(cls, epsilon: Fraction, n: int) -> MomentShares:
+        """Share epsilon between the target, means, covariances with the target, and the rest.
+
+        The target's part shrinks with n epsilon, from a half to a twentieth, since a few hundred
+        records tell where the target lies.
+
+        >>> sum(MomentShares.of(Fraction(1), 1000)) == 1
+        True
+        """
+        target = epsilon * target_share(epsilon, n)
+        rest = epsilon - target
+        return cls(target, rest * Fraction(3, 20), rest * Fraction(9, 20), rest * Fraction(8, 20))
+
+
+def target_share(epsilon: Fraction, n: int) -> Fraction:
+    """Return the part of the budget that releases the two sums of the target."""
+    wanted = Fraction(_TARGET_RECORDS) / (n * epsilon)
+    return min(max(wanted, Fraction(1, 20)), Fraction(1, 2))
+
+
+def grid_for(design: Design, n: int, epsilon: Fraction) -> int:
+    """Return the finest grid on which noise for the smallest share of epsilon is exact."""
+    entries = (design.width + 2) ** 2
+    return largest_grid(n, 100 * entries / float(epsilon))
+
+
+def add_noise(
+    sums: npt.NDArray[np.int64], block: Block, grid: int, epsilon: Fraction, source: RandomSource
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the block's sums plus noise, and the variance of the noise in every entry.
+
+    The law is Laplace's, :math:`P(z) \propto e^{-\varepsilon\|z\|/\Delta}`, in the norm that suits
+    the block: absolute values added up, if one record moves few entries at a time (independent
+    noise), or the largest of them, if it can move all of them at once.
+    """
+    unit = grid**2
+    added = representable_scale(block.together * unit / epsilon)
+    largest = representable_scale(unit / epsilon)
+    variance = np.full(len(block), 2 * float(added) ** 2)
+    box = box_variance(block.each, float(largest))
+    if box.sum() < variance.sum() and box_acceptance(len(block), float(largest)) > 0.5:
+        noise, variance = discrete_box(block.each, largest, source), box
+    else:
+        noise = discrete_laplace(added, len(block), source)
+    return (sums + noise) / unit, variance / unit**2
+
+
+class NoisyTarget(NamedTuple):
+    """The released sums of the target: mean and mean square, and the variance of their noise."""
+
+    mean: float
+    square: float
+    noise: float
+
+    @property
+    def variance(self) -> float:
+        """Return the variance, averaged with a public guess by inverse variance."""
+        error = self.noise * (1 + 4 * self.mean**2)
+        guessed = (self.square - self.mean**2) / error + 1 / _GUESS
+        return float(np.clip(guessed / (1 / error + 1 / _GUESS**2), 1e-3, 1.0))
+
+    def window(self, n_epsilon: float, intercept: bool) -> Window:
+        """Return where to clip: wider with more data, so that the bias vanishes.
+
+        Without an intercept the target must not be shifted.
+        """
+        reach = _CLIP_AT * max(1.0, n_epsilon / 5000) ** 0.25
+        if not intercept:
+            end = min(1.0, reach * float(np.sqrt(max(self.square, self.variance))))
+            return Window(-end, end, 0.0)
+        end = reach * float(np.sqrt(self.variance))
+        return Window(max(-1.0, self.mean - end), min(1.0, self.mean + end), self.mean)
+
+    def in_window(self, window: Window) -> tuple[FloatArray, FloatArray]:
+        """Return mean and mean square of t = (y - centre)/half, and their noise variances."""
+        c, h = window.centre, window.half
+        values = [(self.mean - c) / h, (self.square - 2 * c * self.mean + c * c) / h**2]
+        return np.array(values), self.noise * np.array([1 / h**2, (1 + 4 * c * c) / h**4])
+
+
+def noisy_target(
+    statistics: Moments, grid: int, epsilon: Fraction, source: RandomSource
+) -> NoisyTarget:
+    """Release mean and mean square of the target."""
+    block, n = target_block(statistics.design.width), statistics.n
+    sums, variance = add_noise(statistics.target_sums(grid), block, grid, epsilon, source)
+    mean, square = float(np.clip(sums[0] / n, -1, 1)), float(sums[1] / n)
+    return NoisyTarget(mean, square, float(variance.max()) / n**2)
+
+
+def noisy_moments(statistics: Moments, budget: Budget, source: RandomSource) -> ReleasedMoments:
+    """Release all moments in four steps that share the budget; see :class:`MomentShares`."""
+    design, n = statistics.design, statistics.n
+    epsilon = Fraction(budget.epsilon)
+    shares, grid = MomentShares.of(epsilon, n), grid_for(design, n, epsilon)
+    target = noisy_target(statistics, grid, shares.target, source)
+    window = target.window(n * float(epsilon), design.intercept)
+    exact = statistics.gram(grid, window)
+    noisy = PublicMoments.of(design, n)
+    for block, share in (
+        (first_block(design), shares.first),
+        (cross_block(design), shares.cross),
+        (second_block(design), shares.second),
+    ):
+        if len(block):
+            sums = exact[block.rows, block.columns]
+            noisy.put(block, *add_noise(sums, block, grid, share, source))
+    noisy.average_target(*target.in_window(window))
+    return noisy.released(window)
+
+
+class PublicMoments(NamedTuple):
+    """Moments of which only the public entries are known, to be filled with noisy ones."""
+
+    design: Design
+    n: int
+    gram: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, design: Design, n: int) -> PublicMoments:
+        """Return the entries that need no release: n for the constant and for squares of signs."""
+        size = design.width + 2
+        gram = np.zeros((size, size))
+        gram[0, 0] = n
+        signs = 1 + np.flatnonzero(design.signs)
+        gram[signs, signs] = n
+        return cls(design, n, gram, np.zeros((size, size)))
+
+    def put(self, block: Block, sums: FloatArray, variance: FloatArray) -> None:
+        """Fill a block and its mirror image."""
+        for matrix, values in ((self.gram, sums), (self.variance, variance)):
+            matrix[block.rows, block.columns] = values
+            matrix[block.columns, block.rows] = values
+
+    def average_target(self, means: FloatArray, errors: FloatArray) -> None:
+        """Average the target's two entries with what was released before, by inverse variance.
+
+        Clipping may have hidden a part of the variance in the window.
+        """
+        for row, value, error in zip((0, -1), means * self.n, errors * self.n**2, strict=True):
+            mine, own = self.gram[row, -1], self.variance[row, -1]
+            if row == -1:
+                own = own + (_CLIP_BIAS * mine) ** 2
+            average = (mine / own + value / error) / (1 / own + 1 / error)
+            self.gram[row, -1] = self.gram[-1, row] = average
+            self.variance[row, -1] = self.variance[-1, row] = 1 / (1 / own + 1 / error)
+
+    def released(self, window: Window = WHOLE, increment: float = 0.0) -> ReleasedMoments:
+        """Return the filled moments; squares of levels are their sums."""
+        levels = 1 + np.flatnonzero(self.design.levels)
+        self.gram[levels, levels] = self.gram[0, levels]
+        self.variance[levels, levels] = self.variance[0, levels]
+        raised = self.gram + increment * np.eye(len(self.gram))
+        return ReleasedMoments(self.design, self.n, raised, self.variance, window, increment)

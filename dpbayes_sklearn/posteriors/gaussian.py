@@ -1,0 +1,166 @@
+"""Gaussian beliefs about the coefficients of a linear model: conjugate Bayes on moments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve
+
+from dpbayes_sklearn.posteriors.noisy_moments import Belief, noise_aware_belief
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.moments import ReleasedMoments, Window
+
+__all__ = ["CoefficientDraws", "GaussianPosterior", "GaussianPrior"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_SEED_BOUND = 10.0  # the norm bound of Zhang, Rubinstein and Dimitrakakis (2016) times sqrt(b)
+
+
+@dataclass(frozen=True)
+class GaussianPrior:
+    """Independent N(0, 1/precision) beliefs about all coefficients but the constant's.
+
+    Features and target are on the scale of their bounds, [-1, 1]; the constant has a flat prior.
+    A sign stands for two indicators, so its prior is twice as sharp.
+
+    Attributes
+    ----------
+    design : Design
+    precision : float
+        The b of N(0, 1/b).
+    noise_variance : float or None
+        Variance of the target around the regression; None learns it from what is released.
+    inference : {"plug_in", "noise_aware"}
+        What to make of released moments: take them as moments, or as moments seen through noise.
+    coef_bound : float or None
+        Norm that drawn coefficients may have; None couples it to the prior as 10/sqrt(b).
+    """
+
+    design: Design
+    precision: float = 1.0
+    noise_variance: float | None = None
+    inference: str = "plug_in"
+    coef_bound: float | None = None
+
+    @property
+    def radius(self) -> float:
+        """Return the largest norm of drawn coefficients."""
+        return self.coef_bound or _SEED_BOUND / math.sqrt(self.precision)
+
+    def precisions(self, half: float) -> FloatArray:
+        """Return the prior precisions of (constant, coefficients) for a target in units of half."""
+        each = self.precision * np.where(self.design.signs, 2.0, 1.0) * half**2
+        return np.concatenate([[0.0], each])
+
+    def update(self, released: ReleasedMoments) -> GaussianPosterior:
+        """Return the belief after seeing released moments."""
+        half = released.window.half
+        noise = None if self.noise_variance is None else self.noise_variance / half**2
+        infer = noise_aware_belief if self._sees_noise(released) else plug_in_belief
+        return GaussianPosterior.of(infer(released, self.precisions(half), noise), released.window)
+
+    def _sees_noise(self, released: ReleasedMoments) -> bool:
+        return self.inference == "noise_aware" and bool(released.variance.any())
+
+
+@dataclass(frozen=True)
+class GaussianPosterior:
+    """A Gaussian belief about (constant, coefficients) on the scale of the bounds.
+
+    Attributes
+    ----------
+    coefficients : array of shape (width + 1,)
+        Posterior mean.
+    covariance : array of shape (width + 1, width + 1)
+        Uncertainty that the data and the privacy noise leave.
+    noise_variance : float
+        Variance of the target around the regression.
+    """
+
+    coefficients: FloatArray
+    covariance: FloatArray
+    noise_variance: float
+
+    @classmethod
+    def of(cls, belief: Belief, window: Window, **more: Any) -> GaussianPosterior:
+        """Return a belief about t = (y - centre)/half as one about y."""
+        coefficients = belief.mean * window.half
+        coefficients[0] += window.centre
+        scale = window.half**2
+        return cls(coefficients, belief.covariance * scale, belief.noise * scale, **more)
+
+    def mean(self) -> FloatArray:
+        """Return the expected (constant, coefficients)."""
+        return self.coefficients
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return ``n`` draws of (constant, coefficients)."""
+        return rng.multivariate_normal(self.coefficients, self.covariance, size=n, method="eigh")
+
+    def predictive(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of the target for rows of coordinates."""
+        z = np.column_stack([np.ones(len(x)), x])
+        spread = np.einsum("ij,ij->i", z @ self.covariance, z)
+        return z @ self.coefficients, self.noise_variance + np.maximum(spread, 0.0)
+
+    def log_predictive(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the log density of targets for rows of coordinates."""
+        mean, variance = self.predictive(x)
+        density: FloatArray = -0.5 * (np.log(2 * np.pi * variance) + (y - mean) ** 2 / variance)
+        return density
+
+
+@dataclass(frozen=True)
+class CoefficientDraws(GaussianPosterior):
+    """A belief known by released draws; its mean is their average.
+
+    The covariance is nominal: that of a design whose columns fill their domains evenly, since
+    the true moments are not released. It counts both the spread of the posterior and that of the
+    average of the draws around it.
+    """
+
+    draws: FloatArray
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return ``n`` of the draws, with replacement."""
+        return self.draws[rng.integers(len(self.draws), size=n)]
+
+
+def plug_in_belief(
+    released: ReleasedMoments, precisions: FloatArray, noise: float | None
+) -> Belief:
+    """Conjugate Bayes: precision A/v + L and mean (A/v + L)⁻¹ b/v, with noise variance v.
+
+    Moments that noise left without a model are projected to the nearest that have one. An unknown
+    v solves v = residual sum of squares / n.
+    """
+    gram = released.gram if not released.variance.any() else _semidefinite(released.gram)
+    kept = np.arange(0 if released.design.intercept else 1, len(gram) - 1)
+    a, b, tt = gram[np.ix_(kept, kept)], gram[kept, -1], float(gram[-1, -1])
+    most = max(tt / released.n, 1e-12)
+    v = most if noise is None else noise
+    for _ in range(100):
+        factor = cho_factor(a / v + np.diag(precisions[kept]), lower=True)
+        w = cho_solve(factor, b / v)
+        residual = float(np.clip((tt - 2 * w @ b + w @ a @ w) / released.n, 1e-9 * most, most))
+        if noise is not None or abs(residual - v) <= 1e-12 * most:
+            break
+        v = residual
+    mean, covariance = np.zeros(len(gram) - 1), np.zeros((len(gram) - 1,) * 2)
+    mean[kept] = w
+    covariance[np.ix_(kept, kept)] = cho_solve(factor, np.eye(len(kept)))
+    return Belief(mean, covariance, v)
+
+
+def _semidefinite(matrix: FloatArray) -> FloatArray:
+    """Return the nearest positive semi-definite matrix."""
+    values, axes = np.linalg.eigh(matrix)
+    if values[0] >= 0:
+        return matrix
+    projected: FloatArray = (axes * np.maximum(values, 0.0)) @ axes.T
+    return projected
