@@ -114,7 +114,7 @@ class Dirichlet:
         return np.asarray(np.exp(self.log_pdf(theta)))
 
     def log_predictive(self, codes: npt.NDArray[np.intp]) -> FloatArray:
-        """Log probability that a new record falls into each of these categories."""
+        """Log probability of new records, given by the positions of their categories."""
         c = self.concentration
         return np.asarray((np.log(c) - np.log(c.sum()))[codes])
 
@@ -178,10 +178,6 @@ class Beta(Dirichlet):
         """Log density at probabilities of a one."""
         p = np.asarray(theta, dtype=float)
         return super().log_pdf(np.stack([p, 1.0 - p], axis=-1))
-
-    def log_predictive(self, codes: npt.NDArray[np.intp]) -> FloatArray:
-        """Log probability of new records, each a 0 or a 1."""
-        return super().log_predictive(1 - codes)
 
 
 class SimplexPrior:

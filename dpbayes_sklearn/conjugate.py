@@ -1,0 +1,378 @@
+"""Release a whole posterior: Beta-binomial and Dirichlet-multinomial."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._sklearn_compat import (
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    _fit_context,
+)
+from dpbayes_sklearn.mechanisms import Mechanism, mechanism_names
+from dpbayes_sklearn.mechanisms._certification import (
+    Certificate,
+    certify,
+    configured,
+    expected_error,
+    optimal_error,
+)
+from dpbayes_sklearn.posteriors.simplex import Beta, Dirichlet, SimplexPrior
+from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.schema import Categories
+from dpbayes_sklearn.schema.one_column import categories_from_data, known_codes, read_column
+from dpbayes_sklearn.statistics.simplex import SimplexCounts
+
+__all__ = [
+    "BetaBinomial",
+    "Certificate",
+    "DirichletMultinomial",
+    "certify",
+    "expected_error",
+    "optimal_error",
+]
+
+Codes = npt.NDArray[np.intp]
+
+
+class _PosteriorRelease(PrivateEstimator):
+    """One variable's posterior: read one column, count, charge, release."""
+
+    delta: Any
+    prior: Any
+    calibrate: bool
+    inference: str
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateEstimator._parameter_constraints,
+        "delta": [Fraction, Interval(Real, 0, 1, closed="left")],
+        "mechanism": [StrOptions(mechanism_names("simplex")), Mechanism],
+        "calibrate": ["boolean"],
+        "inference": [StrOptions({"plug_in", "noise_aware"})],
+    }
+
+    @abstractmethod
+    def _domain(self, values: npt.NDArray[Any]) -> tuple[Categories, tuple[str, ...]]:
+        """Return the categories, and conditions that they put on the guarantee."""
+
+    @abstractmethod
+    def _belief(self, categories: Categories) -> Dirichlet:
+        """Return the prior belief about the probabilities of the categories, in their order."""
+
+    @abstractmethod
+    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> Codes:
+        """Return the positions of records among the categories, or refuse them."""
+
+    def _resolve_mechanism(self) -> Mechanism:
+        mechanism = configured(self.mechanism, self.calibrate, float(self.delta))
+        mechanism._validate_params()
+        return mechanism
+
+    def _delta(self) -> Fraction:
+        """Return the delta of the promise: zero if the mechanism needs none."""
+        delta = Fraction(self._exact("delta", self.delta))
+        if not 0 <= delta < 1:  # a Fraction, which scikit-learn's constraint does not read
+            raise InvalidParameterError(
+                f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
+                f"[0.0, 1.0). Got {self.delta!r} instead."
+            )
+        return delta if getattr(self._resolve_mechanism(), "spends_delta", False) else Fraction(0)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the posterior of one variable, charging the accountant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, 1)
+            One value for each person.
+        y : ignored
+            Present for scikit-learn's conventions.
+
+        Returns
+        -------
+        self
+        """
+        budget = self._budget()
+        self._check_budget(budget)
+        values = read_column(X)
+        categories, conditions = self._domain(values)
+        prior = SimplexPrior(self._belief(categories), self.inference)
+        statistics = SimplexCounts.count(self._codes(categories, values), categories.n_values)
+        release = self._release(statistics, prior, budget, conditions)
+        self.n_features_in_ = 1
+        self.categories_ = categories
+        self.posterior_ = release.posterior
+        self.guarantee_ = release.guarantee
+        return self
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log probability of records under the posterior predictive.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, 1)
+            New records.
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        codes = self._codes(self.categories_, read_column(X))
+        return float(self.posterior_.log_predictive(codes).mean())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+class BetaBinomial(_PosteriorRelease):
+    r"""Private posterior of the probability of a one.
+
+    With a prior Beta(a, b) and n records of which x are ones, the posterior is
+    Beta(a + x, b + n - x); what is released is a Beta close to it.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit. ``float("inf")`` gives the exact posterior.
+    delta : float in [0, 1), default=0.0
+        Part of the promise only with ``mechanism="hellinger"`` and ``calibrate=False``; all other
+        mechanisms are purely private and spend none of it. It shapes a calibrated "hellinger".
+    mechanism : str or Mechanism, default="geometric"
+        "geometric", "laplace", "laplace_improved", "exponential", "hellinger" or "local", or an
+        instance from :mod:`dpbayes_sklearn.mechanisms`, which carries its own options.
+    prior : tuple (a, b), default=(1.0, 1.0)
+        Pseudo-counts of ones and of zeros.
+    calibrate : bool, default=True
+        For "exponential", "hellinger" and "local": scale the mechanism until its exact
+        worst-case loss, over all neighbouring data sets, equals epsilon.
+    inference : {"plug_in", "noise_aware"}, default="plug_in"
+        For added noise: cut the noisy count to [0, n], or take the posterior median of the exact
+        one. They agree for a flat prior and epsilon above log 2; below, the second is closer.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source. A seed makes the noise
+        reproducible, for tests and papers only.
+
+    Attributes
+    ----------
+    posterior_ : Beta
+        The released posterior, with ``alpha``, ``beta``, ``mean()``, ``mode()``, ``variance()``,
+        ``credible_interval()``, ``sample()``, ``pdf()`` and ``hellinger()``.
+    guarantee_ : PrivacyGuarantee
+        What is promised, to whom, and on which conditions.
+    categories_ : Categories
+        One and zero, in the order of ``alpha`` and ``beta``.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    **Privacy.** The unit is one record, neighbours have the same number of records and differ in
+    one; every ``fit`` spends ``epsilon``. The number of records is public. A value that is
+    neither 0 nor 1 is refused before anything is spent, so make sure by a public rule that there
+    is none: whether a fit is refused is not private.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn import BetaBinomial
+    >>> x = [1] * 300 + [0] * 700
+    >>> model = BetaBinomial(epsilon=1.0, random_state=0).fit(x)
+    >>> 0.25 < model.posterior_.mean() < 0.35
+    True
+    >>> model.posterior_.alpha + model.posterior_.beta
+    1002.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_PosteriorRelease._parameter_constraints,
+        "prior": ["array-like"],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        mechanism: str | Mechanism = "geometric",
+        prior: Sequence[float] = (1.0, 1.0),
+        calibrate: bool = True,
+        inference: str = "plug_in",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mechanism = mechanism
+        self.prior = prior
+        self.calibrate = calibrate
+        self.inference = inference
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _domain(self, values: npt.NDArray[Any]) -> tuple[Categories, tuple[str, ...]]:
+        return Categories((1, 0)), ()  # the first parameter of a Beta goes with the ones
+
+    def _belief(self, categories: Categories) -> Dirichlet:
+        return Beta(*_pseudo_counts(self.prior, 2))
+
+    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> Codes:
+        return known_codes(categories, values, "BetaBinomial takes records that are 0 or 1")
+
+
+class DirichletMultinomial(_PosteriorRelease):
+    r"""Private posterior of the probabilities of categories.
+
+    With a prior Dirichlet(a) and counts x of the categories, the posterior is Dirichlet(a + x);
+    what is released is a Dirichlet close to it.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit. ``float("inf")`` gives the exact posterior.
+    delta : float in [0, 1), default=0.0
+        Part of the promise only with ``mechanism="hellinger"`` and ``calibrate=False``; all other
+        mechanisms are purely private and spend none of it. It shapes a calibrated "hellinger".
+    mechanism : str or Mechanism, default="geometric"
+        "geometric", "laplace" and "laplace_improved" take any number of records and categories;
+        "exponential", "hellinger" and "local" choose among all possible posteriors, up to
+        20,000 of them.
+    prior : float or array-like of shape (n_categories,), default=1.0
+        Pseudo-counts.
+    categories : int, array-like or Categories, optional
+        The public list of categories; a number k stands for the codes 0, ..., k - 1. A list makes
+        ``fit`` refuse any other value. ``Categories(values, unseen=...)`` counts other values as
+        ``unseen``, so that no value makes it fail. If it is left out, a ``prior`` of length k
+        declares k codes; otherwise categories are read from the data, with a warning.
+    calibrate : bool, default=True
+        For "exponential", "hellinger" and "local": scale the mechanism until its exact
+        worst-case loss, over all neighbouring data sets, equals epsilon.
+    inference : {"plug_in", "noise_aware"}, default="noise_aware"
+        For added noise: bring the noisy counts back to the simplex, or take the posterior median
+        of every exact count given the noisy ones, the noise law and the prior.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source. A seed makes the noise
+        reproducible, for tests and papers only.
+
+    Attributes
+    ----------
+    posterior_ : Dirichlet
+        The released posterior, with ``concentration``, ``mean()``, ``mode()``, ``variance()``,
+        ``credible_interval()``, ``sample()``, ``pdf()`` and ``hellinger()``.
+    guarantee_ : PrivacyGuarantee
+        What is promised, to whom, and on which conditions.
+    categories_ : Categories
+        The public categories in use, in the order of ``concentration``.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    **Privacy.** The unit is one record, neighbours have the same number of records and differ in
+    one; every ``fit`` spends ``epsilon``. The number of records is public. Categories read from
+    the data become a condition of the guarantee, with a :class:`PrivacyLeakWarning`. A value
+    outside a declared list is refused before anything is spent; whether a fit is refused is
+    not private, so prefer ``Categories`` with ``unseen`` for data that were not checked.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn import DirichletMultinomial
+    >>> x = ["a"] * 500 + ["b"] * 300 + ["c"] * 200
+    >>> model = DirichletMultinomial(categories=["a", "b", "c"], random_state=0).fit(x)
+    >>> model.posterior_.mean().round(1).tolist()
+    [0.5, 0.3, 0.2]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_PosteriorRelease._parameter_constraints,
+        "prior": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "categories": [
+            Interval(Integral, 2, 2**15, closed="both"),
+            Categories,
+            "array-like",
+            None,
+        ],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        mechanism: str | Mechanism = "geometric",
+        prior: float | npt.ArrayLike = 1.0,
+        categories: int | Sequence[Any] | Categories | None = None,
+        calibrate: bool = True,
+        inference: str = "noise_aware",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mechanism = mechanism
+        self.prior = prior
+        self.categories = categories
+        self.calibrate = calibrate
+        self.inference = inference
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _domain(self, values: npt.NDArray[Any]) -> tuple[Categories, tuple[str, ...]]:
+        declared = self._declared()
+        if declared is None:
+            return categories_from_data(values), (self._leak("categories were", "categories"),)
+        return declared, ()
+
+    def _declared(self) -> Categories | None:
+        """Return the categories that are public, or None."""
+        if isinstance(self.categories, Categories):
+            return self.categories
+        if self.categories is None:
+            length = np.size(self.prior)
+            return Categories(range(length)) if np.ndim(self.prior) and length else None
+        if isinstance(self.categories, Integral):
+            return Categories(range(int(self.categories)))
+        values: Any = self.categories
+        return Categories(list(values))
+
+    def _belief(self, categories: Categories) -> Dirichlet:
+        if categories.n_values < 2:
+            raise ValueError("DirichletMultinomial needs at least two categories. Got 1 instead.")
+        return Dirichlet(_pseudo_counts(self.prior, categories.n_values))
+
+    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> Codes:
+        if isinstance(self.categories, Categories):  # it has a rule for every other value
+            return categories.encode(values)
+        return known_codes(categories, values, "DirichletMultinomial takes declared categories")
+
+
+def _pseudo_counts(prior: Any, n_categories: int) -> npt.NDArray[np.float64]:
+    """Return the prior as one positive number for each category."""
+    numbers = np.asarray(prior, dtype=float)
+    if (
+        numbers.shape not in {(), (n_categories,)}
+        or not (np.isfinite(numbers) & (numbers > 0)).all()
+    ):
+        raise ValueError(
+            f"prior must hold {n_categories} positive numbers, one for each category. "
+            f"Got {prior!r} instead."
+        )
+    return np.broadcast_to(numbers, (n_categories,)).copy()

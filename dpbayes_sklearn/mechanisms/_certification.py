@@ -1,0 +1,210 @@
+r"""What a released posterior costs and what it is worth, computed exactly.
+
+`certify` gives the exact privacy loss of a mechanism, `expected_error` how far its posterior is
+from the exact one, and `optimal_error` how close any private mechanism could come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, eye_array, kron
+
+from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
+from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw, Law
+from dpbayes_sklearn.posteriors.candidates import Candidates
+from dpbayes_sklearn.privacy.budget import Budget, exact
+
+__all__ = ["Certificate", "certify", "configured", "expected_error", "optimal_error"]
+
+MAX_LINEAR_PROGRAM = 150
+"""So many candidates keep the linear program within a few minutes."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The exact privacy of a mechanism, over all neighbouring data sets.
+
+    Attributes
+    ----------
+    epsilon : float
+        Smallest epsilon that holds with ``delta``.
+    delta : float
+    pure_epsilon : float
+        Smallest epsilon that holds with no delta at all.
+    worst_pair : tuple of two tuples of int
+        Counts of the neighbouring data sets that are easiest to tell apart at ``delta``.
+    """
+
+    epsilon: float
+    delta: float
+    pure_epsilon: float
+    worst_pair: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def certify(
+    mechanism: str | Mechanism,
+    n: int,
+    prior: Sequence[float],
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    *,
+    calibrate: bool = True,
+) -> Certificate:
+    """Compute the exact worst-case privacy loss of a released posterior.
+
+    Parameters
+    ----------
+    mechanism : str or Mechanism
+        A mechanism of :class:`BetaBinomial` and :class:`DirichletMultinomial`.
+    n : int
+        Number of records.
+    prior : sequence of float
+        Pseudo-counts: (alpha, beta), or one for each category.
+    epsilon, delta : float
+        The budget that the mechanism is given.
+    calibrate : bool, default=True
+        For a mechanism that is given by name, as in the estimators.
+
+    Returns
+    -------
+    Certificate
+        Every outcome of every two neighbouring data sets was looked at. For noise in three or
+        more counts, whose outcomes are infinite, a closed form takes the place of the list.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.conjugate import certify
+    >>> found = certify("hellinger", 100, (1, 1), epsilon=1, delta=1e-8, calibrate=False)
+    >>> round(found.pure_epsilon, 2), found.worst_pair
+    (0.53, ((0, 100), (1, 99)))
+    """
+    law = _law(mechanism, n, prior, epsilon, delta, calibrate)
+    pure = law.worst_case()
+    worst = law.worst_case(float(delta)) if delta else pure
+    return Certificate(worst.epsilon, float(delta), pure.epsilon, worst.pair)
+
+
+def expected_error(
+    mechanism: str | Mechanism,
+    n: int,
+    prior: Sequence[float],
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    *,
+    calibrate: bool = True,
+    counts: Sequence[int] | None = None,
+) -> float:
+    """Compute the exact expected Hellinger distance between released and exact posterior.
+
+    Parameters
+    ----------
+    mechanism, n, prior, epsilon, delta, calibrate
+        As for :func:`certify`, with finitely many outcomes.
+    counts : sequence of int, optional
+        The data set; left out, the average over all of them, each counted once.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.conjugate import expected_error, optimal_error
+    >>> f"{expected_error('geometric', 20, (1, 1)):.4f}", f"{optimal_error(20, (1, 1)):.4f}"
+    ('0.1477', '0.1477')
+    """
+    law = _law(mechanism, n, prior, epsilon, delta, calibrate)
+    if not isinstance(law, FiniteLaw):
+        raise ValueError(
+            "Noise in three or more counts has infinitely many outcomes: average "
+            "posterior_.hellinger over repeated fits instead."
+        )
+    if counts is not None:
+        return float(law.expected_error(law.candidates.row_of([counts]))[0])
+    rows = np.arange(len(law.candidates))
+    return float(np.mean([law.expected_error(rows[i : i + 1])[0] for i in rows]))
+
+
+def optimal_error(
+    n: int, prior: Sequence[float], epsilon: float = 1.0, *, weights: npt.ArrayLike | None = None
+) -> float:
+    """Compute the smallest expected Hellinger distance that epsilon-DP allows, for small n.
+
+    The probabilities P(r | x) of all candidates r for all data sets x are the unknowns of a
+    linear program: minimise the average distance subject to P(r | x) <= exp(epsilon) P(r | x')
+    for all neighbours.
+
+    Parameters
+    ----------
+    n, prior, epsilon
+        As for :func:`certify`.
+    weights : array-like, optional
+        Weight of every data set, in the lexicographic order of their counts; equal if left out.
+
+    Returns
+    -------
+    float
+        Smallest average error of any mechanism that releases one of the candidates.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.conjugate import optimal_error
+    >>> f"{optimal_error(10, (1, 1)):.4f}"
+    '0.1746'
+    """
+    prior = tuple(float(a) for a in prior)
+    m = math.comb(n + len(prior) - 1, len(prior) - 1)
+    if m > MAX_LINEAR_PROGRAM:
+        raise ValueError(
+            f"The linear program takes at most {MAX_LINEAR_PROGRAM} candidates. Got {m:,} instead."
+        )
+    candidates = Candidates(n, prior)
+    share = np.full(m, 1 / m) if weights is None else np.asarray(weights) / np.sum(weights)
+    cost = share[:, None] * candidates.hellinger(np.arange(m))
+    a, b = (np.concatenate(side) for side in zip(*candidates.neighbours(), strict=True))
+    above, below = np.concatenate([a, b]), np.concatenate([b, a])
+    pairs = np.arange(len(above))
+    ones = np.ones(len(above))
+    ratios = coo_array((ones, (pairs, above)), (len(pairs), m)) - math.exp(epsilon) * coo_array(
+        (ones, (pairs, below)), (len(pairs), m)
+    )
+    solution = linprog(
+        cost.ravel(),
+        A_ub=kron(ratios, eye_array(m), "csr"),
+        b_ub=np.zeros(len(pairs) * m),
+        A_eq=kron(eye_array(m), np.ones((1, m)), "csr"),
+        b_eq=np.ones(m),
+        method="highs",
+    )
+    return float(solution.fun)
+
+
+def configured(mechanism: str | Mechanism, calibrate: bool, delta: float) -> Mechanism:
+    """Return a mechanism given by name with the options that it has, or the one given."""
+    if isinstance(mechanism, Mechanism):
+        return mechanism
+    blank = resolve_mechanism(mechanism)
+    options: dict[str, Any] = {"calibrate": calibrate, **({"smoothing": delta} if delta else {})}
+    known = blank.get_params(deep=False)
+    blank.set_params(**{name: value for name, value in options.items() if name in known})
+    return blank
+
+
+def _law(
+    mechanism: str | Mechanism,
+    n: int,
+    prior: Sequence[float],
+    epsilon: float,
+    delta: float,
+    calibrate: bool,
+) -> Law:
+    chosen = configured(mechanism, calibrate, float(delta))
+    if not chosen.supports("simplex"):
+        raise ValueError(f"The {chosen.name()} mechanism cannot release simplex statistics.")
+    spent = delta if getattr(chosen, "spends_delta", False) else 0
+    budget = Budget(exact(epsilon), exact(spent, "delta"))
+    law: Law = chosen.law(n, tuple(float(a) for a in prior), budget)
+    return law
