@@ -1,0 +1,193 @@
+"""Counts: exact, in any order and chunking, and never moved by more than their sensitivity."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
+from dpbayes_sklearn.statistics.network import Network
+
+Records = npt.NDArray[np.int64]
+"""One row per record: the features, then the class."""
+
+
+def random_network(seed: int, max_size: int = 4, nodes: int | None = None) -> Network:
+    """A random acyclic graph whose class may have parents like any other node."""
+    rng = np.random.default_rng(seed)
+    nodes = nodes or int(rng.integers(2, 6))
+    order = rng.permutation(nodes)
+    parents: list[tuple[int, ...]] = [()] * nodes
+    for i, node in enumerate(order):
+        count = int(rng.integers(0, min(i, 3) + 1))
+        parents[node] = tuple(int(u) for u in rng.choice(order[:i], count, replace=False))
+    return Network(tuple(int(k) for k in rng.integers(1, max_size + 1, nodes)), tuple(parents))
+
+
+def random_records(network: Network, n: int, seed: int) -> Records:
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.integers(0, k, n) for k in network.sizes], axis=1)
+
+
+def count(network: Network, records: Records, chunk: int | None = None) -> CountTables:
+    codes = records[:, :-1].astype(np.uint8 if max(network.sizes) <= 256 else np.uint16)
+    step = chunk or max(1, len(records))
+    parts = [
+        (codes[i : i + step], records[i : i + step, -1].astype(np.intp))
+        for i in range(0, len(records), step)
+    ]
+    return CountTables.count(network, parts)
+
+
+def naive(network: Network, records: Records) -> list[npt.NDArray[np.int64]]:
+    tables = []
+    for family, shape in zip(network.families, network.shapes, strict=True):
+        table = np.zeros(shape, np.int64)
+        for cell, times in Counter(tuple(r[u] for u in family) for r in records.tolist()).items():
+            table[cell] = times
+        tables.append(table)
+    return tables
+
+
+def distance(a: CountTables, b: CountTables) -> int:
+    return int(sum(np.abs(x - y).sum() for x, y in zip(a.tables, b.tables, strict=True)))
+
+
+def same(tables: Any, others: Any) -> bool:
+    return all((a == b).all() and a.shape == b.shape for a, b in zip(tables, others, strict=True))
+
+
+STARS = [
+    Network.star([2] * 5, 2),
+    Network.star([2, 2], 3),
+    Network.star([3, 16, 17, 1], 3),
+    Network.star([300, 2, 5], 2),
+    Network.star([7], 1),
+    Network.star([256, 256], 4),
+]
+
+
+@pytest.mark.parametrize("network", [*STARS, *map(random_network, range(25))])
+def test_counts_are_those_of_a_plain_loop(network: Network) -> None:
+    for n in (1, 7, 700):
+        records = random_records(network, n, seed=n)
+        expected = naive(network, records)
+        for chunk in (None, 1, 64, 255, 256):
+            if chunk == 1 and n > 7:
+                continue
+            counted = count(network, records, chunk)
+            assert counted.n == n
+            assert same(counted.tables, expected)
+        shuffled = np.random.default_rng(n).permutation(records)
+        assert same(count(network, shuffled, 64).tables, expected)
+        assert all(t.dtype == np.int64 for t in counted.tables)
+
+
+def test_blocks_of_bytes_do_not_overflow() -> None:
+    network = Network.star([2, 3], 2)
+    records = np.tile([1, 2, 1], (255 * 300 + 254, 1))
+    tables = count(network, records).tables
+    assert tables[0][1, 1] == tables[1][1, 2] == tables[2][1] == 255 * 300 + 254
+
+
+# ------------------------------------------------------------------ sensitivity
+
+
+@st.composite
+def neighbours(draw: st.DrawFn, unit: str) -> tuple[Network, Records, Records]:
+    if draw(st.booleans()):
+        sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+        network = Network.star(sizes, draw(st.integers(1, 4)))
+    else:
+        network = random_network(draw(st.integers(0, 10**6)))
+    records = random_records(network, draw(st.integers(1, 6)), draw(st.integers(0, 10**6)))
+    other = records.copy()
+    row = draw(st.integers(0, len(records) - 1))
+    columns = list(range(len(network.sizes)))
+    if unit == "feature":
+        columns = [draw(st.integers(0, network.target - 1))]
+    for j in columns:
+        other[row, j] = draw(st.integers(0, network.sizes[j] - 1))
+    return network, records, other
+
+
+@pytest.mark.parametrize("unit", ["record", "feature"])
+@settings(max_examples=300)
+@given(data=st.data())
+def test_no_neighbours_move_the_counts_further(unit: str, data: st.DataObject) -> None:
+    network, records, other = data.draw(neighbours(unit))
+    a, b = count(network, records), count(network, other)
+    assert distance(a, b) <= a.sensitivity(unit) == b.sensitivity(unit)
+
+
+def farthest(network: Network, unit: str) -> int:
+    """The most that replacing one record moves the counts, over all pairs of records."""
+    records = list(product(*(range(k) for k in network.sizes)))
+    single = {r: count(network, np.array([r])) for r in records}
+    best = 0
+    for x, y in product(records, records):
+        changed = [u for u in range(len(x)) if x[u] != y[u]]
+        if unit == "record" or (len(changed) == 1 and changed[0] != network.target):
+            best = max(best, distance(single[x], single[y]))
+    return best
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Network.star([2], 2),
+        Network.star([2, 2, 2], 2),
+        Network.star([3, 2], 3),
+        Network.star([1, 4], 2),
+        Network.star([3], 1),
+        Network.star([1], 2),
+        *(random_network(seed, max_size=3, nodes=3) for seed in range(12)),
+        *(random_network(seed, max_size=2, nodes=4) for seed in range(12)),
+    ],
+)
+def test_the_sensitivity_is_attained(network: Network) -> None:
+    counts = count(network, random_records(network, 3, 0))
+    for unit in ("record", "feature"):
+        assert farthest(network, unit) == counts.sensitivity(unit)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 16])
+def test_the_sensitivity_of_naive_bayes(d: int) -> None:
+    counts = count(Network.star([2] * d, 2), np.zeros((4, d + 1), np.int64))
+    assert counts.sensitivity("record") == 2 * (d + 1)
+    assert counts.sensitivity("feature") == 2
+
+
+# --------------------------------------------------------------- released counts
+
+
+def test_batches_add_up_with_their_noise_laws() -> None:
+    network = Network.star([2], 2)
+    tables = (np.array([[3, -4], [5, 90]]), np.array([-1, 8]))
+    first = ReleasedCounts(network, tables, 10, ((Fraction(4),), (Fraction(4),)))
+    second = ReleasedCounts(network, tables, 7, ((Fraction(1, 3),), ()))
+    both = first.merge(second)
+    assert same(both.tables, [2 * t for t in tables])
+    assert both.n == 17
+    assert both.scales == ((Fraction(4), Fraction(1, 3)), (Fraction(4),))
+    # clipping comes after adding up, so it does not bias every batch
+    assert both.clipped()[0].tolist() == [[6, 0], [10, 17]]
+    assert both.clipped()[1].tolist() == [0, 16]
+    assert first.clipped()[0].tolist() == [[3, 0], [5, 10]]
+
+
+def test_without_noise() -> None:
+    network = Network.star([2, 3], 2)
+    counts = count(network, random_records(network, 9, 0))
+    released = counts.without_noise()
+    assert same(released.tables, counts.tables)
+    assert released.scales == ((), (), ())
+    assert released.n == 9

@@ -1,0 +1,54 @@
+"""Graphs: families, order, what a change can move, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dpbayes_sklearn.statistics.network import Network
+
+
+def test_a_star() -> None:
+    star = Network.star([2, 3], 4)
+    assert star.is_star
+    assert star.target == 2
+    assert star.families == ((2, 0), (2, 1), (2,))
+    assert star.shapes == ((4, 2), (4, 3), (4,))
+    assert star.order[0] == 2
+    assert not Network((2, 2, 2), ((2,), (0, 2), ())).is_star
+    assert not Network((2, 2), ((), (0,))).is_star
+
+
+def test_parents_come_first() -> None:
+    network = Network((2, 2, 2, 2), ((1, 3), (2,), (), (2, 1)))
+    order = network.order
+    for node, parents in enumerate(network.parents):
+        assert all(order.index(u) < order.index(node) for u in parents)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parents", "message"),
+    [
+        ((2, 2), ((),), "one tuple of parents"),
+        ((2, 2), ((2,), ()), "must be a node"),
+        ((2, 2), ((-1,), ()), "must be a node"),
+        ((2, 2), ((1,), (0,)), "cycle"),
+        ((2,), ((0,),), "cycle"),
+        ((2, 2, 2), ((1,), (2,), (0,)), "cycle"),
+    ],
+)
+def test_graphs_that_are_refused(sizes: Any, parents: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Network(sizes, parents)
+
+
+def test_tables_moved() -> None:
+    star = Network.star([2, 3, 4], 2)
+    assert star.tables_moved("record") == 4
+    assert star.tables_moved("feature") == 1
+    assert Network.star([2, 1], 1).tables_moved("record") == 1  # one cell holds n, which is public
+    assert Network.star([1, 1], 2).tables_moved("feature") == 0
+    chain = Network((2, 2, 2, 2), ((), (0,), (0, 1), (0,)))
+    assert chain.tables_moved("record") == 4
+    assert chain.tables_moved("feature") == 4  # node 0 is in every family
