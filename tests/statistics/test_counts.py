@@ -120,7 +120,7 @@ def neighbours(draw: st.DrawFn, unit: str) -> tuple[Network, Records, Records]:
 
 
 @pytest.mark.parametrize("unit", ["record", "feature"])
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_no_neighbours_move_the_counts_further(unit: str, data: st.DataObject) -> None:
     network, records, other = data.draw(neighbours(unit))
