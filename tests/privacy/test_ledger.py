@@ -240,6 +240,18 @@ def test_opening_checks_every_page(ledger):
     assert len(Ledger.open(ledger.path)) == 1
 
 
+def test_opening_checks_the_indexes(ledger):
+    ledger.charge(TENTH, "", "scope")
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = 'entry_scope'"
+        (page,) = connection.execute(query).fetchone()
+    with open(ledger.path, "r+b") as file:
+        file.seek(4096 * (page - 1))
+        file.write(b"\x0a\0\0\0\0\x10\0\0")  # the header of a page without entries
+    with pytest.raises(LedgerError, match="pages are damaged"):
+        Ledger.open(ledger.path)
+
+
 def test_another_ledger_in_its_place_is_refused(ledger, tmp_path):
     other = Ledger.create(str(tmp_path / "other"), Cost.of(100))
     os.replace(other.path, ledger.path)
