@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -150,6 +150,7 @@ def split(table):
 
 @pytest.mark.parametrize("unit", ["record", "feature"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
+@settings(max_examples=30)
 @given(table=tables, other=rows, at=st.integers(0, 5), feature=st.integers(0, 2))
 def test_nothing_but_the_release_leaves_a_fit(mechanism, unit, table, other, at, feature):
     frozen, seen = [], []
