@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Entry
 
 __all__ = ["privacy_loss_total", "sequential_costs"]
+
+_FLOAT_ERROR = 1e-9  # the package's figures are floats, which may fall short by about 1e-15
 
 
 def sequential_costs(entries: Iterable[Entry]) -> list[Cost]:
@@ -33,13 +36,12 @@ def privacy_loss_total(entries: Iterable[Entry], delta: float) -> float:
             "total(method='pld') needs the optional dp-accounting package. Install "
             "dpbayes_sklearn[pld], or use total() which adds."
         ) from None
-    costs = [cost.rounded_up() for cost in sequential_costs(entries)]
-    if not costs:
-        return 0.0
-    if any(math.isinf(cost.epsilon) for cost in costs):
-        return math.inf
     total = privacy_loss_distribution.identity()
-    for cost in costs:
-        step = common.DifferentialPrivacyParameters(float(cost.epsilon), float(cost.delta))
-        total = total.compose(privacy_loss_distribution.from_privacy_parameters(step))
-    return float(total.get_epsilon_for_delta(delta))
+    for cost, times in Counter(sequential_costs(entries)).items():
+        epsilon, mass = cost.rounded_up()
+        if math.isinf(epsilon):
+            return math.inf
+        worst = common.DifferentialPrivacyParameters(epsilon, mass)
+        law = privacy_loss_distribution.from_privacy_parameters(worst)
+        total = total.compose(law.self_compose(times))
+    return float(total.get_epsilon_for_delta(delta)) + _FLOAT_ERROR
