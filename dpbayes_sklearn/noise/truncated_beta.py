@@ -110,10 +110,19 @@ class SplitGrid:
         :math:`\tanh(L/4)` that holds for every n: with mass p at :math:`\theta` and the rest at
         mean M, the mass changes by :math:`p(1-p)|\theta-M|/(p\theta+(1-p)M)`, which over p is
         largest at :math:`(\sqrt R - 1)/(\sqrt R + 1)`, :math:`R = \theta/M \le e^L`.
+
+        Outward past floating-point error, which a score that hardly moves would magnify: the
+        error of a mass is added, and the result is at least 2**-20.
         """
-        bound = float(np.tanh(log_odds_of(self.omega) / 4))
+        power = abs(a) + abs(b) + n
+        error = 2.0**-46 * (power * -float(self.log_left[0]) + self.points)
+        moved = min(self._largest_move(a, b, n), float(np.tanh(log_odds_of(self.omega) / 4)))
+        return max(moved + error, 2.0**-20) * (1 + 2.0**-20)
+
+    def _largest_move(self, a: float, b: float, n: int) -> float:
+        """Return the largest change of a mass, by going through all counts if n is not large."""
         if n > _MOST_ENUMERATED:
-            return bound
+            return 1.0
         largest = 0.0
         for total in range(n):
             k = np.arange(total + 1)
@@ -121,4 +130,4 @@ class SplitGrid:
             for change in (np.exp(self.log_left), np.exp(self.log_right)):
                 factor = change / (before @ change)[:, None] - 1
                 largest = max(largest, float(np.abs(before * factor).max()))
-        return min(bound, largest * (1 + 1e-9))  # outward past floating-point error
+        return largest
