@@ -103,8 +103,8 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
     of the guarantee. With declared bounds no value whatever makes ``fit`` fail: infinities are
     clipped and a missing value is the middle of its bounds.
 
-    ``predict`` does not clip features, so that it is the linear function that ``coef_`` and
-    ``intercept_`` describe.
+    The model is linear in the clipped features: inside the bounds ``predict`` is the function that
+    ``coef_`` and ``intercept_`` describe, and outside it stays as it is at the nearest bound.
 
     Examples
     --------
@@ -280,7 +280,7 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
         table = read_table(self, X, reset=False, declared=self._declares_columns)
         mean, variance = np.empty(table.n_rows), np.empty(table.n_rows if return_std else 0)
         coefficients = self.posterior_.mean()
-        for rows, x in self._design.chunks(table, clip=False):
+        for rows, x in self._design.chunks(table):
             if return_std:
                 mean[rows], variance[rows] = self.posterior_.predictive(x)
             else:

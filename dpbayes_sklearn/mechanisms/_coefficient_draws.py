@@ -21,10 +21,13 @@ import numpy.typing as npt
 from dpbayes_sklearn.mechanisms._moment_release import grid_for, noisy_target, target_share
 from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.gaussian import CoefficientDraws, GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.noisy_moments import Belief
+from dpbayes_sklearn.posteriors.coefficient_draws import (
+    CoefficientDraws,
+    ReleasedDraws,
+    posterior_of_draws,
+)
+from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments, Window, largest_grid
 
 __all__ = ["REAL_ARITHMETIC", "Target", "draw_coefficients", "largest_residual", "read_target"]
@@ -75,7 +78,7 @@ def draw_coefficients(
     sharpness: float,
     n_draws: int,
     source: RandomSource,
-) -> GaussianPosterior:
+) -> CoefficientDraws:
     """Draw from prior^sharpness * exp(-weight/2 * squared residuals) in the ball.
 
     ``weight`` is the kappa of one draw.
@@ -90,17 +93,7 @@ def draw_coefficients(
     draws[:, first:] = ball_gaussian(
         precision[first:, first:], weight * gram[first:-1, -1], prior.radius, n_draws, source
     )
-    even = precisions + weight * statistics.n * _even_squares(prior.design)
-    width = prior.radius**2 / (len(even) + 2)  # the variance of a uniform draw from the ball
-    covariance = np.diag(np.minimum(1 / even, width)) * (1 + 1 / n_draws)
-    covariance[:first, :first] = 0.0
-    belief = Belief(draws.mean(axis=0), covariance, target.variance)
-    moved = draws * target.window.half
-    moved[:, 0] += target.window.centre
-    return CoefficientDraws.of(belief, target.window, draws=moved)
-
-
-def _even_squares(design: Design) -> FloatArray:
-    """Mean squares of (constant, coordinates) of columns that fill their domains evenly."""
-    squares = np.where(design.numbers, 1 / 3, np.where(design.signs, 1.0, 1 / design.n_values))
-    return np.concatenate([[1.0], squares])
+    released = ReleasedDraws(
+        draws, precisions, weight, statistics.n, target.window, target.variance
+    )
+    return posterior_of_draws(released, prior)

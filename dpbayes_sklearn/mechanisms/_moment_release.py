@@ -6,6 +6,7 @@ already released: never from the data.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -32,7 +33,16 @@ from dpbayes_sklearn.statistics.moments import (
     largest_grid,
 )
 
-__all__ = ["MomentShares", "NoisyTarget", "add_noise", "grid_for", "noisy_moments", "noisy_target"]
+__all__ = [
+    "NoisyTarget",
+    "PublicMoments",
+    "add_noise",
+    "grid_for",
+    "noisy_moments",
+    "noisy_target",
+    "target_share",
+    "three_blocks",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -42,31 +52,15 @@ _CLIP_BIAS = 0.1  # share of the variance that clipping may hide
 _GUESS = 0.1  # variance of a target whose bounds are as wide as usual
 
 
-class MomentShares(NamedTuple):
-    """Exact parts of epsilon; they add up to it."""
-
-    target: Fraction
-    first: Fraction
-    cross: Fraction
-    second: Fraction
-
-    @classmethod
-    def of(cls, epsilon: Fraction, n: int) -> MomentShares:
-        """Share epsilon between the target, means, covariances with the target, and the rest.
-
-        The target's part shrinks with n epsilon, from a half to a twentieth, since a few hundred
-        records tell where the target lies.
-
-        >>> sum(MomentShares.of(Fraction(1), 1000)) == 1
-        True
-        """
-        target = epsilon * target_share(epsilon, n)
-        rest = epsilon - target
-        return cls(target, rest * Fraction(3, 20), rest * Fraction(9, 20), rest * Fraction(8, 20))
-
-
 def target_share(epsilon: Fraction, n: int) -> Fraction:
-    """Return the part of the budget that releases the two sums of the target."""
+    """Return the part of the budget that releases the two sums of the target.
+
+    It shrinks with n epsilon, from a half to a twentieth, since a few hundred records tell where
+    the target lies.
+
+    >>> target_share(Fraction(1), 500)
+    Fraction(2, 5)
+    """
     wanted = Fraction(_TARGET_RECORDS) / (n * epsilon)
     return min(max(wanted, Fraction(1, 20)), Fraction(1, 2))
 
@@ -141,25 +135,42 @@ def noisy_target(
     return NoisyTarget(mean, square, float(variance.max()) / n**2)
 
 
-def noisy_moments(statistics: Moments, budget: Budget, source: RandomSource) -> ReleasedMoments:
-    """Release all moments in four steps that share the budget; see :class:`MomentShares`."""
+def noisy_moments(
+    statistics: Moments,
+    budget: Budget,
+    plan: Sequence[tuple[Block, Fraction]],
+    source: RandomSource,
+) -> tuple[PublicMoments, Window]:
+    """Release where the target lies, clip it there, then release the blocks of the plan.
+
+    The target takes its part of the budget first, the blocks their shares of the rest.
+    """
     design, n = statistics.design, statistics.n
     epsilon = Fraction(budget.epsilon)
-    shares, grid = MomentShares.of(epsilon, n), grid_for(design, n, epsilon)
-    target = noisy_target(statistics, grid, shares.target, source)
+    own, grid = epsilon * target_share(epsilon, n), grid_for(design, n, epsilon)
+    target = noisy_target(statistics, grid, own, source)
     window = target.window(n * float(epsilon), design.intercept)
     exact = statistics.gram(grid, window)
     noisy = PublicMoments.of(design, n)
-    for block, share in (
-        (first_block(design), shares.first),
-        (cross_block(design), shares.cross),
-        (second_block(design), shares.second),
-    ):
+    for block, share in plan:
         if len(block):
             sums = exact[block.rows, block.columns]
-            noisy.put(block, *add_noise(sums, block, grid, share, source))
+            noisy.put(block, *add_noise(sums, block, grid, share * (epsilon - own), source))
     noisy.average_target(*target.in_window(window))
-    return noisy.released(window)
+    return noisy, window
+
+
+def three_blocks(design: Design) -> list[tuple[Block, Fraction]]:
+    """Share what the target left between means, covariances with the target, and the others.
+
+    >>> sum(share for _, share in three_blocks(Design(())))
+    Fraction(1, 1)
+    """
+    return [
+        (first_block(design), Fraction(3, 20)),
+        (cross_block(design), Fraction(9, 20)),
+        (second_block(design), Fraction(8, 20)),
+    ]
 
 
 class PublicMoments(NamedTuple):

@@ -24,7 +24,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
-from dpbayes_sklearn.mechanisms._moment_release import PublicMoments, add_noise, grid_for
+from dpbayes_sklearn.mechanisms._moment_release import (
+    PublicMoments,
+    add_noise,
+    grid_for,
+    noisy_moments,
+    target_share,
+)
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource, random_source
@@ -42,7 +48,7 @@ from dpbayes_sklearn.statistics.characters import (
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
-from dpbayes_sklearn.statistics.moments import WHOLE, Moments
+from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import leaf_levels
 
@@ -112,12 +118,11 @@ class Fourier(Mechanism):
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
         design, epsilon = statistics.design, Fraction(budget.epsilon)
-        grid, block = grid_for(design, statistics.n, epsilon), whole_block(design)
-        exact = statistics.gram(grid, WHOLE)[block.rows, block.columns]
-        noisy = PublicMoments.of(design, statistics.n)
-        noisy.put(block, *add_noise(exact, block, grid, epsilon, source))
-        increment = moment_increment(design, self.stealth) / float(epsilon)
-        return prior.update(noisy.released(increment=increment))
+        plan = [(whole_block(design), Fraction(1))]
+        noisy, window = noisy_moments(statistics, budget, plan, source)
+        left = epsilon * (1 - target_share(epsilon, statistics.n))
+        increment = moment_increment(design, self.stealth) / float(left)
+        return prior.update(noisy.released(window, increment))
 
 
 def paper_increment(network: Network, epsilon: float, t: float) -> float:

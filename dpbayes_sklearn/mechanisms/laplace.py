@@ -18,7 +18,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
-from dpbayes_sklearn.mechanisms._moment_release import grid_for, noisy_moments
+from dpbayes_sklearn.mechanisms._moment_release import grid_for, noisy_moments, three_blocks
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
@@ -84,4 +84,5 @@ class Laplace(Mechanism):
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
-        return prior.update(noisy_moments(statistics, budget, source))
+        noisy, window = noisy_moments(statistics, budget, three_blocks(statistics.design), source)
+        return prior.update(noisy.released(window))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from dpbayes_sklearn.posteriors.noisy_moments import Belief, noise_aware_belief
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moments import ReleasedMoments, Window
 
-__all__ = ["CoefficientDraws", "GaussianPosterior", "GaussianPrior"]
+__all__ = ["GaussianPosterior", "GaussianPrior"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -87,12 +86,12 @@ class GaussianPosterior:
     noise_variance: float
 
     @classmethod
-    def of(cls, belief: Belief, window: Window, **more: Any) -> GaussianPosterior:
+    def of(cls, belief: Belief, window: Window) -> GaussianPosterior:
         """Return a belief about t = (y - centre)/half as one about y."""
         coefficients = belief.mean * window.half
         coefficients[0] += window.centre
         scale = window.half**2
-        return cls(coefficients, belief.covariance * scale, belief.noise * scale, **more)
+        return cls(coefficients, belief.covariance * scale, belief.noise * scale)
 
     def mean(self) -> FloatArray:
         """Return the expected (constant, coefficients)."""
@@ -113,22 +112,6 @@ class GaussianPosterior:
         mean, variance = self.predictive(x)
         density: FloatArray = -0.5 * (np.log(2 * np.pi * variance) + (y - mean) ** 2 / variance)
         return density
-
-
-@dataclass(frozen=True)
-class CoefficientDraws(GaussianPosterior):
-    """A belief known by released draws; its mean is their average.
-
-    The covariance is nominal: that of a design whose columns fill their domains evenly, since
-    the true moments are not released. It counts both the spread of the posterior and that of the
-    average of the draws around it.
-    """
-
-    draws: FloatArray
-
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Return ``n`` of the draws, with replacement."""
-        return self.draws[rng.integers(len(self.draws), size=n)]
 
 
 def plug_in_belief(

@@ -31,12 +31,12 @@ from scipy.linalg import cho_factor, cho_solve
 
 from dpbayes_sklearn.statistics.moments import ReleasedMoments
 
-__all__ = ["Belief", "noise_aware_belief"]
+__all__ = ["EXPLAINED", "Belief", "noise_aware_belief"]
 
 FloatArray = npt.NDArray[np.float64]
 
 # public guesses, on the scale of the bounds
-_EXPLAINED = 0.4  # share of the target's variance that the features explain
+EXPLAINED = 0.4  # share of the target's variance that the features explain
 _CORRELATION = 0.25  # typical size of a correlation between two coordinates
 _VARIANCE = 0.1  # of a number, and of the target: bounds are usually wide
 _MOST_ROUNDS = 40
@@ -99,7 +99,7 @@ def noise_aware_belief(
     total = float(known.target_variance.value)
     w, spread, rest = _coefficients(
         known,
-        precisions[1:] + np.trace(c) / (_EXPLAINED * total),
+        precisions[1:] + np.trace(c) / (EXPLAINED * total),
         released.n,
         noise,
     )

@@ -109,28 +109,28 @@ class Design:
         centres, halves = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
         return centres, halves
 
-    def chunks(self, table: Table, clip: bool = True) -> Iterator[tuple[slice, FloatArray]]:
+    def chunks(self, table: Table) -> Iterator[tuple[slice, FloatArray]]:
         """Yield ``(rows, coordinates)``; the array is used again for the next chunk.
 
-        A missing number is 0, the middle. With ``clip=False`` finite numbers may leave [-1, 1].
+        Numbers are clipped; a missing one is 0, the middle.
         """
         step = max(1, _CHUNK_CELLS // max(1, self.width, table.n_columns))
         buffer = np.empty((step, self.width))
         for rows, chunk in table.chunks(step):
             out = buffer[: rows.stop - rows.start]
-            self._fill(table, chunk, out, clip)
+            self._fill(table, chunk, out)
             yield rows, out
 
-    def _fill(self, table: Table, chunk: Any, out: FloatArray, clip: bool) -> None:
+    def _fill(self, table: Table, chunk: Any, out: FloatArray) -> None:
         if self.numbers.all() and (whole := np.asarray(chunk)).dtype.kind in "biuf":
-            self._to_unit(whole, *self.scales, out, clip)
+            self._to_unit(whole, *self.scales, out)
             return
         centres, halves = self.scales
         for j, domain in enumerate(self.domains):
             values, places = table.column(j, chunk), np.flatnonzero(self.column == j)
             if isinstance(domain, Interval):
                 part = out[:, places]
-                self._to_unit(as_numbers(values)[:, None], centres[j], halves[j], part, clip)
+                self._to_unit(as_numbers(values)[:, None], centres[j], halves[j], part)
                 out[:, places] = part
             elif self._is_sign(domain):
                 out[:, places[0]] = 2 * domain.encode(values) - 1
@@ -138,7 +138,7 @@ class Design:
                 out[:, places] = domain.encode(values)[:, None] == np.arange(domain.n_values)
 
     @staticmethod
-    def _to_unit(chunk: Any, centre: Any, half: Any, out: FloatArray, clip: bool) -> None:
+    def _to_unit(chunk: Any, centre: Any, half: Any, out: FloatArray) -> None:
         """Map numbers to [-1, 1]; infinities go to the ends, NaN to 0."""
         with np.errstate(over="ignore", invalid="ignore"):
             if np.any(centre):
@@ -149,8 +149,7 @@ class Design:
             total = out.sum()
         if not np.isfinite(total):
             np.nan_to_num(out, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)
-        if clip:
-            np.clip(out, -1.0, 1.0, out=out)
+        np.clip(out, -1.0, 1.0, out=out)
 
     def in_units_of_columns(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """Return slopes per unit of each column, or per category, and the constant.
