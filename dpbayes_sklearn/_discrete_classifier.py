@@ -109,6 +109,8 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
     def _check_same_model(self, classes: Any) -> None:
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError("classes must be the same on every call to partial_fit.")
+        if self._network(self.schema_) != self.posterior_.network:
+            raise ValueError("parents must be the same on every call to partial_fit.")
         earlier = self._batches[0]
         now = self._resolve_mechanism().name(), self.privacy_unit
         if now != (earlier.mechanism, earlier.unit):
@@ -164,7 +166,8 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         if labels is None:
             leaks.append(self._leak("classes were", "classes"))
             labels = classes_from_data(target)
-        names = table.names or [f"x{j}" for j in range(table.n_columns)]
+        unnamed = [f"x{j}" for j in range(table.n_columns)]
+        names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
         return Schema(dict(zip(names, domains, strict=True)), Categories(labels)), tuple(leaks)
 
     def _declared_classes(self, classes: Any) -> list[Any] | None:

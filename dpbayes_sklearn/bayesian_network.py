@@ -13,6 +13,7 @@ from dpbayes_sklearn._sklearn_compat import HasMethods
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Encoder, Schema, Table
+from dpbayes_sklearn.schema.table import is_frame
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.graph import CLASS, network_from_parents
 from dpbayes_sklearn.statistics.network import Network
@@ -32,7 +33,7 @@ class BayesianNetworkClassifier(DiscreteClassifier):
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes.
-    parents : dict, iterable of edges or networkx.DiGraph, optional
+    parents : dict, list of edges or networkx.DiGraph, optional
         The public graph: ``{child: [parents]}`` or ``(parent, child)`` pairs over feature names or
         positions and ``"class"``, which may stand anywhere. Nodes that are not mentioned have no
         parents. Left out, it is the star of naive Bayes.
@@ -89,7 +90,7 @@ class BayesianNetworkClassifier(DiscreteClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DiscreteClassifier._parameter_constraints,
-        "parents": [dict, "array-like", HasMethods("edges"), None],
+        "parents": [dict, "array-like", HasMethods("predecessors"), None],
     }
 
     def __init__(
@@ -144,10 +145,13 @@ def tree_augmented(X: Any, y: Any, schema: Schema) -> dict[str, list[str]]:
     schema : Schema
         With bins for every interval and the classes as target.
     """
-    encoder = Encoder([*schema.columns.values()])
-    codes = encoder.encode(Table(X if hasattr(X, "columns") else np.asarray(X)))
-    labels = schema.classes.encode(np.asarray(y))
     names, d = [*schema.columns], len(schema)
+    encoder = Encoder([*schema.columns.values()])
+    table = Table(X[names] if is_frame(X) else np.asarray(X))
+    if table.n_columns != d:
+        raise ValueError(f"The schema declares {d} columns, but X has {table.n_columns} features.")
+    codes = encoder.encode(table)
+    labels = schema.classes.encode(np.asarray(y))
     information = np.zeros((d, d))
     for j in range(d):
         for k in range(j):

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, reduce
+from heapq import heapify, heappop, heappush
 from math import prod
 from typing import Any
 
@@ -33,32 +34,47 @@ __all__ = ["block_movement", "character_movement", "exact_movement", "pair_types
 
 Support = tuple[int, ...]
 IntArray = npt.NDArray[np.int64]
-Factor = tuple[Support, IntArray]
-"""A function of some variables, as an array with one axis for each of them in turn."""
-
-_MOST_CELLS = 1 << 20  # of one table while eliminating
+_MOST_TERMS = 1 << 15  # nodes of all supports, each counted as often as it occurs
+_MOST_CELLS = 1 << 20  # of all factors together, and of one table while eliminating
 
 
 @lru_cache(maxsize=64)
 def character_movement(network: Network, supports: tuple[Support, ...], unit: str) -> int:
     """Return the L1 sensitivity of the character sums with these supports.
 
-    Exact where the graph can be eliminated in tables of a million cells, else a sound bound.
+    Exact where the graph is small and can be eliminated in tables of a million cells, else a
+    sound bound.
     """
     exact = exact_movement(network, supports, unit)
     return block_movement(network, supports, unit) if exact is None else exact
 
 
 def exact_movement(network: Network, supports: Sequence[Support], unit: str) -> int | None:
-    """Return the exact maximum, or None if the graph is too dense for it."""
+    """Return the exact maximum, or None if the graph is too dense; supports are sorted."""
+    if sum(map(len, supports)) > _MOST_TERMS:
+        return None
     if unit == "record":
-        types = [pair_types(size) for size in network.sizes]
-        return _maximum([_factor(s, types) for s in supports])
-    movements = []
+        return _maximum(supports, [pair_types(size) for size in network.sizes])
+    types = [pair_types(size, same=True) for size in network.sizes]
+    containing = _containing(supports)
+    most = 0
     for changed in range(network.target):
-        types = [pair_types(k, same=u != changed) for u, k in enumerate(network.sizes)]
-        movements.append(_maximum([_factor(s, types) for s in supports if changed in s]))
-    return None if None in movements else max((m for m in movements if m is not None), default=0)
+        types[changed] = pair_types(network.sizes[changed])
+        movement = _maximum(containing[changed], types)
+        if movement is None:
+            return None
+        most = max(most, movement)
+        types[changed] = pair_types(network.sizes[changed], same=True)
+    return most
+
+
+def _containing(supports: Iterable[Support]) -> dict[int, list[Support]]:
+    """Return for every variable the supports that contain it."""
+    containing: dict[int, list[Support]] = defaultdict(list)
+    for support in supports:
+        for u in support:
+            containing[u].append(support)
+    return containing
 
 
 @lru_cache(maxsize=256)
@@ -78,48 +94,50 @@ def pair_types(size: int, same: bool = False) -> IntArray:
     return found
 
 
-def _factor(support: Support, types: Sequence[IntArray]) -> Factor:
-    """Return m_S for all types of the variables of one support."""
+def _factor(support: Support, types: Sequence[IntArray]) -> IntArray:
+    """Return m_S for all types of the variables of one support, an axis for each of them."""
 
     def over(column: Any) -> IntArray:
         product: IntArray = reduce(np.multiply.outer, [column(types[u].T) for u in support])
         return product
 
     movement = over(lambda t: t[0]) + over(lambda t: t[1])
-    return support, movement - over(lambda t: t[2] + t[3]) - over(lambda t: t[2] - t[3])
+    return movement - over(lambda t: t[2] + t[3]) - over(lambda t: t[2] - t[3])
 
 
-def _maximum(factors: list[Factor]) -> int | None:
-    """Return the maximum of the sum of the factors, eliminating variables of low degree first."""
-    touching: dict[int, list[Factor]] = defaultdict(list)
-    neighbours: dict[int, set[int]] = defaultdict(set)
-    for factor in factors:
-        for u in factor[0]:
-            touching[u].append(factor)
-            neighbours[u].update(factor[0])
-    size = {u: k for s, table in factors for u, k in zip(s, table.shape, strict=True)}
-    total = 0
-    while neighbours:
-        chosen = min(neighbours, key=lambda u: (len(neighbours[u]), u))
-        around = neighbours.pop(chosen) - {chosen}
-        if prod(size[u] for u in (chosen, *around)) > _MOST_CELLS:
+def _maximum(supports: Sequence[Support], types: Sequence[IntArray]) -> int | None:
+    """Return the maximum of the sum of all m_S, eliminating variables of low degree first."""
+    if sum(prod(len(types[u]) for u in support) for support in supports) > _MOST_CELLS:
+        return None
+    factors = {support: _factor(support, types) for support in supports}
+    holding = {u: set(held) for u, held in _containing(supports).items()}
+    neighbours = {u: set().union(*held) for u, held in holding.items()}
+    waiting = [(len(near), u) for u, near in neighbours.items()]
+    heapify(waiting)
+    while waiting:
+        degree, chosen = heappop(waiting)
+        if degree != len(neighbours.get(chosen, ())):
+            continue  # eliminated already, or its degree has changed
+        scope = tuple(sorted(neighbours.pop(chosen)))
+        if prod(len(types[u]) for u in scope) > _MOST_CELLS:
             return None
-        scope = (chosen, *sorted(around))
-        rest = np.max(sum(_aligned(f, scope) for f in touching[chosen]), axis=0)
-        if not around:
-            total += int(rest)
-        for u in around:
-            touching[u] = [f for f in touching[u] if chosen not in f[0]] + [(scope[1:], rest)]
-            neighbours[u] = (neighbours[u] | around) - {chosen}
-    return total
+        held = holding.pop(chosen)
+        table = sum(_aligned(s, factors.pop(s), scope) for s in held)
+        rest = tuple(u for u in scope if u != chosen)
+        factors[rest] = factors.get(rest, 0) + np.max(table, axis=scope.index(chosen))
+        for u in rest:
+            holding[u].difference_update(held)
+            holding[u].add(rest)
+            neighbours[u].discard(chosen)
+            neighbours[u].update(rest)
+            heappush(waiting, (len(neighbours[u]), u))
+    return int(factors.get((), 0))
 
 
-def _aligned(factor: Factor, scope: Support) -> IntArray:
-    """Return a factor's table with its axes in the order of ``scope``, 1 long where absent."""
-    support, table = factor
-    order = sorted(range(len(support)), key=lambda axis: scope.index(support[axis]))
+def _aligned(support: Support, table: IntArray, scope: Support) -> IntArray:
+    """Return a factor's table with the axes of ``scope``, 1 long where it does not vary."""
     length = dict(zip(support, table.shape, strict=True))
-    return np.transpose(table, order).reshape([length.get(u, 1) for u in scope])
+    return table.reshape([length.get(u, 1) for u in scope])
 
 
 def block_movement(network: Network, supports: Iterable[Support], unit: str) -> int:
@@ -128,8 +146,9 @@ def block_movement(network: Network, supports: Iterable[Support], unit: str) -> 
     A record has at most prod(depth_u) characters in a block, each of them 1 or -1, so replacing
     it moves the block by at most twice that.
     """
-    most = {s: 2 * prod(int(depths(network.sizes[u]).max()) for u in s) for s in supports}
+    deepest = [int(depths(size).max()) for size in network.sizes]
+    most = {s: 2 * prod(deepest[u] for u in s) for s in supports}
     if unit == "record":
         return sum(most.values())
-    features = range(network.target)
-    return max((sum(m for s, m in most.items() if u in s) for u in features), default=0)
+    containing = _containing(most)
+    return max((sum(most[s] for s in containing[u]) for u in range(network.target)), default=0)

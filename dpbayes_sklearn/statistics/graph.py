@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -19,11 +19,11 @@ _MOST_CELLS = 1 << 22  # of one table
 def network_from_parents(
     parents: Any, names: Sequence[str], sizes: Sequence[int], n_classes: int
 ) -> Network:
-    """Return the network that ``parents`` describes.
+    """Return the network that ``parents`` describes, parents in the order of the columns.
 
     Parameters
     ----------
-    parents : mapping, iterable of edges, or networkx.DiGraph
+    parents : mapping, collection of edges, or networkx.DiGraph
         ``{child: [parents]}`` or ``(parent, child)`` pairs. A node is a feature's name or its
         position, or ``"class"``; nodes that are not mentioned have no parents.
     names, sizes : sequences
@@ -34,12 +34,11 @@ def network_from_parents(
     if CLASS in nodes:
         raise ValueError(f"A feature must not be called {CLASS!r}: that is the class node.")
     nodes[CLASS] = len(names)
-    found: list[list[int]] = [[] for _ in nodes]
-    for parent, child in _edges(parents):
-        source, destination = _node(parent, nodes), _node(child, nodes)
-        if source not in found[destination]:
-            found[destination].append(source)
-    network = Network((*sizes, n_classes), tuple(tuple(p) for p in found))
+    found: list[set[int]] = [set() for _ in nodes]
+    for child, above in _parents_by_child(parents):
+        found[_node(child, nodes)].update(_node(parent, nodes) for parent in above)
+    # sorted, so that one graph is one network however it was written
+    network = Network((*sizes, n_classes), tuple(tuple(sorted(above)) for above in found))
     for name, shape in zip([*names, CLASS], network.shapes, strict=True):
         if prod(shape) > _MOST_CELLS:
             raise ValueError(
@@ -49,14 +48,24 @@ def network_from_parents(
     return network
 
 
-def _edges(parents: Any) -> Iterable[tuple[Any, Any]]:
+def _parents_by_child(parents: Any) -> list[tuple[Any, list[Any]]]:
+    """Return (child, parents) pairs; every node that is mentioned is in one of them."""
     if isinstance(parents, Mapping):
-        return [(p, child) for child, above in parents.items() for p in above]
-    edges = parents.edges if hasattr(parents, "edges") else parents
-    edges = list(edges() if callable(edges) else edges)
-    if any(isinstance(e, str) or not hasattr(e, "__len__") or len(e) != 2 for e in edges):
+        if not all(_is_list(above) for above in parents.values()):
+            raise ValueError("parents must give every node a list of parents: {child: [parent]}.")
+        return [(child, list(above)) for child, above in parents.items()]
+    if hasattr(parents, "is_directed"):  # a graph of networkx
+        if not parents.is_directed():
+            raise ValueError("parents must be a directed graph: networkx.DiGraph.")
+        return [(child, list(parents.predecessors(child))) for child in parents]
+    edges = list(parents)
+    if not all(_is_list(edge) and len(edge) == 2 for edge in edges):
         raise ValueError("parents must be a dict, (parent, child) pairs or a networkx DiGraph.")
-    return [(parent, child) for parent, child in edges]
+    return [(child, [parent]) for parent, child in edges]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, (str, bytes))
 
 
 def _node(node: Any, nodes: Mapping[str, int]) -> int:
