@@ -19,7 +19,7 @@ from dpbayes_sklearn._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
-from dpbayes_sklearn.mechanisms import Mechanism, mechanism_names
+from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.mechanisms._certification import (
     Certificate,
     certify,
@@ -80,13 +80,13 @@ class _PosteriorRelease(PrivateEstimator):
 
     def _delta(self) -> Fraction:
         """Return the delta of the promise: zero if the mechanism needs none."""
-        delta = Fraction(self._exact("delta", self.delta))
-        if not 0 <= delta < 1:  # a Fraction, which scikit-learn's constraint does not read
+        if not 0 <= self.delta < 1:  # a Fraction, which scikit-learn's constraint does not read
             raise InvalidParameterError(
                 f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
                 f"[0.0, 1.0). Got {self.delta!r} instead."
             )
-        return delta if getattr(self._resolve_mechanism(), "spends_delta", False) else Fraction(0)
+        spends = getattr(self._resolve_mechanism(), "spends_delta", False)
+        return Fraction(self._exact("delta", self.delta)) if spends else Fraction(0)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -103,18 +103,22 @@ class _PosteriorRelease(PrivateEstimator):
         -------
         self
         """
+        categories, release = self._read_and_release(X)
+        self.n_features_in_ = 1
+        self.categories_ = categories
+        self.posterior_ = release.posterior
+        self.guarantee_ = release.guarantee
+        return self
+
+    def _read_and_release(self, X: Any) -> tuple[Categories, Release[Any]]:
+        """Validate -> categories -> counts -> charge -> release; X is not used again."""
         budget = self._budget()
         self._check_budget(budget)
         values = read_column(X)
         categories, conditions = self._domain(values)
         prior = SimplexPrior(self._belief(categories), self.inference)
         statistics = SimplexCounts.count(self._codes(categories, values), categories.n_values)
-        release = self._release(statistics, prior, budget, conditions)
-        self.n_features_in_ = 1
-        self.categories_ = categories
-        self.posterior_ = release.posterior
-        self.guarantee_ = release.guarantee
-        return self
+        return categories, self._release(statistics, prior, budget, conditions)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log probability of records under the posterior predictive.
