@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from fractions import Fraction
 from numbers import Real
@@ -28,6 +29,7 @@ class PrivateEstimator(BaseEstimator):
     mechanism: Any
     accountant: Any
     random_state: Any
+    _block: tuple[int, BudgetAccountant]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Interval cannot read one
@@ -63,7 +65,29 @@ class PrivateEstimator(BaseEstimator):
 
     def _ledger(self) -> BudgetAccountant | None:
         """Return the accountant to charge: the parameter, or that of an open ``with`` block."""
-        return self.accountant if self.accountant is not None else BudgetAccountant.current()
+        _, carried = self.__dict__.get("_block", (None, None))
+        ledger: BudgetAccountant | None = self.accountant
+        return ledger or BudgetAccountant.current() or carried
+
+    # A worker process is outside the ``with`` block that its task was sent from, so a pickled
+    # estimator carries the block's accountant, and its clones there do. At home nobody needs it.
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if self.accountant is None and (current := BudgetAccountant.current()):
+            state["_block"] = (os.getpid(), current)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        home, _ = state.get("_block", (None, None))
+        arrived = {name: value for name, value in state.items() if name != "_block"}
+        super().__setstate__(state if home != os.getpid() else arrived)
+
+    def __sklearn_clone__(self) -> Self:
+        clone: Self = super().__sklearn_clone__()
+        if "_block" in self.__dict__:
+            clone._block = self._block
+        return clone
 
     def _check_budget(self, budget: Budget) -> None:
         """Refuse a fit that the ledger cannot hold before any data are touched."""

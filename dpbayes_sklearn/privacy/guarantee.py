@@ -116,6 +116,6 @@ class PrivacyGuarantee:
             "<div style='border:1px solid #9db4c0;border-left:4px solid #2a6f97;border-radius:4px;"
             "padding:.5em .8em;margin:.3em 0;max-width:44em;font-family:sans-serif;"
             "font-size:.9em'>"
-            f"<b>{escape(self._level)}</b><div>{escape(self.mechanism)} mechanism; cannot tell apart "
-            f"{escape(self.neighbours)}</div>{conditions}</div>"
+            f"<b>{escape(self._level)}</b><div>{escape(self.mechanism)} mechanism; "
+            f"cannot tell apart {escape(self.neighbours)}</div>{conditions}</div>"
         )
