@@ -41,7 +41,7 @@ def map_score_gap(exponent: float, best_mass: float, delta: float) -> float:
 
 
 def mass_change_bound(lipschitz: float, distance: float) -> float:
-    r"""Return :math:`\min(1, \sqrt{L r})`, a bound on the change of a *set*'s posterior probability.
+    r"""Return :math:`\min(1, \sqrt{L r})`, which bounds the change of a *set*'s probability.
 
     From :math:`\mathrm{KL} \le 2Lr` by Pinsker's inequality. Zhang et al., Algorithm 3, use it for
     *densities*, which it does not bound.

@@ -166,8 +166,9 @@ def composed_concentration(
 
     .. math:: c' = \frac1k\Big(\min_i c_i - \frac{\ln|I|}{L_0}\Big)
 
-    from :math:`k L_0` on, k being :func:`families_per_node`, for the reason given at :func:`composed_lipschitz`. Without
-    edges this is Zhang et al., Lemma 3 (of the body; the appendix's constant is wrong).
+    from :math:`k L_0` on, k being :func:`families_per_node`, for the reason given at
+    :func:`composed_lipschitz`. Without edges this is Zhang et al., Lemma 3 (of the body; the
+    appendix's constant is wrong).
 
     >>> round(composed_concentration(Network((2, 2, 2), ((), (), ())), [1.0] * 3, start=2.0), 3)
     0.451

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from scipy.special import lambertw
 
 from dpbayes_sklearn.theory.lipschitz import table_lipschitz
@@ -73,10 +74,10 @@ def smoothness_constant(
     0.144
     """
     c, ratio = concentration, likelihood_ratio
-    tail = math.exp(-start * slack * c) / (math.exp(-OMEGA * (1 - slack)) - math.exp(-OMEGA))
-    head = math.exp(start * (1 - slack) * c)
+    tail = -start * slack * c - math.log(math.exp(-OMEGA * (1 - slack)) - math.exp(-OMEGA))
+    head = start * (1 - slack) * c
     spread = start * (1 / -math.expm1(-OMEGA) + 1)
-    return (KAPPA / c + spread + math.log(ratio) + math.log(tail + head)) * ratio
+    return (KAPPA / c + spread + math.log(ratio) + float(np.logaddexp(tail, head))) * ratio
 
 
 def total_variation_bound(smoothness: float, distance: float) -> float:
