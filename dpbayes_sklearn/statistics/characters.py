@@ -49,15 +49,23 @@ class CharacterSums:
 
     @classmethod
     def of(cls, counts: CountTables) -> CharacterSums:
-        """Return the characters of exact counts; all integers."""
+        """Return the characters of exact counts; all integers.
+
+        Tables may have further axes in front, the same for all.
+        """
         network = counts.network
         blocks: dict[Support, npt.NDArray[np.int64]] = {}
         wanted = set(closure(network))
-        for family, table in zip(network.families, counts.tables, strict=True):
-            coefficients = _along_axes(table, [haar(k).T for k in table.shape])
+        for family, shape, table in zip(
+            network.families, network.shapes, counts.tables, strict=True
+        ):
+            coefficients = _along_axes(table, [haar(k).T for k in shape])
+            front = range(table.ndim - len(shape))
             for support, index in _blocks_of(family):
                 if support in wanted and support not in blocks:
-                    blocks[support] = np.transpose(coefficients[index], _sorting(family, support))
+                    axes = (*front, *(len(front) + a for a in _sorting(family, support)))
+                    at: tuple[Any, ...] = (..., *index)
+                    blocks[support] = np.transpose(coefficients[at], axes)
         return cls(network, blocks, counts.n)
 
     def sensitivity(self, unit: str) -> int:
