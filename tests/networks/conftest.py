@@ -70,5 +70,10 @@ def known(request: pytest.FixtureRequest) -> KnownNetwork:
 
 
 @pytest.fixture(scope="session")
+def records(known: KnownNetwork) -> tuple[np.ndarray, np.ndarray]:
+    return known.simulate(100_000, seed=1)
+
+
+@pytest.fixture(scope="session")
 def alarm() -> KnownNetwork:
     return KnownNetwork.read("alarm")
