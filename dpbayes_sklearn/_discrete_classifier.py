@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
@@ -243,6 +243,7 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         numbers are spread evenly over their bin.
         """
         check_is_fitted(self)
+        check_scalar(n_samples, "n_samples", Integral, min_val=1)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         rng = np.random.default_rng(seed)
         tables = tuple(table[0] for table in self.posterior_.sample(rng, 1))
