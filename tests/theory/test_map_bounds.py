@@ -42,9 +42,7 @@ def test_lemma_4(epsilon, heads):
         assert bad <= bound * (1 + 1e-9)
         used.append(bad / bound)
     print(f"Lemma 4 at epsilon={epsilon}, {heads} of 30: at most {max(used):.2f} of the bound")
-    if epsilon == 10:
-        assert max(used) < 0.9  # not tight; what a smaller exponent gives is
-    assert max(used) > 0.02
+    assert max(used) > 0.4
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 10])
