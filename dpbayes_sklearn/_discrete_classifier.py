@@ -75,7 +75,7 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         self
         """
         fitted = copy(self)
-        public, release = fitted._read_and_release(X, y)
+        public, release = fitted._released(*fitted._read(X, y))
         return self._become(fitted._attach(public, release.posterior, (release.guarantee,)))
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -97,12 +97,12 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         """
         fitted, earlier = copy(self), getattr(self, "_batches", ())
         if not earlier:
-            public, release = fitted._read_and_release(X, y, classes=classes)
+            public, release = fitted._released(*fitted._read(X, y, classes=classes))
             posterior = release.posterior
         else:
             self._validate_params()  # which scikit-learn leaves out on later calls
             self._check_same_model(classes)
-            public, release = fitted._read_and_release(X, y, self.schema_)
+            public, release = fitted._released(*fitted._read(X, y, self.schema_))
             posterior = self.posterior_.merge(release.posterior)
         return self._become(fitted._attach(public, posterior, (*earlier, release.guarantee)))
 
@@ -122,25 +122,31 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
                 "epsilon must be finite on every call to partial_fit, or infinite on every call."
             )
 
-    def _read_and_release(
-        self, X: Any, y: Any, public: Schema | None = None, classes: Any = None
+    def _released(
+        self, public: Schema, statistics: CountTables, prior: DirichletPrior, leaks: tuple[str, ...]
     ) -> tuple[Schema, Release[Any]]:
-        """Validate -> schema -> counts -> charge -> release; X and y are not used again."""
+        """Charge -> release: what follows :meth:`_read`."""
         budget = self._budget(self.privacy_unit)
-        self._check_budget(budget)
+        return public, self._release(statistics, prior, budget, leaks)
+
+    def _read(
+        self, X: Any, y: Any, public: Schema | None = None, classes: Any = None
+    ) -> tuple[Schema, CountTables, DirichletPrior, tuple[str, ...]]:
+        """Validate -> schema -> counts, and what was leaked; X and y are not used again."""
+        self._check_budget(self._budget(self.privacy_unit))
         table = read_table(self, X, reset=public is None, declared=self._declares_columns)
         target = read_target(self, y, table.n_rows)
         if public is None:
-            public, conditions = self._public_schema(table, target, classes)
+            public, leaks = self._public_schema(table, target, classes)
         else:
-            conditions = ()
+            leaks = ()
         encoder = Encoder([*public.columns.values()])
         network = self._network(public)
         prior = DirichletPrior(network, self._alphas(network), self.inference)
         labels = public.classes.encode(target)
         chunks = ((codes, labels[rows]) for rows, codes in encoder.chunks(table))
         statistics = CountTables.count(network, chunks)
-        return public, self._release(statistics, prior, budget, conditions)
+        return public, statistics, prior, leaks
 
     @property
     def _declares_columns(self) -> bool:
