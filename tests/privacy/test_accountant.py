@@ -168,6 +168,13 @@ def test_temporary_ledger_is_private():
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+def test_no_place_for_a_temporary_ledger(monkeypatch, tmp_path):
+    monkeypatch.setattr("dpbayes_sklearn.privacy.ledger_file._DIRECTORIES", {})
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(LedgerError, match="No such file"):
+        BudgetAccountant(1)
+
+
 def test_temporary_ledger_goes_with_its_process_and_not_with_a_child():
     code = """
 import os, sys

@@ -12,6 +12,9 @@ import pytest
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.privacy import BudgetAccountant
 
+# Python >= 3.12 warns of the forks that are tested here
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
 
 def in_thread(function, *arguments):
     with ThreadPoolExecutor(1) as pool:
@@ -68,6 +71,14 @@ def test_threads_with_blocks_of_their_own_keep_them():
 def test_a_thread_that_cannot_tell_which_block_is_meant_refuses():
     with BudgetAccountant(), BudgetAccountant(), pytest.raises(LedgerError, match="Several"):
         in_thread(BudgetAccountant.current)
+
+
+def test_a_block_entered_in_one_context_can_be_left_in_another():
+    accountant = BudgetAccountant()
+    contextvars.copy_context().run(accountant.__enter__)
+    assert BudgetAccountant.current() is accountant
+    accountant.__exit__()
+    assert BudgetAccountant.current() is None
 
 
 def test_tasks_keep_their_own_blocks():

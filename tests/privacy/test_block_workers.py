@@ -16,6 +16,9 @@ from sklearn.pipeline import make_pipeline
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant
 
+# Python >= 3.12 warns of the forks that are tested here
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
 X = np.random.default_rng(0).random((60, 2))
 Y = (X[:, 0] > 0.5).astype(int)
 

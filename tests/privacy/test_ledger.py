@@ -18,6 +18,9 @@ from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.ledger_file import transaction
 
+# Python >= 3.12 warns of the forks that are tested here
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
 ONE = Cost.of(1)
 TENTH = Cost.of(0.1)
 

@@ -7,7 +7,12 @@ import runpy
 import time
 from pathlib import Path
 
+import pytest
+
 from dpbayes_sklearn.exceptions import BudgetError
+
+# Python >= 3.12 warns of the forks that are tested here
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "audit_ledger.py"
 audit = runpy.run_path(str(SCRIPT))["audit"]

@@ -19,6 +19,9 @@ from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.ledger import Ledger
 
+# Python >= 3.12 warns of the forks that are tested here
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
 
 class Holder(BaseEstimator):
     def __init__(self, accountant=None):
