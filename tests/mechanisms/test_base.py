@@ -1,0 +1,180 @@
+"""The boundary: what is charged, what is refused, what is found."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dpbayes_sklearn import mechanisms
+from dpbayes_sklearn.mechanisms import (
+    MAP,
+    Fourier,
+    Laplace,
+    Mechanism,
+    Sampler,
+    mechanism_names,
+    resolve_mechanism,
+)
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.network import Network
+
+STAR = Network.star([2], 2)
+COUNTS = CountTables(STAR, (np.array([[3, 1], [0, 2]]), np.array([4, 2])), 6)
+PRIOR = DirichletPrior(STAR, (np.ones(2), np.ones(2)))
+ALL = [Laplace(), Fourier(), Sampler(), MAP(), MAP(score="posterior")]
+
+
+class Counting(Mechanism):
+    """A mechanism that tells how often data crossed the boundary."""
+
+    def __init__(self, calls: Any = None) -> None:
+        self.calls = calls
+
+    def _release_counts(self, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
+        self.calls.append("release")
+        return prior.update(statistics.without_noise())
+
+    def _preflight_counts(self, statistics: Any, prior: Any, budget: Any) -> None:
+        self.calls.append("preflight")
+
+    def _conditions(self, kind: str) -> tuple[str, ...]:
+        return (f"{kind} are counted once",)
+
+
+def test_statistics_cross_once_and_the_guarantee_says_how() -> None:
+    calls: list[str] = []
+    mechanism = Counting(calls)
+    mechanism.preflight(COUNTS, PRIOR, Budget(exact(2)))
+    release = mechanism.release(COUNTS, PRIOR, Budget(exact(2)), random_source())
+    assert calls == ["preflight", "release"]
+    assert release.guarantee.epsilon == 2
+    assert release.guarantee.conditions == ("counts are counted once",)
+
+
+def test_without_privacy_no_mechanism_runs() -> None:
+    calls: list[str] = []
+    mechanism, budget = Counting(calls), Budget(math.inf)
+    mechanism.preflight(COUNTS, PRIOR, budget)
+    posterior = mechanism.release(COUNTS, PRIOR, budget, random_source()).posterior
+    assert calls == []
+    assert (posterior.concentrations[1] == [5, 3]).all()
+
+
+def test_statistics_that_a_mechanism_cannot_release_are_refused() -> None:
+    class Other:
+        kind = "dreams"
+
+    for mechanism in ALL:
+        assert mechanism.supports("counts")
+        with pytest.raises(ValueError, match="cannot release dreams"):
+            mechanism.preflight(Other(), PRIOR, Budget(exact(1)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=str)
+def test_every_mechanism_claims_the_budget_it_was_given(mechanism: Mechanism) -> None:
+    for unit in ("record", "feature"):
+        budget = Budget(exact(0.3), unit=unit)
+        mechanism.preflight(COUNTS, PRIOR, budget)
+        guarantee = mechanism.release(COUNTS, PRIOR, budget, random_source()).guarantee
+        assert (guarantee.epsilon, guarantee.delta, guarantee.unit) == (0.3, 0, unit)
+        assert guarantee.mechanism == mechanism.name()
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=str)
+def test_the_counts_are_left_as_they_were(mechanism: Mechanism) -> None:
+    before = [t.copy() for t in COUNTS.tables]
+    posterior = mechanism.release(COUNTS, PRIOR, Budget(exact(1)), random_source()).posterior
+    assert all((a == b).all() for a, b in zip(before, COUNTS.tables, strict=True))
+    # and nothing that was released is the exact table itself
+    held = posterior.draws if hasattr(posterior, "draws") else posterior.released.tables
+    assert not any(np.shares_memory(h, t) for h, t in zip(held, COUNTS.tables, strict=True))
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=str)
+def test_a_seed_repeats_a_release_and_no_seed_does_not(mechanism: Mechanism) -> None:
+    def mean(seed: int | None) -> Any:
+        release = mechanism.release(COUNTS, PRIOR, Budget(exact(1)), random_source(seed))
+        return np.concatenate([t.ravel() for t in release.posterior.mean()])
+
+    assert (mean(1) == mean(1)).all()
+    assert len({tuple(mean(None)) for _ in range(10)}) > 1
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=str)
+def test_options_are_parameters(mechanism: Mechanism) -> None:
+    assert clone(mechanism).get_params() == mechanism.get_params()
+    assert set(mechanism._parameter_constraints) == set(mechanism.get_params())
+    mechanism._validate_params()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Sampler(0),
+        Sampler(1.5),  # type: ignore[arg-type]
+        Sampler(omega=0.5),
+        Sampler(omega=0),
+        Sampler(n_points=1),
+        MAP(score="loud"),
+        MAP(omega=0.7),
+        MAP(n_points=2**17),
+        Fourier(stealth=1),
+        Fourier(stealth=-0.1),
+        Fourier(increment="none"),
+        Fourier(t=-1),
+    ],
+    ids=str,
+)
+def test_bad_options_are_refused(mechanism: Mechanism) -> None:
+    with pytest.raises(ValueError, match=f"parameter of {type(mechanism).__name__} must be"):
+        mechanism._validate_params()
+
+
+# -------------------------------------------------------------------- discovery
+
+
+def test_names_are_those_of_modules() -> None:
+    assert mechanism_names("counts") == {"laplace", "fourier", "sampler", "map"}
+    for name in mechanism_names("counts"):
+        mechanism = resolve_mechanism(name)
+        assert mechanism.name() == name
+        assert resolve_mechanism(mechanism) is mechanism
+        assert type(mechanism).__name__ in mechanisms.__all__
+    assert mechanism_names("dreams") == set()
+
+
+NEW = """
+from dpbayes_sklearn.mechanisms.base import Mechanism
+from dpbayes_sklearn.mechanisms.laplace import Laplace
+
+class Whisper(Mechanism):
+    def _release_counts(self, statistics, prior, budget, source):
+        return Laplace()._release_counts(statistics, prior, budget, source)
+"""
+
+
+def test_adding_a_file_adds_a_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "whisper.py").write_text(NEW)
+    (tmp_path / "_hidden.py").write_text(NEW)
+    (tmp_path / "empty.py").write_text("")
+    monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
+    importlib.invalidate_caches()
+    try:
+        found = mechanisms._discover()
+    finally:
+        for name in ("whisper", "empty"):
+            vars(mechanisms).pop(name, None)
+            importlib.sys.modules.pop(f"{mechanisms.__name__}.{name}", None)  # type: ignore[attr-defined]
+    assert found.keys() == {*mechanisms._BY_NAME, "whisper"}
+    assert found["whisper"].__name__ == "Whisper"
+    assert found["whisper"].name() == "whisper"
+    assert found["whisper"].supports("counts")
