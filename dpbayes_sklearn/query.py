@@ -1,0 +1,220 @@
+"""Answering questions about the parameters, each from a fresh draw and each paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from threading import Lock
+from typing import Any, NoReturn, Self, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn.mechanisms import Sampler
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.statistics.counts import Tables
+from dpbayes_sklearn.theory import distinguishable_distance
+
+__all__ = ["PosteriorQuerySession"]
+
+Answer = TypeVar("Answer")
+
+
+class PosteriorQuerySession:
+    r"""Answer queries about the parameters of a network, each from a posterior draw of its own.
+
+    Algorithm 1 of Dimitrakakis, Nelson, Mitrokotsa and Rubinstein, *Robust and private Bayesian
+    inference* (ALT 2014): the k-th query q is answered with :math:`q(\theta_k)`,
+    :math:`\theta_k \sim \xi(\cdot \mid x)`, here from the truncated and tempered posterior that
+    makes one draw :math:`\varepsilon`-private.
+
+    Parameters
+    ----------
+    estimator : BayesianNaiveBayes or BayesianNetworkClassifier
+        The model, with ``mechanism="sampler"``. Its ``epsilon`` is the price of one query. It is
+        cloned, not fitted.
+    X : array or data frame of shape (n_samples, n_features)
+        Records, one per person.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    accountant : BudgetAccountant, optional
+        The ledger that every query is charged to; by default the estimator's, or that of an open
+        ``with`` block. A session must have one.
+
+    Notes
+    -----
+    **Privacy.** Every query spends the estimator's ``epsilon``, before its draw is made, and the
+    query that would cross the accountant's ceiling is refused with :class:`BudgetError`. k queries
+    are together :math:`k\varepsilon`-private.
+
+    A session has to hold the **exact** counts of the data for as long as it answers. It belongs
+    to the data's owner: it cannot be pickled or copied, shows nothing of them, and drops them on
+    ``close()`` or at the end of a ``with`` block. What it hands out are answers.
+
+    Queries may come from several threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 1000)
+    >>> X = (rng.random((1000, 2)) < 0.2 + 0.6 * y[:, None]).astype(int)
+    >>> model = BayesianNaiveBayes(
+    ...     epsilon=0.5, mechanism="sampler", classes=[0, 1], bounds=(0, 1), n_bins=2,
+    ...     accountant=BudgetAccountant(epsilon=2.0), random_state=0,
+    ... )
+    >>> with PosteriorQuerySession(model, X, y) as session:
+    ...     shares = [session.query(lambda tables: tables[-1][1]) for _ in range(4)]
+    ...     len(session), session.spent
+    (4, 2.0)
+    >>> bool(np.mean(shares) > 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: DiscreteClassifier,
+        X: Any,
+        y: Any,
+        *,
+        accountant: BudgetAccountant | None = None,
+    ) -> None:
+        self._estimator = _priced_per_query(estimator, accountant)
+        self._budget: Budget = self._estimator._budget(self._estimator.privacy_unit)
+        self._lock = Lock()
+        self._queries = 0
+        self._exact: tuple[Any, ...] | None = _exact_counts(self._estimator, X, y)
+
+    def query(self, question: Callable[[Tables], Answer]) -> Answer:
+        """Charge the accountant, draw the parameters afresh and answer from them.
+
+        Parameters
+        ----------
+        question : callable
+            Is given one array of probabilities per feature, in order, and last the class:
+            ``tables[i][parents' values..., value]``. It may look at the whole draw, which is what
+            is paid for.
+
+        Returns
+        -------
+        object
+            What the question returns.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not hold the price of a query; nothing is drawn.
+        """
+        exact = self._exact
+        if exact is None:
+            raise ValueError("The session is closed: open another one to ask more.")
+        if self._estimator.accountant._scope is not None:
+            raise ValueError(
+                "Queries are about the same people, so they cannot be asked inside "
+                "accountant.parallel()."
+            )
+        self._estimator._check_budget(self._budget)  # a quick no, where there is nothing left
+        statistics, prior, leaks = exact
+        release = self._estimator._release(statistics, prior, self._budget, leaks)
+        with self._lock:
+            self._queries += 1
+            self._guarantee = release.guarantee
+        return question(tuple(table[0] for table in release.posterior.draws))
+
+    def __len__(self) -> int:
+        return self._queries
+
+    def __bool__(self) -> bool:
+        return True  # a session that was not asked yet is still a session
+
+    @property
+    def spent(self) -> float:
+        """Epsilon of all queries so far."""
+        return round_up(self._queries * Fraction(self._budget.epsilon))
+
+    def guarantee(self) -> PrivacyGuarantee:
+        """Return what is promised about all answers so far together."""
+        together = Budget(self._queries * Fraction(self._budget.epsilon), unit=self._budget.unit)
+        conditions = self._guarantee.conditions if self._queries else ()
+        return PrivacyGuarantee.of(together, Sampler.name(), conditions)
+
+    def distinguishable(self, delta: float = 0.05) -> float:
+        r"""Return how many records must differ for the answers so far to show it.
+
+        Frequencies of the draws so far do not tell apart, with probability 1 - delta, data sets
+        that differ in fewer records than :math:`\rho = \frac{3}{4Ln}\ln\frac1\delta` (Theorem 3 of
+        the paper); a draw that costs :math:`\varepsilon` has :math:`2L = \varepsilon`.
+        """
+        if not 0 < delta < 1:
+            raise ValueError(f"delta must be a float in the range (0.0, 1.0). Got {delta} instead.")
+        return distinguishable_distance(float(self._budget.epsilon) / 2, self._queries, delta)
+
+    def close(self) -> None:
+        """Drop the exact counts; no query is answered any more."""
+        self._exact = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._exact is None else "open"
+        name = type(self._estimator).__name__
+        return (
+            f"<PosteriorQuerySession of {name}, {state}: {len(self)} queries, epsilon={self.spent}>"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "A PosteriorQuerySession holds exact counts, so it cannot be pickled or copied."
+        )
+
+
+def _priced_per_query(
+    estimator: DiscreteClassifier, accountant: BudgetAccountant | None
+) -> DiscreteClassifier:
+    """Return a copy of the estimator to release from, refusing what cannot answer queries."""
+    if not isinstance(estimator, DiscreteClassifier):
+        raise TypeError(
+            "The 'estimator' parameter of PosteriorQuerySession must be a BayesianNaiveBayes or "
+            f"BayesianNetworkClassifier. Got {type(estimator).__name__} instead."
+        )
+    copied: DiscreteClassifier = clone(estimator)
+    copied.accountant = accountant if accountant is not None else copied._ledger()
+    copied._validate_params()
+    mechanism = copied._resolve_mechanism()
+    if not isinstance(mechanism, Sampler) or mechanism.n_samples != 1:
+        raise ValueError(
+            "A PosteriorQuerySession makes one draw per query: its estimator needs "
+            "mechanism='sampler' with n_samples=1."
+        )
+    if copied._budget().infinite:
+        raise ValueError("A PosteriorQuerySession needs a finite epsilon: the price of a query.")
+    if copied.accountant is None:
+        raise ValueError(
+            "A PosteriorQuerySession needs an accountant, or nothing would ever end it: set "
+            "accountant=BudgetAccountant(epsilon=...)."
+        )
+    if copied.random_state is not None:  # one stream for all queries, or each would be the same
+        copied.random_state = _stream(copied.random_state)
+    return copied
+
+
+def _stream(random_state: Any) -> np.random.RandomState:
+    stream: np.random.RandomState = check_random_state(random_state)
+    return stream
+
+
+def _exact_counts(estimator: DiscreteClassifier, X: Any, y: Any) -> tuple[Any, ...]:
+    """Return counts, prior and leaks; refuse from public facts what could not be released."""
+    exact: tuple[Any, ...] = estimator._read(X, y)
+    _, statistics, prior, leaks = exact
+    budget = estimator._budget(estimator.privacy_unit)
+    estimator._resolve_mechanism().preflight(statistics, prior, budget)
+    return statistics, prior, leaks

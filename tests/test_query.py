@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, PrivacyLeakWarning
+from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
+from dpbayes_sklearn.mechanisms import Sampler
+from dpbayes_sklearn.query import PosteriorQuerySession
+
+N = 200
+
+
+def data(seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, N)
+    return (rng.random((N, 2)) < 0.2 + 0.6 * y[:, None]).astype(int), y
+
+
+def model(**parameters):
+    fixed = {"mechanism": "sampler", "classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
+    return BayesianNaiveBayes(**{"epsilon": 0.1, **fixed, **parameters})
+
+
+def share_of_ones(tables):
+    return tables[-1][1]
+
+
+def test_every_query_is_a_fresh_draw_that_is_charged():
+    accountant = BudgetAccountant(epsilon=1.0)
+    session = PosteriorQuerySession(model(random_state=0), *data(), accountant=accountant)
+    answers = [session.query(share_of_ones) for _ in range(10)]
+    assert len(set(answers)) > 5
+    assert len(session) == len(accountant) == 10
+    assert session.spent == accountant.total().epsilon == 1.0
+    with pytest.raises(BudgetError):
+        session.query(share_of_ones)
+    assert len(session) == 10
+
+
+def test_draws_have_the_law_of_the_sampler():
+    """Sessions and fits release through the same mechanism: the same seed, the same draw."""
+    accountant = BudgetAccountant()
+    session = PosteriorQuerySession(model(random_state=3), *data(), accountant=accountant)
+    fitted = model(random_state=3).fit(*data())
+    for ours, theirs in zip(session.query(lambda t: t), fitted.posterior_.draws, strict=True):
+        np.testing.assert_array_equal(ours, theirs[0])
+
+
+def test_answers_follow_the_data():
+    X, _ = data()
+    means = []
+    for label in (0, 1):
+        parts = model(epsilon=5.0, random_state=0), X, np.full(N, label)
+        with PosteriorQuerySession(*parts, accountant=BudgetAccountant()) as session:
+            means.append(np.mean([session.query(share_of_ones) for _ in range(20)]))
+    assert means[0] < 0.3 < 0.7 < means[1]
+
+
+@pytest.mark.parametrize("held", [100, 37])
+def test_concurrent_queries_never_cross_the_ceiling(held):
+    accountant = BudgetAccountant(epsilon=held / 10)
+    session = PosteriorQuerySession(model(), *data(), accountant=accountant)
+
+    def ask(_):
+        try:
+            return session.query(share_of_ones)
+        except BudgetError:
+            return None
+
+    with ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(ask, range(1000 if held == 100 else 100)))
+    assert sum(a is not None for a in answers) == held == len(session) == len(accountant)
+    assert accountant.remaining().epsilon == 0
+    assert session.spent == accountant.total().epsilon == held / 10
+
+
+def test_distinguishability_is_that_of_theorem_3():
+    session = PosteriorQuerySession(model(), *data(), accountant=BudgetAccountant())
+    assert session.distinguishable() == math.inf
+    for draws in (1, 2, 3):
+        session.query(share_of_ones)
+        lipschitz = 0.1 / 2
+        expected = 3 / (4 * lipschitz * draws) * math.log(1 / 0.01)
+        assert session.distinguishable(delta=0.01) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="range"):
+        session.distinguishable(delta=1.0)
+
+
+def test_guarantee_adds_up_and_keeps_conditions():
+    X, y = data()
+    seeded = model(classes=None, random_state=0)
+    with pytest.warns(PrivacyLeakWarning, match="classes") as caught:
+        session = PosteriorQuerySession(seeded, X, y, accountant=BudgetAccountant())
+    assert caught[0].filename == __file__
+    session.query(share_of_ones)
+    session.query(share_of_ones)
+    guarantee = session.guarantee()
+    assert guarantee.epsilon == session.spent == 0.2
+    assert any("classes" in c for c in guarantee.conditions)
+    assert any("random_state" in c for c in guarantee.conditions)
+
+
+def test_exact_counts_do_not_travel():
+    session = PosteriorQuerySession(model(), *data(), accountant=BudgetAccountant())
+    assert repr(session) == (
+        "<PosteriorQuerySession of BayesianNaiveBayes, open: 0 queries, epsilon=0.0>"
+    )
+    for travel in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="exact counts"):
+            travel(session)
+
+
+def test_closing_drops_the_counts():
+    with PosteriorQuerySession(model(), *data(), accountant=BudgetAccountant()) as session:
+        session.query(share_of_ones)
+    assert "closed" in repr(session)
+    assert session._exact is None
+    assert session
+    with pytest.raises(ValueError, match="closed"):
+        session.query(share_of_ones)
+    assert len(session) == 1
+
+
+def test_accountant_of_the_estimator_or_the_block():
+    X, y = data()
+    own, block = BudgetAccountant(), BudgetAccountant()
+    PosteriorQuerySession(model(accountant=own), X, y).query(share_of_ones)
+    with block:
+        session = PosteriorQuerySession(model(), X, y)
+    session.query(share_of_ones)
+    assert (len(own), len(block)) == (1, 1)
+    with pytest.raises(ValueError, match="needs an accountant"):
+        PosteriorQuerySession(model(), X, y)
+    with pytest.raises(BudgetError):
+        PosteriorQuerySession(model(), X, y, accountant=BudgetAccountant(epsilon=0.05))
+
+
+def test_queries_are_not_parallel():
+    accountant = BudgetAccountant()
+    session = PosteriorQuerySession(model(), *data(), accountant=accountant)
+    with accountant.parallel(), pytest.raises(ValueError, match="same people"):
+        session.query(share_of_ones)
+    assert len(accountant) == 0
+
+
+def test_an_error_in_the_question_is_paid_for():
+    accountant = BudgetAccountant()
+    session = PosteriorQuerySession(model(), *data(), accountant=accountant)
+    with pytest.raises(ZeroDivisionError):
+        session.query(lambda tables: 1 / 0)
+    assert len(session) == len(accountant) == 1
+
+
+@pytest.mark.parametrize(
+    ("estimator", "error", "match"),
+    [
+        (LogisticRegression(), TypeError, "must be a BayesianNaiveBayes"),
+        (model(mechanism="laplace"), ValueError, "mechanism='sampler'"),
+        (model(mechanism=Sampler(n_samples=2)), ValueError, "n_samples=1"),
+        (model(epsilon=math.inf), ValueError, "finite epsilon"),
+        (model(epsilon=-1), ValueError, "epsilon"),
+    ],
+)
+def test_what_cannot_answer_is_refused(estimator, error, match):
+    with pytest.raises(error, match=match):
+        PosteriorQuerySession(estimator, *data(), accountant=BudgetAccountant())
+
+
+def test_any_network():
+    estimator = BayesianNetworkClassifier(
+        0.5, parents={1: [0, "class"]}, mechanism=Sampler(omega=0.1), classes=[0, 1],
+        bounds=(0, 1), n_bins=2, random_state=0,
+    )  # fmt: skip
+    session = PosteriorQuerySession(estimator, *data(), accountant=BudgetAccountant())
+    tables = session.query(lambda t: t)
+    assert [t.shape for t in tables] == [(2,), (2, 2, 2), (2,)]
+    for table in tables:
+        np.testing.assert_allclose(table.sum(axis=-1), 1)
