@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
 from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw, Rows
 
@@ -14,7 +15,7 @@ __all__ = ["calibrated"]
 
 AnyFiniteLaw = TypeVar("AnyFiniteLaw", bound=FiniteLaw)
 
-_TARGET = 1e-7  # the loss aimed at is so little below epsilon, or a relative 1e-4
+_TARGET = 1e-7  # the loss aimed at is so little below epsilon, or a relative 1e-5
 _NEAR = 8  # rows
 _LARGEST = 64.0  # a nominal budget beyond so many epsilon is not looked for
 
@@ -22,11 +23,12 @@ _LARGEST = 64.0  # a nominal budget beyond so many epsilon is not looked for
 def calibrated(build: Callable[[float], AnyFiniteLaw], epsilon: float) -> AnyFiniteLaw:
     """Return the law whose exact worst-case loss is epsilon, and never above.
 
-    ``build(nominal)`` is the mechanism run at a nominal budget, which is found by bisection over a
+    ``build(nominal)`` is the mechanism run at a nominal budget, which is found by bracketing over a
     few suspected pairs of neighbours. Then all pairs are gone through, and as long as one
     of them is above epsilon, the worst joins the suspects. What is returned went through.
     """
-    target = epsilon - min(_TARGET, 1e-4 * epsilon)
+    slack = min(_TARGET, 1e-5 * epsilon)
+    target = epsilon - slack
     pairs = [np.column_stack(sides) for sides in build(epsilon).candidates.neighbours()]
     suspects = np.concatenate([some[_spread(len(some))] for some in pairs])
     while True:
@@ -34,6 +36,7 @@ def calibrated(build: Callable[[float], AnyFiniteLaw], epsilon: float) -> AnyFin
         worst, pair = law.worst_rows()
         if worst <= epsilon:
             return law
+        target -= slack  # so that no rounding can keep this from ending
         # as the nominal budget goes down, a pair close by may become the worst
         near = [some[_close_to(some, pair)] for some in pairs]
         suspects = np.unique(np.concatenate([suspects, [sorted(pair)], *near]), axis=0)
@@ -53,15 +56,15 @@ def _close_to(pairs: Rows, pair: tuple[int, int]) -> npt.NDArray[np.bool_]:
 def _nominal(
     build: Callable[[float], AnyFiniteLaw], pairs: Rows, target: float, epsilon: float
 ) -> float:
-    """Nominal budget at which no suspected pair loses more than ``target``."""
+    """Nominal budget at which the worst of the suspected pairs loses ``target``."""
 
     def loss(nominal: float) -> float:
         return float(build(nominal).loss(pairs[:, 0], pairs[:, 1]).max())
 
     low, high = 0.0, epsilon
-    while high < _LARGEST * epsilon and loss(high) <= target:
+    while loss(high) <= target:
+        if high >= _LARGEST * epsilon:
+            return high
         low, high = high, 2.0 * high
-    while high - low > 1e-10 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if loss(middle) <= target else (low, middle)
-    return low
+    root = brentq(lambda nominal: loss(nominal) - target, low, high, xtol=1e-9 * epsilon)
+    return float(root)
