@@ -36,7 +36,8 @@ class BayesianNetworkClassifier(DiscreteClassifier):
     parents : dict, list of edges or networkx.DiGraph, optional
         The public graph: ``{child: [parents]}`` or ``(parent, child)`` pairs over feature names or
         positions and ``"class"``, which may stand anywhere. Nodes that are not mentioned have no
-        parents. Left out, it is the star of naive Bayes.
+        parents. Left out, it is the star of naive Bayes. In the tables of ``posterior_`` parents
+        stand in the order of the columns, the class last.
     mechanism : {"laplace", "fourier", "sampler", "map"} or Mechanism, default="laplace"
         How the posterior is released.
     inference : {"plug_in", "noise_aware"}, default="noise_aware"
@@ -136,7 +137,8 @@ def tree_augmented(X: Any, y: Any, schema: Schema) -> dict[str, list[str]]:
     The maximum spanning tree of the mutual information between features given the class (Chow and
     Liu, as Friedman, Geiger and Goldszmidt use it), with the class above every feature. The data
     are read exactly, so they must be public: older published records, or synthetic ones sampled
-    from a model that was released, and paid for, before.
+    from a model that was released, and paid for, before (not a star: its records have no such
+    information).
 
     Parameters
     ----------
@@ -144,6 +146,20 @@ def tree_augmented(X: Any, y: Any, schema: Schema) -> dict[str, list[str]]:
     y : array-like of shape (n_samples,)
     schema : Schema
         With bins for every interval and the classes as target.
+
+    Returns
+    -------
+    dict of str to list of str
+        What :class:`BayesianNetworkClassifier` takes as ``parents``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpbayes_sklearn import Categories, Schema, tree_augmented
+    >>> public = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
+    >>> coin = Categories([0, 1])
+    >>> tree_augmented(public[:, :2], public[:, 2], Schema({"a": coin, "b": coin}, coin))
+    {'a': ['class'], 'b': ['class', 'a']}
     """
     names, d = [*schema.columns], len(schema)
     encoder = Encoder([*schema.columns.values()])
