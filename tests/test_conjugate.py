@@ -139,6 +139,11 @@ CANARY = "secret-7351"
         (DirichletMultinomial(), [0.5, 7351.5]),
         (DirichletMultinomial(), np.array([CANARY, 7351], dtype=object)),
         (DirichletMultinomial(categories=3, mechanism="hellinger"), np.zeros(1000)),
+        (BetaBinomial(epsilon=1e-13), [0, 1]),
+        (BetaBinomial(epsilon=1e-18, mechanism="laplace"), [0, 1]),
+        (BetaBinomial(epsilon=1e-18, mechanism="laplace_improved"), [0, 1]),
+        (BetaBinomial(epsilon=1e-9, mechanism="exponential", calibrate=False), [0, 1]),
+        (DirichletMultinomial(categories=range(2**15 + 1)), [0, 1]),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_spent(model, records) -> None:

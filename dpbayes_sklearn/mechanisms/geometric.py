@@ -23,7 +23,7 @@ from fractions import Fraction
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.discrete_laplace import representable_scale
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.noise.zero_sum import zero_sum_laplace
 from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy.budget import Budget
@@ -48,10 +48,20 @@ class Geometric(Mechanism):
         cells = len(prior) if len(prior) > 2 else 1
         return noise_law(n, prior, cells, min(2, cells) / Fraction(budget.epsilon))
 
+    def _preflight_simplex(
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget
+    ) -> None:
+        # no draw at all, but what cannot be drawn is refused
+        zero_sum_laplace(_scale(statistics, budget), statistics.n_categories, 0, random_source())
+
     def _release_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
-        sensitivity = statistics.sensitivity(budget.unit)
-        scale = representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))
+        scale = _scale(statistics, budget)
         noise = zero_sum_laplace(scale, statistics.n_categories, 1, source)[0]
         return prior.update(ReleasedSimplex(statistics.counts + noise, statistics.n, scale))
+
+
+def _scale(statistics: SimplexCounts, budget: Budget) -> Fraction:
+    sensitivity = statistics.sensitivity(budget.unit)
+    return representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))

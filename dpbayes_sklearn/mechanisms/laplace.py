@@ -68,11 +68,15 @@ class Laplace(Mechanism):
         cells = len(prior) if len(prior) > 2 else 1
         return noise_law(n, prior, cells, 2 / Fraction(budget.epsilon))
 
+    def _preflight_simplex(
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget
+    ) -> None:
+        _simplex_scale(statistics, budget)
+
     def _release_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
-        sensitivity = statistics.sensitivity(budget.unit)
-        scale = representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))
+        scale = _simplex_scale(statistics, budget)
         # of two counts that add to n, one tells everything
         cells = statistics.n_categories if statistics.n_categories > 2 else 1
         noisy = statistics.counts[:cells] + discrete_laplace(scale, cells, source)
@@ -86,3 +90,8 @@ class Laplace(Mechanism):
     ) -> GaussianPosterior:
         noisy, window = noisy_moments(statistics, budget, three_blocks(statistics.design), source)
         return prior.update(noisy.released(window))
+
+
+def _simplex_scale(statistics: SimplexCounts, budget: Budget) -> Fraction:
+    sensitivity = statistics.sensitivity(budget.unit)
+    return representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))

@@ -42,11 +42,19 @@ class LaplaceImproved(Mechanism):
         cells = len(prior) - 1
         return noise_law(n, prior, cells, min(2, cells) / Fraction(budget.epsilon))
 
+    def _preflight_simplex(
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget
+    ) -> None:
+        _scale(statistics, budget)
+
     def _release_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
-        cells = statistics.n_categories - 1
-        sensitivity = statistics.sensitivity(budget.unit, cells)
-        scale = representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))
+        cells, scale = statistics.n_categories - 1, _scale(statistics, budget)
         noisy = statistics.counts[:cells] + discrete_laplace(scale, cells, source)
         return prior.update(ReleasedSimplex(noisy, statistics.n, scale))
+
+
+def _scale(statistics: SimplexCounts, budget: Budget) -> Fraction:
+    sensitivity = statistics.sensitivity(budget.unit, cells=statistics.n_categories - 1)
+    return representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))

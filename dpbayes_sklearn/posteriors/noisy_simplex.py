@@ -9,7 +9,8 @@ With prior Dirichlet(:math:`\alpha`), exact counts x that add to the public n an
 whether the noises are independent or add to zero. So a count has the law :math:`f_i` times the
 convolution of all other factors at n minus it. The convolutions are done by Fourier transforms;
 for them to be accurate, every factor is first tilted, :math:`f_i(x) e^{-\lambda x}`, such that
-the mean of the sum is n: that changes nothing, since the sum is fixed.
+the mean of the sum is n: that changes nothing, since the sum is fixed. Where the noise is wide,
+counts live on a lattice of a sixteenth of its scale, which adds next to nothing to its variance.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
-from dpbayes_sklearn.posteriors.count_laws import log_dirichlet_weight
+from dpbayes_sklearn.posteriors.count_laws import log_lattice_weight
 
 __all__ = ["count_medians"]
 
@@ -27,6 +28,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Spectra = npt.NDArray[np.complex128]
 
+_POINTS = 16  # lattice points in one scale of the noise, if there are so many integers
+_RANGE = 1024  # lattice points from 0 to n, if there are so many integers
 _REACH = 40.0  # first windows end so many scales from the released count
 _EDGE = 1e-10  # wider windows are taken while a window's end weighs more than this
 _STEEPEST = 1e3  # a steeper tilt leaves nothing but the end of a window
@@ -49,26 +52,31 @@ def count_medians(
     alpha : array of shape (k,)
         Prior pseudo-counts.
 
+    Returns
+    -------
+    array of shape (k,)
+        Exact for scales below 32; above, to within a sixteenth of the scale.
+
     Examples
     --------
     >>> count_medians(np.array([-1, 4, 5]), 2.0, 8, np.ones(3)).tolist()
     [0.0, 3.0, 4.0]
     """
-    reach = int(np.ceil(_REACH * scale)) + 1
+    step = max(1, min(int(scale / _POINTS), n // _RANGE))
+    lattice = noisy / step, scale / step, round(n / step)
+    reach = int(np.ceil(_REACH * scale / step)) + 1
     while True:
-        low, high = _windows(noisy, n, len(alpha), reach)
-        if low.sum() <= n <= high.sum():
-            laws = _count_laws(noisy, scale, alpha, low, high, n)
-            if _wide_enough(laws, low, high, n):
-                return low + _medians(laws)
+        low, high = _windows(lattice[0], lattice[2], len(alpha), reach)
+        if low.sum() <= lattice[2] <= high.sum():
+            laws = _count_laws(*lattice, alpha, low, high, step)
+            if _wide_enough(laws, low, high, lattice[2]):
+                return np.minimum(step * (low + _medians(laws)), n)
         reach *= 4
 
 
-def _windows(
-    noisy: npt.NDArray[np.int64], n: int, n_categories: int, reach: int
-) -> tuple[IntArray, IntArray]:
+def _windows(noisy: FloatArray, n: int, n_categories: int, reach: int) -> tuple[IntArray, IntArray]:
     """Give first and last count to look at; a category not released completes the sum."""
-    centres = np.clip(noisy, 0, n)
+    centres = np.clip(np.rint(noisy), 0, n).astype(np.int64)
     reaches = np.full(n_categories, reach)
     if len(centres) < n_categories:
         centres = np.append(centres, np.clip(n - centres.sum(), 0, n))
@@ -85,16 +93,18 @@ def _wide_enough(laws: FloatArray, low: IntArray, high: IntArray, n: int) -> boo
 
 
 def _count_laws(
-    noisy: npt.NDArray[np.int64],
+    noisy: FloatArray,
     scale: float,
+    n: int,
     alpha: FloatArray,
     low: IntArray,
     high: IntArray,
-    n: int,
+    step: int,
 ) -> FloatArray:
     """Law of every count given the sum n, in rows that begin at ``low``."""
     x = low[:, None] + np.arange((high - low).max() + 1)
-    logs = np.stack([log_dirichlet_weight(float(a), row) for a, row in zip(alpha, x, strict=True)])
+    pairs = zip(alpha, x, strict=True)
+    logs = np.stack([log_lattice_weight(float(a), row, float(step)) for a, row in pairs])
     logs[: len(noisy)] -= np.abs(noisy[:, None] - x[: len(noisy)]) / scale
     logs[x > high[:, None]] = -np.inf
     total = int(n - low.sum())

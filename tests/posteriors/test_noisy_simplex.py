@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 from math import exp, lgamma
 
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.posteriors import noisy_simplex
 from dpbayes_sklearn.posteriors.candidates import Candidates
 from dpbayes_sklearn.posteriors.noisy_simplex import count_medians
 from dpbayes_sklearn.posteriors.simplex import hellinger, onto_simplex
@@ -48,6 +50,25 @@ def test_far_away_counts_and_a_prior_that_pulls() -> None:
     assert found.tolist() == medians_by_enumeration(noisy, 2.0, 40, np.ones(3))
     strong = np.array([2000.0, 2000.0])
     assert count_medians(np.array([300, 0]), 5.0, 300, strong)[0] < 220
+
+
+@pytest.mark.parametrize("alpha", [(1.0, 1.0, 1.0), (0.01, 0.3, 5.0)])
+def test_wide_noise_on_a_lattice(alpha, monkeypatch) -> None:
+    rng = np.random.default_rng(3)
+    scale, n = 200.0, 3000
+    noisy = [rng.multinomial(n, [0.02, 0.28, 0.7]) + rng.laplace(0, scale, 3) for _ in range(8)]
+    coarse = [count_medians(y.astype(int), scale, n, np.array(alpha)) for y in noisy]
+    monkeypatch.setattr(noisy_simplex, "_POINTS", np.inf)
+    fine = [count_medians(y.astype(int), scale, n, np.array(alpha)) for y in noisy]
+    assert np.abs(np.subtract(coarse, fine)).max() <= scale / 16
+
+
+def test_memory_stays_small_where_noise_is_wide() -> None:
+    tracemalloc.start()
+    count_medians(np.full(200, 5000), 2e6, 10**6, np.ones(200))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
 
 
 def test_a_tie_is_met_in_the_middle() -> None:

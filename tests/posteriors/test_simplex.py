@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from scipy.special import betaln
 
 from dpbayes_sklearn.posteriors.simplex import (
     Beta,
@@ -66,6 +67,14 @@ def test_hellinger_is_the_integral(p: tuple[float, float], q: tuple[float, float
     f, g = stats.beta(*p).pdf, stats.beta(*q).pdf
     affinity, _ = integrate.quad(lambda t: np.sqrt(f(t) * g(t)), 0, 1)
     assert Beta(*p).hellinger(Beta(*q)) == pytest.approx(np.sqrt(1 - affinity), abs=1e-6)
+
+
+def test_a_beta_density_needs_the_minus_one_in_its_exponents() -> None:
+    """One paper writes theta^a (1-theta)^b / B(a, b), which is no density."""
+    a, b = 2.0, 3.0
+    assert integrate.quad(lambda t: float(Beta(a, b).pdf(t)), 0, 1)[0] == pytest.approx(1)
+    wrong = integrate.quad(lambda t: t**a * (1 - t) ** b / np.exp(betaln(a, b)), 0, 1)[0]
+    assert wrong == pytest.approx(0.2)
 
 
 def test_hellinger_is_a_distance() -> None:
