@@ -23,9 +23,15 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.schema import Categories, Encoder, Schema, Table
 from dpbayes_sklearn.schema.reading import classes_from_data, read_table, read_target
-from dpbayes_sklearn.schema.resolution import Bins, declared_domains, domain_from_data
+from dpbayes_sklearn.schema.resolution import (
+    Bins,
+    declared_domains,
+    declared_width,
+    domain_from_data,
+)
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.theory import utility_bound
 
 __all__ = ["DiscreteClassifier"]
 
@@ -176,6 +182,17 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
         return Schema(dict(zip(names, domains, strict=True)), Categories(labels)), tuple(leaks)
 
+    def _declared_schema(self, n: int, n_features: int | None = None) -> Schema:
+        """Return the public domains of a fit to n records without any, if all are declared."""
+        if not self._declares_columns or self._declared_classes(None) is None:
+            raise ValueError(
+                "Nothing can be told before the domains are declared: set bounds or schema, and "
+                "classes."
+            )
+        columns = declared_width(self.schema, self.bounds, n_features)
+        nobody = Table(np.broadcast_to(0.0, (n, columns)))
+        return self._public_schema(nobody, np.empty(0), None)[0]
+
     def _declared_classes(self, classes: Any) -> list[Any] | None:
         """Return the declared classes in order: of the call, the parameter or the schema."""
         if classes is None:
@@ -257,6 +274,33 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         domains = self.schema_.columns.values()
         columns = [domain.decode(records[:, j], rng) for j, domain in enumerate(domains)]
         return np.stack(columns, axis=1), self.classes_[records[:, -1]]
+
+    def utility_bound(self, delta: float = 0.05, n: int | None = None) -> float:
+        """Return the error that the release keeps within with probability at least 1 - delta.
+
+        Parameters
+        ----------
+        delta : float, default=0.05
+        n : int, optional
+            Number of records of a fit to come; needs declared domains. A fitted estimator does
+            without.
+
+        Returns
+        -------
+        float
+            Of counts ("laplace"), of tables ("fourier") or of answers ("sampler"): see
+            :func:`dpbayes_sklearn.theory.utility_bound`.
+        """
+        mechanism = self._resolve_mechanism()
+        draws = getattr(mechanism, "n_samples", 1)
+        if batches := getattr(self, "_batches", ()):
+            share, network = delta / len(batches), self.posterior_.network
+            each = ((g.mechanism, network, g.epsilon, share, g.unit, draws) for g in batches)
+            return sum(utility_bound(*batch) for batch in each)
+        if n is None:
+            raise ValueError("Before a fit, utility_bound needs the number n of records.")
+        network, epsilon = self._network(self._declared_schema(n)), float(self.epsilon)
+        return utility_bound(mechanism.name(), network, epsilon, delta, self.privacy_unit, draws)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,7 +17,13 @@ from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numb
 from dpbayes_sklearn.schema.schema import Schema
 from dpbayes_sklearn.schema.table import Table
 
-__all__ = ["Bins", "declared_domains", "domain_from_data", "intervals_from_bounds"]
+__all__ = [
+    "Bins",
+    "declared_domains",
+    "declared_width",
+    "domain_from_data",
+    "intervals_from_bounds",
+]
 
 _FEW_INTEGERS = 32  # so many integers or fewer get a bin each
 _MOST_BINS = 16
@@ -42,6 +48,23 @@ def declared_domains(
     if missing := [name for name in schema.columns if name not in names]:
         raise ValueError(f"X lacks the columns {missing} that the schema declares.")
     return [schema.columns.get(name) for name in names]
+
+
+def declared_width(schema: Schema | None, bounds: Any, n_features: int | None = None) -> int:
+    """Return how many columns are declared, from public facts only.
+
+    >>> declared_width(None, ([0, 0, 0], 1))
+    3
+    """
+    if schema is not None:
+        return len(schema)
+    shapes = [np.shape(side) for side in bounds]
+    if n_features is None and not any(shapes):
+        raise ValueError(
+            "Two numbers as bounds serve any number of features: give n_features, or one bound "
+            "for each feature."
+        )
+    return max((shape[0] for shape in shapes if shape), default=n_features or 0)
 
 
 def intervals_from_bounds(bounds: Any, n_features: int, name: str = "bounds") -> list[Interval]:

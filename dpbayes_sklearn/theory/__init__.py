@@ -55,6 +55,7 @@ from dpbayes_sklearn.theory.updates import (
     expected_divergence,
     update_bound,
 )
+from dpbayes_sklearn.theory.utility import utility_bound
 
 __all__ = [
     "KAPPA",
@@ -95,4 +96,5 @@ __all__ = [
     "total_variation_bound",
     "truncation_for",
     "update_bound",
+    "utility_bound",
 ]

@@ -1,0 +1,49 @@
+"""One number for what a release of a network's counts is worth, by mechanism."""
+
+from __future__ import annotations
+
+import math
+
+from dpbayes_sklearn.statistics.character_movement import character_movement
+from dpbayes_sklearn.statistics.characters import closure
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.theory.fourier import fourier_table_bound
+from dpbayes_sklearn.theory.sampling import averaging_error
+from dpbayes_sklearn.theory.updates import update_bound
+
+__all__ = ["utility_bound"]
+
+
+def utility_bound(
+    mechanism: str,
+    network: Network,
+    epsilon: float,
+    delta: float,
+    unit: str = "record",
+    n_draws: int = 1,
+) -> float:
+    """Return the error that a release keeps within with probability at least 1 - delta.
+
+    - ``"laplace"``: of any released count (:func:`update_bound`).
+    - ``"fourier"``: of any table, in L1 (:func:`fourier_table_bound`), the public increment left
+      out.
+    - ``"sampler"``: of the average over draws of any query with values in [0, 1], against its mean
+      under the tempered posterior (:func:`averaging_error`).
+
+    >>> utility_bound("laplace", Network.star([2] * 10, 2), epsilon=1.0, delta=0.05) < 149
+    True
+    """
+    if mechanism == "sampler":
+        return averaging_error(n_draws, delta)
+    if mechanism not in {"laplace", "fourier"}:
+        raise ValueError(
+            f"The {mechanism} mechanism has no utility bound that does not depend on the data; "
+            "see theory.map_score_gap."
+        )
+    if math.isinf(epsilon):
+        return 0.0
+    if mechanism == "laplace":
+        return update_bound(network, epsilon, delta, unit)
+    scale = character_movement(network, closure(network), unit) / epsilon
+    nodes = range(len(network.sizes))
+    return max(fourier_table_bound(network, node, scale, delta) for node in nodes)
