@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, Interval, Schema
+from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
+from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.mechanisms import Fourier, Sampler
+from dpbayes_sklearn.planning import epsilon_for, expected_error, recommend
+
+N, D, REPEATS = 400, 4, 100
+
+
+def classifier(**parameters):
+    return BayesianNaiveBayes(
+        **{"classes": [0, 1], "bounds": ([0] * D, [1] * D), "n_bins": 2, **parameters}
+    )
+
+
+def regression(**parameters):
+    return BayesianLinearRegression(
+        **{"bounds_X": ([0] * 3, [10] * 3), "bounds_y": (-4, 4), **parameters}
+    )
+
+
+def classes_and_features(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, N)
+    return (rng.random((N, D)) < 0.3 + 0.4 * y[:, None]).astype(int), y
+
+
+def count_errors(model):
+    """Mean absolute error of all released counts over many fits."""
+    errors = []
+    for seed in range(REPEATS):
+        X, y = classes_and_features(seed)
+        fitted = model.set_params(random_state=seed).fit(X, y)
+        released = fitted.posterior_.released
+        if hasattr(released, "increment"):
+            released = replace(released, increment=0.0)
+        exact = [
+            np.array([[((y == c) & (X[:, j] == v)).sum() for v in (0, 1)] for c in (0, 1)])
+            for j in range(D)
+        ] + [np.bincount(y, minlength=2)]
+        pairs = zip(released.tables, exact, strict=True)
+        errors.append(np.concatenate([np.abs(t - u).ravel() for t, u in pairs]).mean())
+    return float(np.mean(errors))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "fourier"])
+@pytest.mark.parametrize("target", [5.0, 40.0])
+def test_epsilon_for_counts_is_achieved(mechanism, target):
+    model = classifier(mechanism=mechanism)
+    epsilon = epsilon_for(model, N, target)
+    achieved = count_errors(model.set_params(epsilon=epsilon))
+    assert achieved == pytest.approx(target, rel=0.2)
+    assert expected_error(model, N).mean == pytest.approx(target, rel=0.03)
+
+
+@pytest.mark.parametrize("wrong", [0.7, 1.4])
+def test_another_epsilon_would_be_noticed(wrong):
+    model = classifier()
+    model.set_params(epsilon=wrong * epsilon_for(model, N, 40.0))
+    assert count_errors(model) != pytest.approx(40.0, rel=0.2)
+
+
+def test_law_of_a_count_error():
+    law = expected_error(classifier(epsilon=2.0), N)
+    scale = 2 * (D + 1) / 2.0
+    q = math.exp(-1 / scale)
+    assert law.of == "counts"
+    assert law.mean == pytest.approx(2 * q / (1 - q**2), rel=1e-3)
+    for probability in (0.5, 0.9, 0.99):
+        z = law.quantile(probability)
+        assert 1 - 2 * q ** (z + 1) / (1 + q) >= probability - 1e-3
+        assert 1 - 2 * q**z / (1 + q) <= probability + 1e-3
+    assert "mean=" in repr(law)
+
+
+def test_epsilon_for_a_quantile():
+    model = classifier()
+    epsilon = epsilon_for(model, N, 50, quantile=0.95)
+    assert expected_error(model, N, epsilon).quantile(0.95) <= 50
+    assert expected_error(model, N, epsilon / 1.1).quantile(0.95) > 50
+
+
+def coefficient_errors(model, n):
+    """Mean difference of the coefficients from exact ones, on the scale of the bounds."""
+    errors = []
+    for seed in range(REPEATS):
+        rng = np.random.default_rng(1000 + seed)
+        x = rng.uniform(-1, 1, (n, 3))
+        y = np.clip(x @ rng.normal(scale=0.3, size=3) + rng.normal(scale=0.1, size=n), -1, 1)
+        model.set_params(random_state=seed).fit(5 + 5 * x, 4 * y)
+        exact = Ridge(alpha=0.01 * model.prior_precision).fit(x, y).coef_
+        errors.append(np.abs(model.coef_ * 5 / 4 - exact).mean())
+    return float(np.mean(errors))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "sampler"])
+def test_epsilon_for_coefficients_is_achieved(mechanism):
+    n, target = 3000, 0.05
+    model = regression(mechanism=mechanism, noise_variance=0.01)
+    epsilon = epsilon_for(model, n, target)
+    assert coefficient_errors(model.set_params(epsilon=epsilon), n) == pytest.approx(
+        target, rel=0.2
+    )
+
+
+def test_expected_error_of_draws_depends_on_the_number_of_records():
+    model = classifier(mechanism=Sampler(omega=0.1))
+    shares = [expected_error(model, n, 1.0).mean / n for n in (100, 1000)]
+    assert shares[0] > 1.5 * shares[1] > 0
+
+
+def test_recommendation_is_the_smallest_error():
+    model = classifier(inference="plug_in")
+    best, errors = recommend(model, N, epsilon=1.0)
+    assert set(errors) == {"laplace", "fourier", "sampler", "map"}
+    assert errors[best] == min(errors.values())
+    assert recommend(model, N, epsilon=1.0) == (best, errors)  # no chance in it
+    assert recommend(regression(), 2000, epsilon=1.0).errors.keys() == errors.keys()
+
+
+def test_recommendation_keeps_options_and_skips_the_impossible():
+    model = classifier(mechanism=Fourier(stealth=0.0), inference="plug_in")
+    plain = recommend(classifier(inference="plug_in"), N, 1.0).errors
+    with_options = recommend(model, N, 1.0).errors
+    assert with_options["fourier"] < plain["fourier"]
+    assert with_options["laplace"] == plain["laplace"]
+    tiny = recommend(classifier(inference="plug_in"), 50, epsilon=1e-13)
+    assert tiny.errors["sampler"] == math.inf
+    assert tiny.errors["laplace"] < math.inf
+
+
+def test_planning_spends_nothing():
+    accountant = BudgetAccountant(epsilon=0.001)
+    model = classifier(accountant=accountant)
+    with accountant:
+        expected_error(model, N, 1.0)
+        epsilon_for(model, N, 30.0)
+        recommend(model, 100, 1.0)
+        expected_error(regression(), 100, 1.0)
+    assert len(accountant) == 0
+    assert not hasattr(model, "posterior_")
+
+
+def test_schemas_and_networks():
+    schema = Schema(
+        {"age": Interval(0, 90, bins=4), "job": Categories(["a", "b", "c"])}, Categories([0, 1])
+    )
+    network = BayesianNetworkClassifier(parents={"job": ["age", "class"]}, schema=schema)
+    assert expected_error(network, N, 1.0).mean == pytest.approx(6, rel=0.03)
+    mixed = replace(schema.columns["age"], bins=None)
+    linear = Schema({"age": mixed, "job": schema.columns["job"]}, Interval(0, 1))
+    law = expected_error(BayesianLinearRegression(schema=linear), N, 1.0)
+    assert law.of == "coefficients"
+    assert len(law.errors) % 4 == 0  # one number, three levels
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (classifier(classes=None), "set bounds or schema, and classes"),
+        (classifier(bounds=None), "set bounds or schema, and classes"),
+        (classifier(bounds=(0, 1)), "give n_features"),
+        (regression(bounds_y=None), "bounds_y"),
+        (regression(bounds_X=None), "bounds_X or schema"),
+        (classifier(epsilon=0), "epsilon"),
+    ],
+)
+def test_what_is_not_declared_cannot_be_planned(estimator, message):
+    with pytest.raises(ValueError, match=message):
+        expected_error(estimator, N)
+
+
+def test_number_of_features_given_or_of_an_earlier_fit():
+    given = expected_error(classifier(bounds=(0, 1)), N, 1.0, n_features=D)
+    fitted = classifier(bounds=(0, 1), random_state=0).fit(*classes_and_features(0))
+    assert (
+        given.mean
+        == expected_error(fitted, N, 1.0).mean
+        == expected_error(classifier(), N, 1.0).mean
+    )
+
+
+def test_unreachable_targets_are_said():
+    with pytest.raises(ValueError, match="No epsilon"):
+        epsilon_for(classifier(mechanism=Sampler(omega=0.4)), 50, 0.0)
+    with pytest.raises(TypeError, match="must be a BayesianNaiveBayes"):
+        expected_error(Ridge(), N)
+
+
+def test_no_noise_no_error():
+    assert expected_error(classifier(), N, math.inf).mean == 0
+
+
+def test_utility_bound_before_and_after_a_fit():
+    for mechanism in ("laplace", "fourier", "sampler"):
+        model = classifier(mechanism=mechanism, random_state=0)
+        before = model.utility_bound(delta=0.1, n=N)
+        X, y = classes_and_features(0)
+        assert model.fit(X, y).utility_bound(delta=0.1) == before
+        model.partial_fit(X, y)  # two noises: the bounds of both, at half of delta each
+        assert model.utility_bound(delta=0.1) > 2 * before
+    with pytest.raises(ValueError, match="number n of records"):
+        classifier().utility_bound()
+    with pytest.raises(ValueError, match="no utility bound"):
+        classifier(mechanism="map").utility_bound(n=N)
+    assert classifier(epsilon=math.inf).utility_bound(n=N) == 0
