@@ -13,7 +13,7 @@ from dpbayes_sklearn import BayesianNetworkClassifier
 from dpbayes_sklearn.statistics.network import Network
 
 MECHANISMS = ("laplace", "fourier", "sampler", "map")
-SHAPES = {  # nodes, edges and free parameters, as the literature counts them
+SHAPES = {  # nodes, edges and free parameters of the published BIF files
     (8, 8): 18,
     (37, 46): 509,
     (20, 25): 230,
@@ -28,7 +28,7 @@ def fitted(known, X, y, epsilon: float, **options) -> BayesianNetworkClassifier:
     return model.fit(X, y)
 
 
-def test_the_graphs_are_those_of_the_literature(known) -> None:
+def test_the_graphs_are_those_of_the_published_files(known) -> None:
     nodes, edges = len(known.names), sum(map(len, known.network.parents))
     free = sum(prod(shape[:-1]) * (shape[-1] - 1) for shape in known.network.shapes)
     assert SHAPES[nodes, edges] == free
