@@ -20,7 +20,6 @@ __all__ = ["NoiseLaw", "log_lattice_weight", "log_row_weight", "noise_bound"]
 
 FloatArray = npt.NDArray[np.float64]
 
-_EXACT_POINTS = 32  # lattice points from zero on whose prior mass is summed, not sampled
 _EXACT_SCALE = 64.0  # sums of noises up to this scale are tabulated at every integer
 
 
@@ -42,35 +41,42 @@ def log_lattice_weight(alpha: float, index: npt.ArrayLike, step: float) -> Float
     """Log prior weight of lattice points ``index * step``, each standing for the counts near it.
 
     A count between two points is shared between them linearly, which keeps the mass and the mean.
-    From a few hundred points on, the weight is as good as constant in between.
+    Away from zero, sharing only adds a variance of step^2 / 6.
     """
     index = np.asarray(index)
     weight = log_dirichlet_weight(alpha, index * step)
     if step > 1.0:
-        weight += np.log(step)
-        near = index < _EXACT_POINTS
-        weight[near] = _shared_mass(alpha, step)[index[near]]
+        smooth_from = max(12, int(2.0 * alpha))
+        spread = (alpha - 1.0) * (alpha - 2.0) / 12.0
+        weight += np.log(step) + spread / np.maximum(index, smooth_from) ** 2
+        near = index < smooth_from
+        weight[near] = _shared_mass(alpha, smooth_from, step)[index[near]]
     return weight
 
 
 @lru_cache(maxsize=64)
-def _shared_mass(alpha: float, step: float) -> FloatArray:
+def _shared_mass(alpha: float, points: int, step: float) -> FloatArray:
     """Log of sum_k max(0, 1 - |k/step - i|) w(k) for the first points i, w the Dirichlet weight.
 
     With S0(x) = sum_{k<=x} w(k) = w_{alpha+1}(x) and S1(x) = sum_{k<=x} k w(k)
-    = alpha w_{alpha+2}(x-1), both telescoping, each side of a point is a difference.
+    = alpha w_{alpha+2}(x-1), both telescoping, each side of a point is a difference. Every
+    interval is scaled by its own largest term.
     """
-    edges = np.arange(_EXACT_POINTS + 1) * step
+    edges = np.arange(points + 1) * step
     last = np.floor(edges)
-    mass = np.exp(log_dirichlet_weight(alpha + 1.0, last))
-    first = alpha * np.exp(log_dirichlet_weight(alpha + 2.0, np.maximum(last - 1.0, 0.0)))
-    first[last < 1.0] = 0.0
-    mass_between, first_between = np.diff(mass), np.diff(first)
-    rising = (first_between - edges[:-1] * mass_between) / step
-    falling = (edges[1:] * mass_between - first_between) / step
-    falling[0] += 1.0  # the count zero itself, whose Dirichlet weight is one
-    falling[1:] += rising[:-1]
-    return np.log(falling)
+    log_mass = log_dirichlet_weight(alpha + 1.0, last)
+    log_first = log_dirichlet_weight(alpha + 2.0, np.maximum(last - 1.0, 0.0)) + np.log(alpha)
+    log_first[last < 1.0] = -np.inf
+    scale = log_mass[1:]
+    mass = -np.expm1(log_mass[:-1] - scale)
+    first = np.exp(log_first[1:] - scale) - np.exp(log_first[:-1] - scale)
+    rising = np.maximum(first - edges[:-1] * mass, 0.0) / step
+    falling = np.maximum(edges[1:] * mass - first, 0.0) / step
+    falling[0] += np.exp(-scale[0])  # the count zero itself, whose Dirichlet weight is one
+    with np.errstate(divide="ignore"):
+        log_rising, log_falling = np.log(rising) + scale, np.log(falling) + scale
+    log_falling[1:] = np.logaddexp(log_falling[1:], log_rising[:-1])
+    return log_falling
 
 
 class NoiseLaw:
@@ -177,9 +183,9 @@ def log_row_weight(alphas: tuple[float, ...], lowest: int, highest: int, step: f
     index = np.arange(lowest, highest + 1)
     weight = log_lattice_weight(alpha, index, step)
     if step > 1.0 and n_cells > 1:
-        smooth_from = max(64, int(4.0 * alpha * np.sqrt(n_cells)))
+        smooth_from = max(64, int(alpha * np.sqrt(n_cells)))
         spread = n_cells * (alpha - 1.0) * (alpha - 2.0) / 12.0
-        weight += np.log1p(np.maximum(spread, 0.0) / np.maximum(index, smooth_from) ** 2)
+        weight += spread / np.maximum(index, smooth_from) ** 2
         near = index < smooth_from
         if near.any():
             weight[near] = _split_mass(alphas, smooth_from, step)[index[near]]

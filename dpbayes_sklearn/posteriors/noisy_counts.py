@@ -130,16 +130,16 @@ class StarInference:
     @cached_property
     def table_means(self) -> list[FloatArray]:
         """Expected conditional probabilities of every table, each row adding to one."""
-        means = [self._exact_mean(table) for table in self.tables]
-        for position, j in enumerate(self._noisy_tables):
-            means[j] = np.concatenate([star.row_means(position) for star in self._stars])
+        noisy = iter(range(len(self.tables)))
+        means = []
+        for table in self.tables:
+            if table.law.exact:
+                total = table.alpha + table.noisy
+                means.append(total / total.sum(axis=1, keepdims=True))
+            else:
+                position = next(noisy)
+                means.append(np.concatenate([star.row_means(position) for star in self._stars]))
         return means
-
-    @staticmethod
-    def _exact_mean(table: CountTable) -> FloatArray:
-        total = table.alpha + table.noisy
-        mean: FloatArray = total / total.sum(axis=1, keepdims=True)
-        return mean
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[FloatArray, list[FloatArray]]:
         """Draw class probabilities (size, C) and tables (size, C, K_j) from the joint posterior.

@@ -67,40 +67,67 @@ class NoisyStar:
         windows = list(zip(lowest.tolist(), highest.tolist(), strict=True))
         if np.any(lowest > highest):
             return False
-        self._alphas = [tuple(table.alpha.tolist()) for table in self.tables]
         self._rows = [self._row_trees(table, windows) for table in self.tables]
         own = lattice.cells(self.classes)[0]
         parts = [self._class_weights(c, own[c], *window) for c, window in enumerate(windows)]
         if any(np.isneginf(part.values).all() for part in parts):
             return False
-        self._tree = _tree(parts, lattice.partial_sums(self.classes)(0, (lattice.points,) * 2))
+        self._tree = self._tree_of(
+            parts, lattice.partial_sums(self.classes)(0, (lattice.points,) * 2)
+        )
         known = Segment(lattice.points, self._tree.algebra.of_log(np.zeros(1)))
-        given = self._tree.parts_given(known)
+        given, to_log = self._tree.parts_given(known), self._tree.algebra.to_log
         log_laws = [
-            part.values + self._tree.algebra.to_log(rest.values)
-            for part, rest in zip(parts, given, strict=True)
+            Segment(own.start, to_log(own.values) + to_log(rest.values))
+            for own, rest in zip(self._tree.parts, given, strict=True)
         ]
-        if any(np.isneginf(law).all() for law in log_laws):
+        if any(np.isneginf(law.values).all() for law in log_laws):
             return False
-        self._laws = [_law(p.start, law) for p, law in zip(parts, log_laws, strict=True)]
+        self._laws = [_law(log_law) for log_law in log_laws]
         return not any(
             _cut(law, *window, lattice.points)
             for law, window in zip(self._laws, windows, strict=True)
         )
 
     def _row_trees(self, table: CountTable, windows: Sequence[tuple[int, int]]) -> list[SumTree]:
+        """Return the tree of cells of every row, tilted by :meth:`_tilt`."""
         sums = self.lattice.partial_sums(table)
-        rows = zip(self.lattice.cells(table), windows, strict=True)
-        return [_tree(cells, sums(c, window)) for c, (cells, window) in enumerate(rows)]
+        trees = []
+        for c, (cells, window) in enumerate(zip(self.lattice.cells(table), windows, strict=True)):
+            tilt = self._tilt(table.alpha, *window)
+            tilted = [
+                Segment(cell.start, cell.values - tilt * np.arange(cell.start, cell.stop))
+                for cell in cells
+            ]
+            trees.append(self._tree_of(tilted if tilt else cells, sums(c, window)))
+        return trees
+
+    def _tilt(self, alpha: FloatArray, lowest: int, highest: int) -> float:
+        """Return the slope of a strong prior's log weights at the counts it expects.
+
+        Taken off every cell it changes nothing but the scale of a row's total, and the weights of
+        all likely counts stay within the range of a double.
+        """
+        return max(float(alpha.sum()) - len(alpha), 0.0) / max(0.5 * (lowest + highest), 1.0)
+
+    def _tree_of(self, log_parts: Sequence[Segment], window: Window) -> SumTree:
+        """Build a tree from log weights, in logarithms only if nothing may be cut off."""
+        if np.isfinite(self.lattice.nats):
+            log_parts = [_trimmed(part, _SPAN) for part in log_parts]
+        span = max(float(np.ptp(part.values)) for part in log_parts)
+        algebra = LINEAR if span <= _SPAN else LOG
+        parts = [Segment(part.start, algebra.of_log(part.values)) for part in log_parts]
+        return SumTree(parts, window, algebra)
 
     def _class_weights(self, c: int, own: Segment, lowest: int, highest: int) -> Segment:
         """Return log weights of a class count: its own factor times the messages of its rows."""
         log_weight = LOG.window(own, lowest, highest).copy()
-        for trees, alphas in zip(self._rows, self._alphas, strict=True):
+        for trees, table in zip(self._rows, self.tables, strict=True):
+            alphas = tuple(table.alpha.tolist())
             log_weight += _log_total(trees[c], lowest, highest)
+            log_weight += self._tilt(table.alpha, lowest, highest) * np.arange(lowest, highest + 1)
             log_weight -= log_row_weight(alphas, lowest, highest, self.lattice.step)
-        everything = Segment(lowest, log_weight)
-        return everything if np.isinf(self.lattice.nats) else _trimmed(everything, _SPAN)
+        return Segment(lowest, log_weight)
 
     def class_counts(self) -> list[tuple[FloatArray, FloatArray]]:
         """Return values and probabilities of every class count."""
@@ -140,14 +167,6 @@ class NoisyStar:
         return self.lattice.counts(classes), [self.lattice.counts(table) for table in tables]
 
 
-def _tree(log_parts: Sequence[Segment], window: Window) -> SumTree:
-    """Build a tree from log weights, in logarithms only if doubles cannot hold the weights."""
-    span = max(float(np.ptp(part.values)) for part in log_parts)
-    algebra = LINEAR if span < _SPAN else LOG
-    parts = [Segment(part.start, algebra.of_log(part.values)) for part in log_parts]
-    return SumTree(parts, window, algebra)
-
-
 def _log_total(tree: SumTree, lowest: int, highest: int) -> FloatArray:
     """Return log weights of a row's total."""
     return tree.algebra.to_log(tree.algebra.window(tree.total, lowest, highest))
@@ -161,9 +180,9 @@ def _trimmed(log_weights: Segment, nats: float) -> Segment:
     return Segment(log_weights.start + first, values[first : last + 1])
 
 
-def _law(start: int, log_weights: FloatArray) -> Segment:
+def _law(log_weights: Segment) -> Segment:
     """Normalise log weights to probabilities, without the ends that do not matter."""
-    kept = _trimmed(Segment(start, log_weights), _NEGLIGIBLE)
+    kept = _trimmed(log_weights, _NEGLIGIBLE)
     weights = LINEAR.of_log(kept.values)
     return Segment(kept.start, weights / weights.sum())
 
