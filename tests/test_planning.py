@@ -107,9 +107,13 @@ def test_epsilon_for_coefficients_is_achieved(mechanism):
     n, target = 3000, 0.05
     model = regression(mechanism=mechanism, noise_variance=0.01)
     epsilon = epsilon_for(model, n, target)
-    assert coefficient_errors(model.set_params(epsilon=epsilon), n) == pytest.approx(
-        target, rel=0.2
+    less, right, more = (
+        coefficient_errors(model.set_params(epsilon=factor * epsilon), n)
+        for factor in (0.7, 1.0, 1.4)
     )
+    assert right == pytest.approx(target, rel=0.2)
+    assert less > 1.2 * target  # so another epsilon would be noticed
+    assert more < 0.8 * target
 
 
 def test_expected_error_of_draws_depends_on_the_number_of_records():
