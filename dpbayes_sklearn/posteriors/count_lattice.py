@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.posteriors.count_laws import NoiseLaw, log_lattice_weight, noise_bound
-from dpbayes_sklearn.posteriors.count_messages import Segment, Window
+from dpbayes_sklearn.posteriors.count_messages import Window
+from dpbayes_sklearn.posteriors.weight_algebra import Segment
 
 __all__ = ["CountTable", "Lattice"]
 

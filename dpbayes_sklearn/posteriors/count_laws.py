@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln
 
-from dpbayes_sklearn.posteriors.count_messages import LINEAR, LOG
+from dpbayes_sklearn.posteriors.weight_algebra import LINEAR, LOG
 
 __all__ = ["NoiseLaw", "log_lattice_weight", "log_row_weight", "noise_bound"]
 
@@ -76,7 +76,8 @@ def _shared_mass(alpha: float, points: int, step: float) -> FloatArray:
     with np.errstate(divide="ignore"):
         log_rising, log_falling = np.log(rising) + scale, np.log(falling) + scale
     log_falling[1:] = np.logaddexp(log_falling[1:], log_rising[:-1])
-    return log_falling
+    shared: FloatArray = log_falling
+    return shared
 
 
 class NoiseLaw:

@@ -20,14 +20,8 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.posteriors.count_lattice import CountTable, Lattice
 from dpbayes_sklearn.posteriors.count_laws import log_row_weight
-from dpbayes_sklearn.posteriors.count_messages import (
-    LINEAR,
-    LOG,
-    Algebra,
-    Segment,
-    SumTree,
-    Window,
-)
+from dpbayes_sklearn.posteriors.count_messages import SumTree, Window
+from dpbayes_sklearn.posteriors.weight_algebra import LINEAR, LOG, Algebra, Segment
 
 __all__ = ["NoisyStar"]
 
