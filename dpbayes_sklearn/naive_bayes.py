@@ -32,7 +32,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
     mechanism : {"laplace", "fourier", "sampler", "map"} or Mechanism, default="laplace"
         How the posterior is released. An instance such as ``mechanisms.Sampler(n_samples=2)``
         carries its own options.
-    inference : {"plug_in", "noise_aware"}, default="plug_in"
+    inference : {"plug_in", "noise_aware"}, default="noise_aware"
         Take the released counts as counts, or as counts seen through noise of a known law.
     alpha : float or array-like of shape (n_features,), default=1.0
         Pseudo-counts of the Dirichlet priors; given per feature, the class has 1.
@@ -93,7 +93,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
         epsilon: float = 1.0,
         *,
         mechanism: str | Mechanism = "laplace",
-        inference: str = "plug_in",
+        inference: str = "noise_aware",
         alpha: float | npt.ArrayLike = 1.0,
         classes: npt.ArrayLike | None = None,
         bounds: Any = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -11,7 +12,8 @@ import numpy.typing as npt
 from scipy.special import softmax
 
 from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
-from dpbayes_sklearn.statistics.counts import Tables
+from dpbayes_sklearn.posteriors.noise_aware import NoiseAwarePosterior
+from dpbayes_sklearn.statistics.counts import ReleasedCounts, Tables
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["DirichletPosterior", "DirichletPrior"]
@@ -23,6 +25,10 @@ class Released(Protocol):
     @property
     def network(self) -> Network:
         """Return the graph that was counted."""
+
+    @property
+    def scales(self) -> Sequence[Any]:
+        """Return the scales of the noise; empty, or of empty tuples, if there is none."""
 
     def merge(self, other: Any) -> Any:
         """Return both batches together."""
@@ -50,6 +56,9 @@ class DirichletPrior:
 
     def update(self, released: Released) -> NetworkPosterior:
         """Return the belief after seeing released counts."""
+        aware = self.inference == "noise_aware" and any(released.scales)
+        if aware and isinstance(released, ReleasedCounts):
+            return NoiseAwarePosterior(self.network, self.alphas, released)
         return DirichletPosterior(self, released)
 
 
