@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpbayes_sklearn import mechanisms
+from dpbayes_sklearn import mechanisms, planning, theory
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.display import PrivacyUtilityDisplay
@@ -10,6 +10,7 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarn
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
 __version__ = "0.1.0"
@@ -25,10 +26,13 @@ __all__ = [
     "DirichletMultinomial",
     "Interval",
     "LedgerError",
+    "PosteriorQuerySession",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "PrivacyUtilityDisplay",
     "Schema",
     "mechanisms",
+    "planning",
+    "theory",
     "tree_augmented",
 ]
