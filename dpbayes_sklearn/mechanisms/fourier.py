@@ -26,13 +26,15 @@ import numpy as np
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
 from dpbayes_sklearn.mechanisms._moment_release import (
     PublicMoments,
+    Shares,
     add_noise,
+    calibrated,
     grid_for,
     noisy_moments,
-    target_share,
 )
+from dpbayes_sklearn.mechanisms._noisy_arrays import noise_scale, with_noise
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
@@ -88,6 +90,11 @@ class Fourier(Mechanism):
         self.stealth = stealth
         self.t = t
 
+    def _preflight_counts(
+        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
+    ) -> None:
+        noise_scale(CharacterSums.of(statistics).sensitivity(budget.unit), budget)
+
     def _release_counts(
         self,
         statistics: CountTables,
@@ -96,12 +103,9 @@ class Fourier(Mechanism):
         source: RandomSource,
     ) -> NetworkPosterior:
         network, sums = statistics.network, CharacterSums.of(statistics)
-        sensitivity = sums.sensitivity(budget.unit)
-        scale = representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))
-        blocks = {
-            support: block + discrete_laplace(scale, block.shape, source)
-            for support, block in sums.blocks.items()
-        }
+        scale = noise_scale(sums.sensitivity(budget.unit), budget)
+        noisy = with_noise([*sums.blocks.values()], scale, source)
+        blocks = dict(zip(sums.blocks, noisy, strict=True))
         increment = self._increment(network, scale, float(budget.epsilon))
         return prior.update(ReleasedCharacters(network, blocks, statistics.n, (scale,), increment))
 
@@ -117,12 +121,15 @@ class Fourier(Mechanism):
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
-        design, epsilon = statistics.design, Fraction(budget.epsilon)
+        design = statistics.design
+        shares = Shares.of(
+            budget, statistics.n, target=True, residuals=prior.noise_variance is None
+        )
         plan = [(whole_block(design), Fraction(1))]
-        noisy, window = noisy_moments(statistics, budget, plan, source)
-        left = epsilon * (1 - target_share(epsilon, statistics.n))
-        increment = moment_increment(design, self.stealth) / float(left)
-        return prior.update(noisy.released(window, increment))
+        noisy, window = noisy_moments(statistics, shares, plan, source)
+        increment = moment_increment(design, self.stealth) / float(shares.model)
+        posterior = prior.update(noisy.released(window, increment))
+        return calibrated(posterior, statistics, shares, source)
 
 
 def paper_increment(network: Network, epsilon: float, t: float) -> float:

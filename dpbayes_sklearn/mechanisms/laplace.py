@@ -16,11 +16,19 @@ Independent in every cell, :math:`P(Z = z) \propto e^{-|z|/b}` on the integers, 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import compress
 
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
-from dpbayes_sklearn.mechanisms._moment_release import grid_for, noisy_moments, three_blocks
+from dpbayes_sklearn.mechanisms._moment_release import (
+    Shares,
+    calibrated,
+    grid_for,
+    noisy_moments,
+    three_blocks,
+)
+from dpbayes_sklearn.mechanisms._noisy_arrays import noise_scale, with_noise
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
@@ -46,6 +54,11 @@ class Laplace(Mechanism):
     'laplace'
     """
 
+    def _preflight_counts(
+        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
+    ) -> None:
+        noise_scale(statistics.sensitivity(budget.unit), budget)
+
     def _release_counts(
         self,
         statistics: CountTables,
@@ -53,15 +66,16 @@ class Laplace(Mechanism):
         budget: Budget,
         source: RandomSource,
     ) -> NetworkPosterior:
-        sensitivity = statistics.sensitivity(budget.unit)
-        scale = representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))
+        scale = noise_scale(statistics.sensitivity(budget.unit), budget)
         # a table of one cell holds n, which is public
-        scales = tuple((scale,) if t.size > 1 else () for t in statistics.tables)
-        noisy = tuple(
-            table + discrete_laplace(scale, table.shape, source) if law else table
-            for table, law in zip(statistics.tables, scales, strict=True)
+        secret = [t.size > 1 for t in statistics.tables]
+        noisy = iter(with_noise([*compress(statistics.tables, secret)], scale, source))
+        tables = tuple(
+            next(noisy) if hidden else table
+            for table, hidden in zip(statistics.tables, secret, strict=True)
         )
-        return prior.update(ReleasedCounts(statistics.network, noisy, statistics.n, scales))
+        scales = tuple((scale,) if hidden else () for hidden in secret)
+        return prior.update(ReleasedCounts(statistics.network, tables, statistics.n, scales))
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> Law:
         """Return the law of one variable's counts; cut to [0, n] if there are two."""
@@ -71,12 +85,12 @@ class Laplace(Mechanism):
     def _preflight_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget
     ) -> None:
-        _simplex_scale(statistics, budget)
+        noise_scale(statistics.sensitivity(budget.unit), budget)
 
     def _release_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
-        scale = _simplex_scale(statistics, budget)
+        scale = noise_scale(statistics.sensitivity(budget.unit), budget)
         # of two counts that add to n, one tells everything
         cells = statistics.n_categories if statistics.n_categories > 2 else 1
         noisy = statistics.counts[:cells] + discrete_laplace(scale, cells, source)
@@ -88,10 +102,8 @@ class Laplace(Mechanism):
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
-        noisy, window = noisy_moments(statistics, budget, three_blocks(statistics.design), source)
-        return prior.update(noisy.released(window))
-
-
-def _simplex_scale(statistics: SimplexCounts, budget: Budget) -> Fraction:
-    sensitivity = statistics.sensitivity(budget.unit)
-    return representable_scale(Fraction(sensitivity) / Fraction(budget.epsilon))
+        shares = Shares.of(
+            budget, statistics.n, target=True, residuals=prior.noise_variance is None
+        )
+        noisy, window = noisy_moments(statistics, shares, three_blocks(statistics.design), source)
+        return calibrated(prior.update(noisy.released(window)), statistics, shares, source)

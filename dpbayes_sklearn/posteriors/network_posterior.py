@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["NetworkPosterior", "log_joint"]
+
+_BLOCK = 1024
 
 
 class NetworkPosterior(ABC):
@@ -38,7 +41,11 @@ class NetworkPosterior(ABC):
 
     def log_predictive(self, codes: Codes) -> npt.NDArray[np.float64]:
         """Return log p(x, c) for every row x of feature codes and every class c."""
-        return log_joint(self.network, tuple(np.log(table) for table in self.mean()), codes)
+        return log_joint(self.network, self._log_mean, codes)
+
+    @cached_property
+    def _log_mean(self) -> Tables:
+        return tuple(np.log(table) for table in self.mean())
 
 
 def log_joint(network: Network, log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
@@ -60,6 +67,10 @@ def _boolean_star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
     """Log p(x, c) = log p(c) + sum_j log p(0 | c) + sum_j x_j log(p(1 | c) / p(0 | c))."""
     features = np.stack(log_tables[:-1])
     constant = log_tables[-1] + features[:, :, 0].sum(axis=0)
-    score: npt.NDArray[np.float64] = codes @ (features[:, :, 1] - features[:, :, 0])
+    weights = features[:, :, 1] - features[:, :, 0]
+    score = np.empty((len(codes), len(constant)))
+    for start in range(0, len(codes), _BLOCK):  # floats of so few rows stay in the cache
+        block = slice(start, start + _BLOCK)
+        np.matmul(codes[block].astype(np.float64), weights, out=score[block])
     score += constant
     return score

@@ -19,6 +19,7 @@ import numpy.typing as npt
 __all__ = ["Categories", "Domain", "Interval"]
 
 
+_FAR = 1000  # integers that lie no further apart are looked up in a table
 _LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
 
 
@@ -197,6 +198,20 @@ class Categories:
     def _all_text(self) -> bool:
         return all(isinstance(v, str) for v in self.values)
 
+    @cached_property
+    def _lookup(self) -> tuple[int, npt.NDArray[np.intp]] | None:
+        """For integers close together: the first place, and the codes from there on.
+
+        The first and the last place are no categories, so all that lies beyond may go there.
+        """
+        whole = [v for v in self.values if type(v) is int]
+        if len(whole) < len(self.values):
+            return None
+        low, high = min(whole) - 1, max(whole) + 1
+        if high - low > _FAR:
+            return None
+        return low, np.array([self._code(v) for v in range(low, high + 1)], np.intp)
+
     def _code(self, value: Any) -> int:
         unseen = self._codes[self.unseen]
         try:
@@ -210,6 +225,12 @@ class Categories:
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
         """Return the code of every value, from 0 to ``n_values`` - 1."""
         column = np.asarray(values)
+        if column.dtype.kind in "bi" and self._lookup is not None:
+            low, codes = self._lookup
+            places: npt.NDArray[np.intp] = np.clip(
+                column.astype(np.intp), low, low + codes.size - 1
+            )
+            return codes[places - low]
         if column.dtype.kind in "biuf":  # few distinct numbers: look each of them up once
             distinct, inverse = np.unique(column, return_inverse=True)
             codes = np.fromiter((self._code(v) for v in distinct), np.intp, distinct.size)

@@ -42,8 +42,13 @@ class Encoder:
             self._high = np.array([d.high for d in intervals])
             self._bins = np.array(self.sizes, dtype=np.float64)
             self._middle = np.array([d.middle for d in intervals])
-            self._two = self._bins == 2
-            self._upper = np.array([d.second_bin if d.bins == 2 else 0.0 for d in intervals])
+            self._two = set(self.sizes) == {2}
+            if self._two:
+                edge_of = {d: d.second_bin for d in set(intervals)}
+                edges = np.array([edge_of[d] for d in intervals])
+                self._middle_is_upper = bool((self._middle >= edges).all())
+                # one number is compared faster than one for each column
+                self._edge = edges[0] if (edges == edges[0]).all() else edges
             self._whole = all(
                 d.n_integers == d.bins and max(abs(d.low), abs(d.high)) <= _MOST_EXACT
                 for d in intervals
@@ -79,21 +84,32 @@ class Encoder:
         # bounds that the type cannot hold are made good below
         low = np.clip(self._low, info.min, info.max).astype(chunk.dtype)
         high = np.clip(self._high, info.min, info.max).astype(chunk.dtype)
-        codes: npt.NDArray[Any] = np.clip(chunk, low, high)
+        # two passes are faster than np.clip, and no pass is faster than one
+        above = chunk if (low == info.min).all() else np.maximum(chunk, low)
+        codes: npt.NDArray[Any] = np.minimum(above, high)
         if self._low.any():
             codes = np.clip(codes.astype(np.int64) - self._low, 0, self._bins - 1)
         return codes.astype(self.dtype, copy=False)
 
     def _floats(self, chunk: npt.NDArray[np.float64]) -> Codes:
-        with np.errstate(invalid="ignore", over="ignore"):
-            missing = np.isnan(chunk.sum())  # also true for inf - inf; the mask below is exact
-        if missing:
-            chunk = np.where(np.isnan(chunk), self._middle, chunk)
-        if self._two.all():
-            upper: npt.NDArray[np.bool_] = chunk >= self._upper
-            return upper.view(np.uint8).astype(self.dtype, copy=False)
-        position = np.clip(chunk, self._low, self._high)
+        if self._two:
+            return self._upper(chunk)
+        position = np.clip(self._filled(chunk), self._low, self._high)
         position -= self._low
         position *= self._bins / (self._high - self._low)
         np.minimum(position, self._bins - 1, out=position)
         return position.astype(self.dtype)
+
+    def _upper(self, chunk: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
+        """Two bins: not below the edge. That is true of a missing value, as of the middle."""
+        if not self._middle_is_upper:
+            chunk = self._filled(chunk)
+        upper: npt.NDArray[np.bool_] = chunk < self._edge
+        np.logical_not(upper, out=upper)
+        return upper.view(np.uint8)
+
+    def _filled(self, chunk: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the chunk with the middle where a value is missing."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            missing = np.isnan(chunk.sum())  # also true for inf - inf; the mask below is exact
+        return np.where(np.isnan(chunk), self._middle, chunk) if missing else chunk

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -136,7 +137,7 @@ class Bins:
         if isinstance(domain, Categories) or domain.bins is not None:
             return domain
         if not isinstance(self.n_bins, str):
-            return replace(domain, bins=self._given()[j])
+            return replace(domain, bins=self._given[j])
         few = domain.n_integers is not None and domain.n_integers <= _FEW_INTEGERS
         bins = domain.n_integers if few and kind in "biu" else self._rule()
         return replace(domain, bins=bins)
@@ -144,8 +145,9 @@ class Bins:
     def check(self) -> None:
         """Refuse numbers of bins that are not there for every feature, or below 2."""
         if not isinstance(self.n_bins, str):
-            self._given()
+            _ = self._given
 
+    @cached_property
     def _given(self) -> list[int]:
         one_for_all = isinstance(self.n_bins, Integral)
         given = (

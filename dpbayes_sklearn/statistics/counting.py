@@ -26,9 +26,10 @@ def count_by_state(
     n_values = max(sizes)
     if n_values > _FEW_VALUES:
         return _histogram(states, n_states, codes, n_values)
-    order = np.argsort(states, kind="stable")
+    # numpy sorts short words by counting them
+    order = np.argsort(states.astype(np.min_scalar_type(n_states)), kind="stable")
     totals = np.bincount(states, minlength=n_states)
-    sorted_codes = codes[order]
+    sorted_codes = codes.take(order, axis=0)
     counts = np.zeros((n_states, codes.shape[1], n_values), np.int64)
     start = 0
     for state, total in enumerate(totals):
