@@ -30,6 +30,7 @@ def run(code: str, *arguments: str) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
