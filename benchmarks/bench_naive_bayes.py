@@ -1,8 +1,9 @@
 """Naive Bayes beside one pass over memory and beside BernoulliNB: 1,000,000 x 100.
 
-Times are ratios to a floor measured in the same process: the sum of all cells of a float64 array,
-the bitwise or of all words of a uint8 array. Extra memory is the peak of what was allocated while
-the call ran. Run ``python benchmarks/bench_naive_bayes.py [--rows 1000000] [--features 100]``.
+Times are processor times, as ratios to a floor measured in the same process: the sum of all cells
+of a float64 array, the bitwise or of all words of a uint8 array. Extra memory is the peak of what
+was allocated while the call ran. Run ``python benchmarks/bench_naive_bayes.py [--rows 1000000]
+[--features 100]``.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def seconds(call: Call, repeats: int = REPEATS) -> float:
     """Return the best of several runs."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 

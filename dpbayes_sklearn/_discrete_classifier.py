@@ -149,8 +149,8 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         encoder = Encoder([*public.columns.values()])
         network = self._network(public)
         prior = DirichletPrior(network, self._alphas(network), self.inference)
-        labels = public.classes.encode(target)
-        chunks = ((codes, labels[rows]) for rows, codes in encoder.chunks(table))
+        classes_of = public.classes.encode
+        chunks = ((codes, classes_of(target[rows])) for rows, codes in encoder.chunks(table))
         statistics = CountTables.count(network, chunks)
         return public, statistics, prior, leaks
 

@@ -103,7 +103,10 @@ def test_unknown_mechanism_lists_the_known_ones(predictor):
         ({"mechanism": mechanisms.Sampler(n_samples=0)}, "The 'n_samples' parameter of Sampler"),
         ({"mechanism": mechanisms.Fourier(stealth=1.0)}, "The 'stealth' parameter of Fourier"),
         ({"mechanism": mechanisms.MAP(score="best")}, "The 'score' parameter of MAP"),
-        ({"mechanism": "sampler", "epsilon": 1e-300}, "too small"),
+        *(
+            ({"mechanism": name, "epsilon": 1e-300}, "epsilon=1e-300 is too small")
+            for name in ("laplace", "fourier", "sampler", "map")
+        ),
         ({"inference": "guess"}, "The 'inference' parameter"),
         ({"privacy_unit": "household"}, "The 'privacy_unit' parameter"),
         ({"accountant": 1.0}, "The 'accountant' parameter"),
