@@ -12,13 +12,13 @@ is :math:`\kappa(1+BR)^2`-private (half for the density, half for its normalisat
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.mechanisms._moment_release import grid_for, noisy_target, target_share
+from dpbayes_sklearn.mechanisms._moment_release import Shares, calibrated, grid_for, noisy_target
 from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.coefficient_draws import (
@@ -30,7 +30,7 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments, Window, largest_grid
 
-__all__ = ["REAL_ARITHMETIC", "Target", "draw_coefficients", "largest_residual", "read_target"]
+__all__ = ["REAL_ARITHMETIC", "DrawPlan", "largest_residual", "release_draws"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -42,25 +42,50 @@ _SPARE = 1 - 2.0**-30  # pays for the rounding of floats
 
 
 class Target(NamedTuple):
-    """Where the target lies, how it varies there, and the budget that is left for the draws."""
+    """Where the target lies, and how it varies there."""
 
     window: Window
     variance: float
-    epsilon: float
 
 
 def read_target(
-    statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+    statistics: Moments, prior: GaussianPrior, shares: Shares, source: RandomSource
 ) -> Target:
     """Release the target's mean and variance if the noise variance is to be learned."""
-    epsilon, n = Fraction(budget.epsilon), statistics.n
     if prior.noise_variance is not None:
-        return Target(WHOLE, prior.noise_variance, float(epsilon))
-    design, share = statistics.design, target_share(epsilon, n)
+        return Target(WHOLE, prior.noise_variance)
+    design, n, epsilon = statistics.design, statistics.n, shares.epsilon
     grid = grid_for(design, n, epsilon)
-    target = noisy_target(statistics, grid, share * epsilon, source)
+    target = noisy_target(statistics, grid, shares.target, source)
     window = target.window(n * float(epsilon), design.intercept)
-    return Target(window, target.variance / window.half**2, float((1 - share) * epsilon))
+    return Target(window, target.variance / window.half**2)
+
+
+def release_draws(
+    statistics: Moments,
+    prior: GaussianPrior,
+    budget: Budget,
+    source: RandomSource,
+    plan: Callable[[float, float], DrawPlan],
+) -> CoefficientDraws:
+    """Read the target, draw as ``plan(affordable kappa, target's variance)`` says, calibrate."""
+    learn = prior.noise_variance is None
+    shares = Shares.of(budget, statistics.n, target=learn, residuals=learn)
+    target = read_target(statistics, prior, shares, source)
+    affordable = float(shares.model) / largest_residual(prior) ** 2
+    drawn = draw_coefficients(statistics, prior, target, plan(affordable, target.variance), source)
+    return calibrated(drawn, statistics, shares, source)
+
+
+class DrawPlan(NamedTuple):
+    """How to draw: the kappa of one draw, the power of the prior, and the number of draws.
+
+    All draws together cost ``n_draws * weight``, which must be affordable.
+    """
+
+    weight: float
+    sharpness: float
+    n_draws: int
 
 
 def largest_residual(prior: GaussianPrior) -> float:
@@ -73,25 +98,19 @@ def draw_coefficients(
     statistics: Moments,
     prior: GaussianPrior,
     target: Target,
-    *,
-    weight: float,
-    sharpness: float,
-    n_draws: int,
+    plan: DrawPlan,
     source: RandomSource,
 ) -> CoefficientDraws:
-    """Draw from prior^sharpness * exp(-weight/2 * squared residuals) in the ball.
-
-    ``weight`` is the kappa of one draw.
-    """
+    """Draw from prior^sharpness * exp(-kappa/2 * squared residuals) in the ball."""
     grid = largest_grid(statistics.n, 1.0)
     gram = statistics.gram(grid, target.window) / grid**2
-    weight = weight * _SPARE
+    weight = plan.weight * _SPARE
     first = 0 if prior.design.intercept else 1
-    precisions = sharpness * prior.precisions(target.window.half)
+    precisions = plan.sharpness * prior.precisions(target.window.half)
     precision = np.diag(precisions) + weight * gram[:-1, :-1]
-    draws = np.zeros((n_draws, len(precisions)))
+    draws = np.zeros((plan.n_draws, len(precisions)))
     draws[:, first:] = ball_gaussian(
-        precision[first:, first:], weight * gram[first:-1, -1], prior.radius, n_draws, source
+        precision[first:, first:], weight * gram[first:-1, -1], prior.radius, plan.n_draws, source
     )
     released = ReleasedDraws(
         draws, precisions, weight, statistics.n, target.window, target.variance

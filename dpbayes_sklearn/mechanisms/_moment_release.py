@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dpbayes_sklearn.noise.box import box_acceptance, box_variance, discrete_box
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moment_blocks import (
@@ -36,33 +37,59 @@ from dpbayes_sklearn.statistics.moments import (
 __all__ = [
     "NoisyTarget",
     "PublicMoments",
+    "Shares",
     "add_noise",
+    "calibrated",
     "grid_for",
     "noisy_moments",
     "noisy_target",
-    "target_share",
     "three_blocks",
 ]
 
 FloatArray = npt.NDArray[np.float64]
 
 _TARGET_RECORDS = 200  # the target's own sums get the budget that so many records are worth
+_RESIDUAL_RECORDS = 100  # likewise for the residuals
+_MOST_RESIDUALS = 100_000  # times 1/epsilon: more residuals say nothing new
+_RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
+_DOUBT = 0.5  # standard deviation of the factor that residuals tell, before they are seen
 _CLIP_AT = 2.5  # standard deviations of the target that the window reaches
 _CLIP_BIAS = 0.1  # share of the variance that clipping may hide
 _GUESS = 0.1  # variance of a target whose bounds are as wide as usual
 
 
-def target_share(epsilon: Fraction, n: int) -> Fraction:
-    """Return the part of the budget that releases the two sums of the target.
+class Shares(NamedTuple):
+    """Exact parts of epsilon, in the order in which they are spent; they add up to it."""
 
-    It shrinks with n epsilon, from a half to a twentieth, since a few hundred records tell where
-    the target lies.
+    target: Fraction
+    model: Fraction
+    residuals: Fraction
 
-    >>> target_share(Fraction(1), 500)
-    Fraction(2, 5)
-    """
-    wanted = Fraction(_TARGET_RECORDS) / (n * epsilon)
-    return min(max(wanted, Fraction(1, 20)), Fraction(1, 2))
+    @property
+    def epsilon(self) -> Fraction:
+        """Return all parts together."""
+        return self.target + self.model + self.residuals
+
+    @classmethod
+    def of(cls, budget: Budget, n: int, *, target: bool, residuals: bool) -> Shares:
+        """Share the budget between the target's own sums, the model, and its residuals.
+
+        The first and last parts shrink with n epsilon, to a twentieth each, since a few hundred
+        records tell where the target lies and how far the model is off.
+
+        >>> Shares.of(Budget(Fraction(1)), 500, target=True, residuals=True)
+        Shares(target=Fraction(2, 5), model=Fraction(1, 2), residuals=Fraction(1, 10))
+        """
+        epsilon = Fraction(budget.epsilon)
+        records = n * epsilon
+        first = _within(_TARGET_RECORDS / records, 20, 2) * target
+        last = _within(_RESIDUAL_RECORDS / records, 20, 10) * residuals
+        return cls(first * epsilon, (1 - first - last) * epsilon, last * epsilon)
+
+
+def _within(share: Fraction, least: int, most: int) -> Fraction:
+    """Return the share, at least 1/least and at most 1/most."""
+    return min(max(share, Fraction(1, least)), Fraction(1, most))
 
 
 def grid_for(design: Design, n: int, epsilon: Fraction) -> int:
@@ -92,6 +119,11 @@ def add_noise(
     return (sums + noise) / unit, variance / unit**2
 
 
+def widening(n_epsilon: float) -> float:
+    """Return how much farther to clip with more data, so that the bias vanishes."""
+    return max(1.0, n_epsilon / 5000) ** 0.25
+
+
 class NoisyTarget(NamedTuple):
     """The released sums of the target: mean and mean square, and the variance of their noise."""
 
@@ -107,11 +139,8 @@ class NoisyTarget(NamedTuple):
         return float(np.clip(guessed / (1 / error + 1 / _GUESS**2), 1e-3, 1.0))
 
     def window(self, n_epsilon: float, intercept: bool) -> Window:
-        """Return where to clip: wider with more data, so that the bias vanishes.
-
-        Without an intercept the target must not be shifted.
-        """
-        reach = _CLIP_AT * max(1.0, n_epsilon / 5000) ** 0.25
+        """Return where to clip the target; without an intercept it must not be shifted."""
+        reach = _CLIP_AT * widening(n_epsilon)
         if not intercept:
             end = min(1.0, reach * float(np.sqrt(max(self.square, self.variance))))
             return Window(-end, end, 0.0)
@@ -137,27 +166,52 @@ def noisy_target(
 
 def noisy_moments(
     statistics: Moments,
-    budget: Budget,
+    shares: Shares,
     plan: Sequence[tuple[Block, Fraction]],
     source: RandomSource,
 ) -> tuple[PublicMoments, Window]:
     """Release where the target lies, clip it there, then release the blocks of the plan.
 
-    The target takes its part of the budget first, the blocks their shares of the rest.
+    The plan gives every block its part of ``shares.model``.
     """
     design, n = statistics.design, statistics.n
-    epsilon = Fraction(budget.epsilon)
-    own, grid = epsilon * target_share(epsilon, n), grid_for(design, n, epsilon)
-    target = noisy_target(statistics, grid, own, source)
-    window = target.window(n * float(epsilon), design.intercept)
+    grid = grid_for(design, n, shares.epsilon)
+    target = noisy_target(statistics, grid, shares.target, source)
+    window = target.window(n * float(shares.epsilon), design.intercept)
     exact = statistics.gram(grid, window)
     noisy = PublicMoments.of(design, n)
-    for block, share in plan:
+    for block, part in plan:
         if len(block):
             sums = exact[block.rows, block.columns]
-            noisy.put(block, *add_noise(sums, block, grid, share * (epsilon - own), source))
+            noisy.put(block, *add_noise(sums, block, grid, part * shares.model, source))
     noisy.average_target(*target.in_window(window))
     return noisy, window
+
+
+Posterior = TypeVar("Posterior", bound=GaussianPosterior)
+
+
+def calibrated(
+    posterior: Posterior, statistics: Moments, shares: Shares, source: RandomSource
+) -> Posterior:
+    """Release how far the model is off in its own standard deviations, and correct them.
+
+    Standardised residuals are clipped at 3.5, or more with more data. Their mean square, which
+    should be 1, becomes the factor of all variances. Of very many records only each k-th counts.
+    """
+    if not shares.residuals:
+        return posterior
+    n, grid = statistics.n, grid_for(statistics.design, statistics.n, shares.epsilon)
+    reach = _RESIDUALS_AT * widening(n * float(shares.epsilon))
+    every = max(1, int(n * shares.epsilon / _MOST_RESIDUALS))
+    total, rows = statistics.squared_residuals(posterior.as_predictive(reach), grid, every)
+    alone = Block(np.zeros(1, np.intp), np.zeros(1, np.intp), Fraction(1), np.ones(1, np.int64))
+    sums, noise = add_noise(np.array([total]), alone, grid, shares.residuals, source)
+    seen, error = reach**2 * float(sums[0]) / rows, reach**4 * float(noise[0]) / rows**2
+    believed = (seen * _DOUBT**2 + error) / (_DOUBT**2 + error)
+    left = error * _DOUBT**2 / (_DOUBT**2 + error)
+    # intervals lose more where a variance is too small than they gain where it is too large
+    return posterior.scaled(max(believed, 0.01) + left)
 
 
 def three_blocks(design: Design) -> list[tuple[Block, Fraction]]:
@@ -204,6 +258,8 @@ class PublicMoments(NamedTuple):
         """
         for row, value, error in zip((0, -1), means * self.n, errors * self.n**2, strict=True):
             mine, own = self.gram[row, -1], self.variance[row, -1]
+            if own == 0:  # an epsilon so large that there is no noise
+                continue
             if row == -1:
                 own = own + (_CLIP_BIAS * mine) ** 2
             average = (mine / own + value / error) / (1 / own + 1 / error)

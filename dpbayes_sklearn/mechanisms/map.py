@@ -22,6 +22,7 @@ Both are drawn exactly from integer weights.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -30,12 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
-from dpbayes_sklearn.mechanisms._coefficient_draws import (
-    REAL_ARITHMETIC,
-    draw_coefficients,
-    largest_residual,
-    read_target,
-)
+from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC, DrawPlan, release_draws
+from dpbayes_sklearn.mechanisms._moment_release import grid_for
 from dpbayes_sklearn.mechanisms._split_release import (
     SplitPriors,
     draw_tables,
@@ -62,6 +59,7 @@ __all__ = ["MAP"]
 FloatArray = npt.NDArray[np.float64]
 SplitLaw = Callable[[int, FloatArray, FloatArray], FloatArray]
 _COARSE = 33  # points for score="posterior", whose score is the mass of a point
+_SHARPEST = 1e9  # times the likelihood: a regression drawn with less error than data ever have
 _LEAST_TAU, _MOST_TAU = 1e-12, 1e9
 
 
@@ -168,20 +166,17 @@ class MAP(Mechanism):
 
         return grid, log_law
 
+    def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
+        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
-        target = read_target(statistics, prior, budget, source)
-        weight = target.epsilon / largest_residual(prior) ** 2
-        return draw_coefficients(
-            statistics,
-            prior,
-            target,
-            weight=weight,
-            sharpness=max(1.0, weight * target.variance),
-            n_draws=1,
-            source=source,
-        )
+        def plan(affordable: float, variance: float) -> DrawPlan:
+            weight = min(affordable, _SHARPEST / variance)
+            return DrawPlan(weight, max(1.0, weight * variance), 1)
+
+        return release_draws(statistics, prior, budget, source, plan)
 
     def _conditions(self, kind: str) -> tuple[str, ...]:
         return (REAL_ARITHMETIC,) if kind == "moments" else ()

@@ -19,6 +19,7 @@ integer weights.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,12 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import Interval
-from dpbayes_sklearn.mechanisms._coefficient_draws import (
-    REAL_ARITHMETIC,
-    draw_coefficients,
-    largest_residual,
-    read_target,
-)
+from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC, DrawPlan, release_draws
+from dpbayes_sklearn.mechanisms._moment_release import grid_for
 from dpbayes_sklearn.mechanisms._split_release import (
     draw_tables,
     grid_size,
@@ -143,20 +140,16 @@ class Sampler(Mechanism):
         weights = np.full(self.n_samples, statistics.n / self.n_samples)
         return DrawsPosterior(statistics.network, draws, weights)
 
+    def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
+        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
-        target = read_target(statistics, prior, budget, source)
-        share = target.epsilon / (self.n_samples * largest_residual(prior) ** 2)
-        return draw_coefficients(
-            statistics,
-            prior,
-            target,
-            weight=min(share, 1 / target.variance),
-            sharpness=1.0,
-            n_draws=self.n_samples,
-            source=source,
-        )
+        def plan(affordable: float, variance: float) -> DrawPlan:
+            return DrawPlan(min(affordable / self.n_samples, 1 / variance), 1.0, self.n_samples)
+
+        return release_draws(statistics, prior, budget, source, plan)
 
     def _conditions(self, kind: str) -> tuple[str, ...]:
         return (REAL_ARITHMETIC,) if kind == "moments" else ()

@@ -86,8 +86,7 @@ def posterior_of_draws(released: ReleasedDraws, prior: GaussianPrior) -> Coeffic
         mean[0], variance[0] = 0.0, 0.0
     moved = draws * window.half
     moved[:, 0] += window.centre
-    belief = Belief(mean, np.diag(variance), released.target_variance)
-    scaled = GaussianPosterior.of(belief, window)
+    scaled = GaussianPosterior.of(Belief(mean, np.diag(variance), released.target_variance), window)
     return CoefficientDraws(scaled.coefficients, scaled.covariance, scaled.noise_variance, moved)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dpbayes_sklearn.posteriors.noisy_moments import Belief, noise_aware_belief
 from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.moments import ReleasedMoments, Window
+from dpbayes_sklearn.statistics.moments import Predictive, ReleasedMoments, Window
 
 __all__ = ["GaussianPosterior", "GaussianPrior"]
 
@@ -93,6 +94,20 @@ class GaussianPosterior:
         scale = window.half**2
         return cls(coefficients, belief.covariance * scale, belief.noise * scale)
 
+    def scaled(self, factor: float) -> Self:
+        """Return the belief with all variances times ``factor``."""
+        return replace(
+            self,
+            covariance=factor * self.covariance,
+            noise_variance=factor * self.noise_variance,
+        )
+
+    def as_predictive(self, reach: float) -> Predictive:
+        """Return mean and variance as products, to ask for residuals of this model."""
+        values, axes = np.linalg.eigh(self.covariance)
+        roots = axes * np.sqrt(np.maximum(values, 0.0))
+        return Predictive(np.column_stack([self.coefficients, roots]), self.noise_variance, reach)
+
     def mean(self) -> FloatArray:
         """Return the expected (constant, coefficients)."""
         return self.coefficients
@@ -128,7 +143,7 @@ def plug_in_belief(
     most = max(tt / released.n, 1e-12)
     v = most if noise is None else noise
     for _ in range(100):
-        factor = cho_factor(a / v + np.diag(precisions[kept]), lower=True)
+        factor = _cholesky(a / v + np.diag(precisions[kept]))
         w = cho_solve(factor, b / v)
         residual = float(np.clip((tt - 2 * w @ b + w @ a @ w) / released.n, 1e-9 * most, most))
         if noise is not None or abs(residual - v) <= 1e-12 * most:
@@ -138,6 +153,15 @@ def plug_in_belief(
     mean[kept] = w
     covariance[np.ix_(kept, kept)] = cho_solve(factor, np.eye(len(kept)))
     return Belief(mean, covariance, v)
+
+
+def _cholesky(matrix: FloatArray) -> tuple[FloatArray, bool]:
+    """Factor a matrix that is positive definite up to rounding."""
+    try:
+        factor: tuple[FloatArray, bool] = cho_factor(matrix, lower=True)
+    except LinAlgError:  # singular moments and a prior too weak for a double to notice
+        factor = cho_factor(matrix + 1e-12 * matrix.diagonal().max() * np.eye(len(matrix)), True)
+    return factor
 
 
 def _semidefinite(matrix: FloatArray) -> FloatArray:

@@ -95,16 +95,9 @@ def noise_aware_belief(
         Variance of the target around the regression; learned if None.
     """
     known = _centred(released)
-    c = known.covariance.value
-    total = float(known.target_variance.value)
     w, spread, rest = _coefficients(
-        known,
-        precisions[1:] + np.trace(c) / (EXPLAINED * total),
-        released.n,
-        noise,
+        known, precisions[1:] + _needed_precisions(known), released.n, noise
     )
-    if noise is None:
-        rest += float(np.sqrt(known.target_variance.variance))  # it may be larger than it seems
     width = len(w)
     mean, covariance = np.zeros(width + 1), np.zeros((width + 1, width + 1))
     mean[1:], covariance[1:, 1:] = w, spread
@@ -113,9 +106,23 @@ def noise_aware_belief(
         mean[0] = known.target_mean.value - m.value @ w
         covariance[0, 1:] = covariance[1:, 0] = -spread @ m.value
         covariance[0, 0] = (
-            m.value @ spread @ m.value + known.target_mean.variance + m.variance @ w**2
+            m.value @ spread @ m.value
+            + known.target_mean.variance
+            + rest / released.n
+            + m.variance @ w**2
         )
     return Belief(mean, covariance, rest)
+
+
+def _needed_precisions(known: Centred) -> FloatArray:
+    """Return prior precisions under which the features explain a share of the target's variance.
+
+    They are proportional to the standard deviations s_j of the coordinates: halfway between equal
+    coefficients and coefficients that all explain the same.
+    """
+    s = np.sqrt(np.diag(known.covariance.value))
+    needed: FloatArray = s * s.sum() / (EXPLAINED * known.target_variance.value)
+    return needed
 
 
 def _coefficients(
@@ -127,6 +134,7 @@ def _coefficients(
     total = float(known.target_variance.value)
     w, spread = np.zeros(len(g)), np.diag(1 / precisions)
     rest = total if noise is None else noise
+    least = max(float(np.sqrt(known.target_variance.variance)), 1e-6 * total)
     for _ in range(_MOST_ROUNDS):
         second = np.outer(w, w) + spread
         v = errors * second + rest / n * c
@@ -137,7 +145,7 @@ def _coefficients(
         )
         new = spread @ (inverse_c.T @ g)
         if noise is None:
-            rest = max(total - new @ c @ new - float(np.sum(c * spread)), 1e-3 * total)
+            rest = max(total - new @ c @ new - float(np.sum(c * spread)), least)
         step = np.abs(new - w).max(initial=0.0)
         w = (w + new) / 2  # damped: the weights depend on w themselves
         if step <= 1e-6 * (1 + np.abs(w).max(initial=0.0)):

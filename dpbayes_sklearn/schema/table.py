@@ -39,6 +39,10 @@ class Table:
             rows = slice(start, min(start + step, self.n_rows))
             yield rows, _by_position(self._X)[rows]
 
+    def every(self, step: int) -> Table:
+        """Return the table of each ``step``-th row."""
+        return self if step == 1 else Table(_by_position(self._X)[::step])
+
     def column(self, j: int, chunk: Any = None) -> npt.NDArray[Any]:
         """Return column ``j`` of a chunk (of the whole table by default)."""
         X = self._X if chunk is None else chunk

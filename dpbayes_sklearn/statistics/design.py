@@ -109,47 +109,32 @@ class Design:
         centres, halves = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
         return centres, halves
 
-    def chunks(self, table: Table) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield ``(rows, coordinates)``; the array is used again for the next chunk.
+    def chunks(self, table: Table, grid: int = 1) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield ``(rows, coordinates times grid)``; the array is used again for the next chunk.
 
         Numbers are clipped; a missing one is 0, the middle.
         """
         step = max(1, _CHUNK_CELLS // max(1, self.width, table.n_columns))
-        buffer = np.empty((step, self.width))
+        buffer = np.empty((min(step, table.n_rows), self.width))
         for rows, chunk in table.chunks(step):
             out = buffer[: rows.stop - rows.start]
-            self._fill(table, chunk, out)
+            self._fill(table, chunk, out, grid)
             yield rows, out
 
-    def _fill(self, table: Table, chunk: Any, out: FloatArray) -> None:
-        if self.numbers.all() and (whole := np.asarray(chunk)).dtype.kind in "biuf":
-            self._to_unit(whole, *self.scales, out)
-            return
+    def _fill(self, table: Table, chunk: Any, out: FloatArray, grid: int) -> None:
         centres, halves = self.scales
+        if self.numbers.all() and (whole := np.asarray(chunk)).dtype.kind in "biuf":
+            _map_numbers(whole, centres, halves, out, grid)
+            return
         for j, domain in enumerate(self.domains):
             values, places = table.column(j, chunk), np.flatnonzero(self.column == j)
+            part = out[:, places[0] : places[-1] + 1]
             if isinstance(domain, Interval):
-                part = out[:, places]
-                self._to_unit(as_numbers(values)[:, None], centres[j], halves[j], part)
-                out[:, places] = part
+                _map_numbers(as_numbers(values)[:, None], centres[j], halves[j], part, grid)
             elif self._is_sign(domain):
-                out[:, places[0]] = 2 * domain.encode(values) - 1
+                part[:, 0] = grid * (2 * domain.encode(values) - 1)
             else:
-                out[:, places] = domain.encode(values)[:, None] == np.arange(domain.n_values)
-
-    @staticmethod
-    def _to_unit(chunk: Any, centre: Any, half: Any, out: FloatArray) -> None:
-        """Map numbers to [-1, 1]; infinities go to the ends, NaN to 0."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.any(centre):
-                np.subtract(chunk, centre, out=out)
-                out /= half
-            else:
-                np.divide(chunk, half, out=out)
-            total = out.sum()
-        if not np.isfinite(total):
-            np.nan_to_num(out, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)
-        np.clip(out, -1.0, 1.0, out=out)
+                part[:] = grid * (domain.encode(values)[:, None] == np.arange(domain.n_values))
 
     def in_units_of_columns(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """Return slopes per unit of each column, or per category, and the constant.
@@ -161,3 +146,16 @@ class Design:
         constant = float(coefficients[0] - slopes @ centres)
         pieces = [[-w, w] if sign else [w] for w, sign in zip(slopes, self.signs, strict=True)]
         return np.concatenate([*pieces, []]), constant
+
+
+def _map_numbers(chunk: Any, centre: Any, half: Any, out: FloatArray, grid: int) -> None:
+    """Write numbers mapped to [-grid, grid]; infinities go to the ends, NaN to 0."""
+    factor = grid / half
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.multiply(chunk, factor, out=out)
+        if np.any(centre):
+            out -= centre * factor
+        anything_missing = np.isnan(out.sum())  # also for inf - inf; what follows is right then
+    if anything_missing:
+        np.nan_to_num(out, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    np.clip(out, -grid, grid, out=out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,17 @@ from dpbayes_sklearn.schema.table import Table
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
 
-__all__ = ["GRID", "WHOLE", "Moments", "ReleasedMoments", "Window", "largest_grid"]
+__all__ = ["GRID", "WHOLE", "Moments", "Predictive", "ReleasedMoments", "Window", "largest_grid"]
 
 FloatArray = npt.NDArray[np.float64]
-Number = TypeVar("Number", np.int64, np.float64)
 
 GRID = 2**15
 """Steps from 0 to 1 that coordinates are rounded to: far finer than any private noise."""
 
 _INT64 = 2**62  # sums stay below it, which leaves room for the noise
 _DOUBLE = 2**53  # integers up to here are exact in float64
+_FINE = 2.0**20  # steps from 0 to 1 that coefficients are rounded to
+_LARGE = 2.0**6  # no larger coefficient can stand for a regression on this scale
 
 
 def largest_grid(n: int, largest_scale: float) -> int:
@@ -63,6 +64,24 @@ class Window(NamedTuple):
 
 WHOLE = Window()
 """The target as its bounds have it."""
+
+
+class Predictive(NamedTuple):
+    """A public model whose residuals are asked for.
+
+    Attributes
+    ----------
+    coefficients : array of shape (width + 1, 1 + k)
+        First those of the mean, then k columns whose products with (1, x) are squared and added to
+        ``noise`` for the predictive variance.
+    noise : float
+    reach : float
+        Residuals are clipped at so many predictive standard deviations.
+    """
+
+    coefficients: FloatArray
+    noise: float
+    reach: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,23 +143,39 @@ class Moments:
         self._check(grid)
         rows_at_once = _DOUBLE // grid**2
         total = np.zeros((self.design.width + 2,) * 2, np.int64)
-        partial, rows = np.zeros(total.shape, order="F"), 0
-        for z in self._records(window):
-            if rows + len(z) > rows_at_once:
-                total += partial.astype(np.int64)
-                partial, rows = np.zeros(total.shape, order="F"), 0
-            z *= grid
-            np.rint(z, out=z)
-            partial = dsyrk(1.0, z.T, beta=1.0, c=partial, overwrite_c=True)
-            rows += len(z)
-        return _symmetric(total + partial.astype(np.int64))
+        partial = _Products(self.design.width)
+        for x, edge in self._records(window, grid):
+            if partial.rows + len(x) > rows_at_once:
+                total += partial.matrix().astype(np.int64)
+                partial = _Products(self.design.width)
+            partial.add(np.rint(x, out=x), np.rint(edge, out=edge))
+        return total + partial.matrix().astype(np.int64)
 
     def without_noise(self) -> ReleasedMoments:
         """Return the moments when no privacy is asked for: not rounded to the grid either."""
-        total = np.zeros((self.design.width + 2,) * 2, order="F")
-        for z in self._records(WHOLE):
-            total = dsyrk(1.0, z.T, beta=1.0, c=total, overwrite_c=True)
-        return ReleasedMoments(self.design, self.n, _symmetric(total), np.zeros(total.shape), WHOLE)
+        total = _Products(self.design.width)
+        for x, edge in self._records(WHOLE, 1):
+            total.add(x, edge)
+        gram = total.matrix()
+        return ReleasedMoments(self.design, self.n, gram, np.zeros(gram.shape), WHOLE)
+
+    def squared_residuals(self, model: Predictive, grid: int, every: int) -> tuple[int, int]:
+        """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over.
+
+        Each square lies in [0, 1]. Only each ``every``-th row counts. Rounded coefficients make
+        the products of rows and coefficients integers, so that no bit depends on a chunk.
+        """
+        self._check(grid)
+        steps = np.rint(np.clip(model.coefficients, -_LARGE, _LARGE) * _FINE)
+        total = used = 0
+        for rows, x in self.design.chunks(self.table.every(every), grid):
+            products = (np.rint(x, out=x) @ steps[1:] + grid * steps[0]) / (grid * _FINE)
+            y = self._target(slice(rows.start * every, rows.stop * every, every))
+            variance = model.noise + (products[:, 1:] ** 2).sum(axis=1)
+            share = np.abs(y - products[:, 0]) / (model.reach * np.sqrt(variance))
+            total += int((np.rint(np.minimum(share, 1.0) * grid).astype(np.int64) ** 2).sum())
+            used += len(x)
+        return total, used
 
     def _check(self, grid: int) -> None:
         if self.n * grid**2 >= _INT64:
@@ -151,22 +186,42 @@ class Moments:
             scaled = (self.y[rows] - self.scale.centre) / self.scale.half
         return np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
 
-    def _records(self, window: Window) -> Iterator[FloatArray]:
-        """Yield chunks of z = (1, x, t), every entry in [-1, 1]."""
-        buffer = np.empty((0, 0))
-        for rows, x in self.design.chunks(self.table):
-            if len(buffer) < len(x):
-                buffer = np.empty((len(x), self.design.width + 2))
-            z = buffer[: len(x)]
-            z[:, 0] = 1.0
-            z[:, 1:-1] = x
-            z[:, -1] = window.map(self._target(rows))
-            yield z
+    def _records(self, window: Window, grid: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield chunks of x and of (1, t), all times grid and in [-grid, grid]."""
+        for rows, x in self.design.chunks(self.table, grid):
+            t = grid * window.map(self._target(rows))
+            yield x, np.column_stack([np.full(len(x), float(grid)), t])
 
 
-def _symmetric(upper: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Return the symmetric matrix with this upper triangle."""
-    return np.triu(upper) + np.triu(upper, 1).T
+class _Products:
+    """Sums of zz' for z = (1, x, t), from chunks of x and of (1, t)."""
+
+    def __init__(self, width: int) -> None:
+        self.rows = 0
+        self._inner = np.zeros((width, width), order="F")
+        self._cross = np.zeros((width, 2))
+        self._outer = np.zeros((2, 2))
+
+    def add(self, x: FloatArray, edge: FloatArray) -> None:
+        """Add the records of one chunk."""
+        self.rows += len(x)
+        self._outer += edge.T @ edge
+        if x.shape[1]:
+            self._inner = dsyrk(1.0, x.T, beta=1.0, c=self._inner, overwrite_c=True)
+            self._cross += x.T @ edge
+
+    def matrix(self) -> FloatArray:
+        """Return the symmetric matrix of all sums."""
+        inner = np.triu(self._inner) + np.triu(self._inner, 1).T
+        (one, both), (_, square) = self._outer
+        first, last = self._cross.T
+        return np.block(
+            [
+                [np.full((1, 1), one), first[None], np.full((1, 1), both)],
+                [first[:, None], inner, last[:, None]],
+                [np.full((1, 1), both), last[None], np.full((1, 1), square)],
+            ]
+        )
 
 
 @dataclass(frozen=True)
