@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ __all__ = ["NoiseLaw", "log_lattice_weight", "log_row_weight", "noise_bound"]
 
 FloatArray = npt.NDArray[np.float64]
 
+_MOST_SUMMED = 2048  # lattice points near zero whose prior mass is summed, not approximated
 _EXACT_SCALE = 64.0  # sums of noises up to this scale are tabulated at every integer
 
 
@@ -41,17 +43,28 @@ def log_lattice_weight(alpha: float, index: npt.ArrayLike, step: float) -> Float
     """Log prior weight of lattice points ``index * step``, each standing for the counts near it.
 
     A count between two points is shared between them linearly, which keeps the mass and the mean.
-    Away from zero, sharing only adds a variance of step^2 / 6.
+    Away from zero, sharing only adds a variance of step^2 / 6: see :func:`_log_sharing`.
     """
     index = np.asarray(index)
     weight = log_dirichlet_weight(alpha, index * step)
     if step > 1.0:
-        smooth_from = max(12, int(2.0 * alpha))
-        spread = (alpha - 1.0) * (alpha - 2.0) / 12.0
-        weight += np.log(step) + spread / np.maximum(index, smooth_from) ** 2
+        smooth_from = int(np.clip(2.0 * alpha, 12, _MOST_SUMMED))
+        weight += np.log(step) + _log_sharing(alpha, np.maximum(index, smooth_from), step)
         near = index < smooth_from
         weight[near] = _shared_mass(alpha, smooth_from, step)[index[near]]
     return weight
+
+
+def _log_sharing(alpha: float, index: npt.NDArray[Any], step: float) -> FloatArray:
+    """Log of what linear sharing makes of a smooth weight, relative to the weight itself.
+
+    With log weight a + s u + t u^2 / 2 at distance u from a point, in steps, the triangular
+    average of exp(s u) is (2 sinh(s / 2) / s)^2, and the curvature t = -(alpha - 1) / index^2
+    adds t / 12.
+    """
+    slope = step * np.log((alpha + index * step) / (1.0 + index * step))
+    half = np.maximum(np.abs(slope) / 2.0, 1e-9)
+    return 2.0 * np.log(np.sinh(half) / half) - (alpha - 1.0) / (12.0 * index**2)
 
 
 @lru_cache(maxsize=64)
@@ -184,9 +197,9 @@ def log_row_weight(alphas: tuple[float, ...], lowest: int, highest: int, step: f
     index = np.arange(lowest, highest + 1)
     weight = log_lattice_weight(alpha, index, step)
     if step > 1.0 and n_cells > 1:
-        smooth_from = max(64, int(alpha * np.sqrt(n_cells)))
-        spread = n_cells * (alpha - 1.0) * (alpha - 2.0) / 12.0
-        weight += spread / np.maximum(index, smooth_from) ** 2
+        smooth_from = int(np.clip(alpha * np.sqrt(n_cells), 64, _MOST_SUMMED))
+        sharing = _log_sharing(alpha, np.maximum(index, smooth_from), step)
+        weight = log_dirichlet_weight(alpha, index * step) + np.log(step) + n_cells * sharing
         near = index < smooth_from
         if near.any():
             weight[near] = _split_mass(alphas, smooth_from, step)[index[near]]

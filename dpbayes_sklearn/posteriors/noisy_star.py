@@ -102,7 +102,9 @@ class NoisyStar:
         Taken off every cell it changes nothing but the scale of a row's total, and the weights of
         all likely counts stay within the range of a double.
         """
-        return max(float(alpha.sum()) - len(alpha), 0.0) / max(0.5 * (lowest + highest), 1.0)
+        step = self.lattice.step
+        expected = step * max(0.5 * (lowest + highest), 1.0)
+        return step * float(np.log1p(max(alpha.sum() - len(alpha), 0.0) / expected))
 
     def _tree_of(self, log_parts: Sequence[Segment], window: Window) -> SumTree:
         """Build a tree from log weights, in logarithms only if nothing may be cut off."""
