@@ -50,8 +50,9 @@ class NetworkPosterior(ABC):
 
 def log_joint(network: Network, log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
     """Return the sum over nodes of log p(node | parents) for every class; shape (rows, classes)."""
-    if network.is_star and set(network.sizes[:-1]) == {2}:
-        return _boolean_star(log_tables, codes)
+    if network.is_star:
+        boolean = set(network.sizes[:-1]) == {2}
+        return _boolean_star(log_tables, codes) if boolean else _star(log_tables, codes)
     total = np.zeros((len(codes), network.sizes[-1]))
     for family, log_table in zip(network.families, log_tables, strict=True):
         others = [u for u in family if u != network.target]
@@ -61,6 +62,15 @@ def log_joint(network: Network, log_tables: Tables, codes: Codes) -> npt.NDArray
             by_class = np.moveaxis(log_table, family.index(network.target), -1)
         total += by_class[tuple(codes[:, u] for u in others)]
     return total
+
+
+def _star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
+    """Log p(x, c) = log p(c) + sum_j log p(x_j | c), a feature and a class at a time."""
+    score = np.repeat(log_tables[-1][:, None], len(codes), axis=1)
+    for column, table in zip(np.ascontiguousarray(codes.T), log_tables[:-1], strict=True):
+        for of_class, values in zip(score, table, strict=True):
+            of_class += values.take(column)
+    return score.T
 
 
 def _boolean_star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
