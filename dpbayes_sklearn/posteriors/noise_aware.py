@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,60 +22,93 @@ __all__ = ["NoiseAwarePosterior"]
 FloatArray = npt.NDArray[np.float64]
 
 
+class _Totals(NamedTuple):
+    """What is known about the number of records in every state of some parents."""
+
+    counts: npt.NDArray[np.int64]
+    scales: tuple[float, ...]
+    root: int | None = None
+
+
 @dataclass(frozen=True)
 class NoiseAwarePosterior(NetworkPosterior):
-    """Exact Bayes on released counts and the public law of their noise.
+    """Bayes on released counts and the public law of their noise.
 
-    For a star (naive Bayes) all tables are read together, through the class counts they share. In
-    any other graph every family's table is read by itself, the number of records in each state of
-    the parents being unknown but for what that table says.
+    Nodes with the same parents are read together, through the row totals that their tables
+    share. Those totals are also seen in the table of another family that holds the parents, if
+    there is one. For a star (naive Bayes) this is the exact posterior. In other graphs every
+    group of nodes is exact for what it reads, but what it learns about shared totals is not
+    handed on to other groups: :attr:`exact` tells.
     """
 
     network: Network
     alphas: tuple[FloatArray, ...]
     released: ReleasedCounts
 
-    @cached_property
-    def _stars(self) -> list[StarInference]:
-        """One star for naive Bayes, else one for every family."""
-        z, alphas, scales = self.released.tables, self.alphas, self.released.scales
-        if self.network.is_star:
-            return [self._star(z[-1], scales[-1], alphas[-1], z[:-1], scales[:-1], alphas[:-1])]
-        stars = []
-        for table, law, alpha in zip(z, scales, alphas, strict=True):
-            states = prod(table.shape[:-1])
-            # without parents there is one state, which all n records are in
-            total, known = np.full(states, self.released.n), () if states == 1 else (np.inf,)
-            rows = table.reshape(states, -1)
-            stars.append(self._star(total, known, np.ones(states), [rows], [law], [alpha]))
-        return stars
+    @property
+    def exact(self) -> bool:
+        """True if this is the exact posterior given all released tables."""
+        return self.network.is_star
 
-    def _star(
-        self,
-        class_counts: npt.NDArray[np.int64],
-        class_scales: Sequence[Fraction | float],
-        class_alpha: FloatArray,
-        tables: Sequence[npt.NDArray[np.int64]],
-        table_scales: Sequence[Sequence[Fraction]],
-        table_alphas: Sequence[FloatArray],
-    ) -> StarInference:
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep what was released; everything else follows from it."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def _groups(self) -> list[tuple[list[int], _Totals]]:
+        """Nodes with the same parents, and what another table says about their row totals."""
+        members: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for node, parents in enumerate(self.network.parents):
+            members[parents].append(node)
+        groups = [(nodes, self._totals(parents, nodes)) for parents, nodes in members.items()]
+        shared = {totals.root for _, totals in groups}
+        alone = [([u for u in nodes if u not in shared], totals) for nodes, totals in groups]
+        return [(nodes, totals) for nodes, totals in alone if nodes]
+
+    def _totals(self, parents: tuple[int, ...], nodes: Sequence[int]) -> _Totals:
+        """Return the parents' counts from the table that needs the fewest noisy cells for them."""
+        if not parents:
+            return _Totals(np.array([self.released.n]), ())
+        best: tuple[int, int] | None = None
+        for node, family in enumerate(self.network.families):
+            if node not in nodes and set(parents) <= set(family):
+                cells = prod(self.network.sizes[u] for u in family if u not in parents)
+                best = min(best or (cells, node), (cells, node))
+        if best is None:
+            states = prod(self.network.sizes[u] for u in parents)
+            return _Totals(np.zeros(states, np.int64), (np.inf,))
+        cells, node = best
+        family = self.network.families[node]
+        others = tuple(axis for axis, u in enumerate(family) if u not in parents)
+        summed = self.released.tables[node].sum(axis=others)
+        kept = [u for u in family if u in parents]
+        counts = np.transpose(summed, [kept.index(u) for u in parents]).ravel()
+        scales = tuple(float(b) for b in self.released.scales[node]) * cells
+        return _Totals(
+            counts, scales, root=node if parents == (node,) and len(family) == 1 else None
+        )
+
+    def _infer(self, nodes: Sequence[int], totals: _Totals) -> StarInference:
+        alpha = np.ones(len(totals.counts)) if totals.root is None else self.alphas[totals.root]
         return infer_star(
-            class_counts,
-            tables,
+            totals.counts,
+            [self.released.tables[u].reshape(len(totals.counts), -1) for u in nodes],
             self.released.n,
-            class_scales=[float(b) for b in class_scales],
-            table_scales=[[float(b) for b in scales] for scales in table_scales],
-            class_alpha=class_alpha,
-            table_alphas=table_alphas,
+            class_scales=totals.scales,
+            table_scales=[[float(b) for b in self.released.scales[u]] for u in nodes],
+            class_alpha=alpha,
+            table_alphas=[self.alphas[u] for u in nodes],
         )
 
     @cached_property
     def _mean(self) -> Tables:
-        if self.network.is_star:
-            (star,) = self._stars
-            return (*star.table_means, star.class_mean)
-        means = [star.table_means[0] for star in self._stars]
-        return tuple(m.reshape(s) for m, s in zip(means, self.network.shapes, strict=True))
+        means: dict[int, FloatArray] = {}
+        for nodes, totals in self._groups:
+            star = self._infer(nodes, totals)
+            means |= dict(zip(nodes, star.table_means, strict=True))
+            if totals.root is not None:
+                means[totals.root] = star.class_mean
+        return tuple(means[u].reshape(s) for u, s in enumerate(self.network.shapes))
 
     def mean(self) -> Tables:
         """Return the expected tables given the released counts."""
@@ -82,12 +116,13 @@ class NoiseAwarePosterior(NetworkPosterior):
 
     def sample(self, rng: np.random.Generator, n: int) -> Tables:
         """Return joint draws: exact counts given released ones, then tables given counts."""
-        if self.network.is_star:
-            (star,) = self._stars
-            classes, tables = star.sample(rng, n)
-            return (*tables, classes)
-        draws = [star.sample(rng, n)[1][0] for star in self._stars]
-        return tuple(d.reshape(n, *s) for d, s in zip(draws, self.network.shapes, strict=True))
+        draws: dict[int, FloatArray] = {}
+        for nodes, totals in self._groups:
+            classes, tables = self._infer(nodes, totals).sample(rng, n)
+            draws |= dict(zip(nodes, tables, strict=True))
+            if totals.root is not None:
+                draws[totals.root] = classes
+        return tuple(draws[u].reshape(n, *s) for u, s in enumerate(self.network.shapes))
 
     def merge(self, other: NoiseAwarePosterior) -> NoiseAwarePosterior:
         """Return the belief after both batches, whose released counts and noises add up."""
