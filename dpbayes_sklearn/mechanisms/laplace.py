@@ -10,14 +10,18 @@ What follows is post-processing.
 Noise law
 ---------
 Independent in every cell, :math:`P(Z = z) \propto e^{-|z|/b}` on the integers, with
-:math:`b = \Delta/\varepsilon`; no floating-point number is involved.
+:math:`b = \Delta/\varepsilon`; no floating-point number is involved. With a ``budget_split`` w
+the class table, which moves by :math:`\Delta_c`, has scale b/w and the others
+:math:`b = (\Delta - \Delta_c + w \Delta_c)/\varepsilon`: their losses add to :math:`\varepsilon`.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import compress
+from numbers import Real
+from typing import Any, ClassVar
 
+from dpbayes_sklearn._sklearn_compat import Interval
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
 from dpbayes_sklearn.mechanisms._moment_release import (
     Shares,
@@ -28,15 +32,16 @@ from dpbayes_sklearn.mechanisms._moment_release import (
 )
 from dpbayes_sklearn.mechanisms._noisy_arrays import noise_scale, with_noise
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
 from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
-from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.simplex import ReleasedSimplex, SimplexCounts
 
 __all__ = ["Laplace"]
@@ -48,16 +53,46 @@ class Laplace(Mechanism):
     For naive Bayes with d features the scale is 2(d+1)/epsilon in every cell of every table,
     whatever the number of records.
 
+    Parameters
+    ----------
+    budget_split : float, default=1.0
+        Share of the budget that the table of class counts gets, in units of the share of any
+        other table. Noise-aware inference also learns the class counts from the other tables, so
+        less than 1 can help it. Only for a class without parents; moments are not affected.
+
     Examples
     --------
     >>> Laplace.name()
     'laplace'
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "budget_split": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(self, *, budget_split: float = 1.0) -> None:
+        self.budget_split = budget_split
+
     def _preflight_counts(
         self, statistics: CountTables, prior: DirichletPrior, budget: Budget
     ) -> None:
-        noise_scale(statistics.sensitivity(budget.unit), budget)
+        self._count_scales(statistics, budget)
+
+    def _count_scales(self, statistics: CountTables, budget: Budget) -> tuple[Fraction, ...]:
+        """Return the scale of every table; their sensitivities over scales add to epsilon."""
+        network, everything = statistics.network, statistics.sensitivity(budget.unit)
+        weight = Fraction(exact(self.budget_split, "budget_split"))
+        if weight == 1:
+            return (noise_scale(everything, budget),) * len(network.sizes)
+        if network.parents[network.target]:
+            raise ValueError("budget_split must be 1 for a network whose class has parents.")
+        # a class without parents moves with its own label only, so its part can be taken off
+        alone = Network((network.sizes[network.target],), ((),))
+        classes = CountTables(alone, statistics.tables[-1:], statistics.n)
+        own = classes.sensitivity(budget.unit)
+        scale = (everything - own + weight * own) / Fraction(budget.epsilon)
+        others = representable_scale(scale)
+        return (*(others,) * network.target, representable_scale(scale / weight))
 
     def _release_counts(
         self,
@@ -66,16 +101,17 @@ class Laplace(Mechanism):
         budget: Budget,
         source: RandomSource,
     ) -> NetworkPosterior:
-        scale = noise_scale(statistics.sensitivity(budget.unit), budget)
+        scales = self._count_scales(statistics, budget)
         # a table of one cell holds n, which is public
-        secret = [t.size > 1 for t in statistics.tables]
-        noisy = iter(with_noise([*compress(statistics.tables, secret)], scale, source))
-        tables = tuple(
-            next(noisy) if hidden else table
-            for table, hidden in zip(statistics.tables, secret, strict=True)
-        )
-        scales = tuple((scale,) if hidden else () for hidden in secret)
-        return prior.update(ReleasedCounts(statistics.network, tables, statistics.n, scales))
+        secret = [i for i, table in enumerate(statistics.tables) if table.size > 1]
+        tables = dict(enumerate(statistics.tables))
+        for scale in sorted({scales[i] for i in secret}):
+            same = [i for i in secret if scales[i] == scale]
+            noisy = with_noise([tables[i] for i in same], scale, source)
+            tables |= dict(zip(same, noisy, strict=True))
+        laws = tuple((scale,) if i in secret else () for i, scale in enumerate(scales))
+        released = ReleasedCounts(statistics.network, (*tables.values(),), statistics.n, laws)
+        return prior.update(released)
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> Law:
         """Return the law of one variable's counts; cut to [0, n] if there are two."""
