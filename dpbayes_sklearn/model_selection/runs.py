@@ -1,0 +1,150 @@
+r"""The runs of a private search: a candidate, fitted to some people and scored on others.
+
+Guarantee
+---------
+*Precondition*: n, the grid and the split into training and held-out people are public; the split is
+drawn without looking at the data; every candidate's fit is :math:`\varepsilon_1`-private. *Claim*:
+a run, that is its candidate, its model and its noisy score, is :math:`\varepsilon_1`-private, for
+the same unit as the fits. *Proof*: the candidate is drawn at random. A person is either in the
+training part or held out. One who is held out leaves the law of the model alone and, given the
+model, moves the score by at most its sensitivity, which discrete Laplace noise hides at
+:math:`\varepsilon_1`. Another one changes the law of the model by a factor of at most
+:math:`e^{\varepsilon_1}`, and the score is drawn from the model and other people. ∎
+"""
+
+from __future__ import annotations
+
+import warnings
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import ParameterGrid
+
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
+from dpbayes_sklearn.noise.source import RandomSource, random_source
+from dpbayes_sklearn.privacy import BudgetAccountant, exact
+
+__all__ = [
+    "Prepaid",
+    "Run",
+    "candidates_of",
+    "points",
+    "rehearsed",
+    "run",
+    "seed_from",
+    "sensitivity",
+]
+
+POINTS = 2**10
+"""Grid of a regression's score: what one person can change it by."""
+
+LARGEST_ERROR = Fraction(1, 4)
+"""Errors above this share of the target's range count as this much.
+
+Without a limit one person could move the score so far that noise would hide everybody else."""
+
+_OWN = {
+    "epsilon": "the search divides its own epsilon among the fits; set epsilon of the search",
+    "accountant": "the search is charged as a whole; set accountant of the search",
+    "random_state": "every run needs noise of its own; set random_state of the search",
+    "privacy_unit": "a promise has one unit; set privacy_unit of the estimator",
+}
+
+
+class Run(NamedTuple):
+    """What a run may publish: its noisy score, the number of its candidate and its model."""
+
+    score: int
+    candidate: int
+    model: PrivateEstimator
+
+
+class Prepaid(BudgetAccountant):
+    """The accountant of fits that are paid for by the search: it takes no further charge."""
+
+    def __init__(self) -> None: ...
+
+    def check(self, *_: Any, **__: Any) -> bool:
+        """Allow everything."""
+        return True
+
+    def spend(self, *_: Any, **__: Any) -> Any:
+        """Charge nothing."""
+        return None
+
+    def __repr__(self) -> str:
+        return "paid by the search"
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return Prepaid, ()
+
+
+def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
+    """Return the points of the grid, refusing parameters that belong to the search."""
+    candidates = list(ParameterGrid(param_grid))
+    for name in sorted({name for params in candidates for name in params} & _OWN.keys()):
+        raise ValueError(f"param_grid must not hold {name!r}: {_OWN[name]}.")
+    return candidates
+
+
+def seed_from(source: RandomSource) -> int:
+    """Draw a seed for numpy's generators."""
+    return int.from_bytes(source(4), "little")
+
+
+def rehearsed(models: list[PrivateEstimator], X: Any, y: Any) -> tuple[str, ...]:
+    """Fit every candidate once and keep nothing but the conditions that their promises rest on.
+
+    What cannot be fitted is refused here, and what leaks is warned of once and not once a run,
+    which would tell the number of runs.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        promises = [clone(model).fit(X, y).guarantee_ for model in models]
+    for category, text in dict.fromkeys((w.category, str(w.message)) for w in caught):
+        warnings.warn(text, category, stacklevel=4)
+    return tuple(dict.fromkeys(c for promise in promises for c in promise.conditions))
+
+
+def run(
+    candidate: int,
+    model: PrivateEstimator,
+    seed: int | None,
+    train: tuple[Any, Any],
+    test: tuple[Any, Any],
+) -> Run:
+    """Fit a candidate to the training people and score it, with noise, on those held out."""
+    source = random_source(seed)
+    fitted = clone(model).set_params(random_state=None if seed is None else seed_from(source))
+    fitted.fit(*train)
+    score = int(points(fitted, *test).sum())
+    epsilon = exact(model.epsilon)
+    if isinstance(epsilon, Fraction):  # and not infinite
+        score += int(discrete_laplace(sensitivity(fitted) / epsilon, 1, source)[0])
+    return Run(score, candidate, fitted)
+
+
+def sensitivity(model: PrivateEstimator) -> int:
+    """Return the largest number of points that one person can have; nobody has less than 0."""
+    return 1 if is_classifier(model) else POINTS
+
+
+def points(model: Any, X: Any, y: Any) -> npt.NDArray[np.int64]:
+    r"""Return the points that a model earns with each person, whole numbers.
+
+    A classifier earns 1 for the right class. A regression earns, in steps of 1/1024,
+    :math:`1 - \min(1, |y - \hat y|/b)^2` with b a quarter of the public range of the target.
+    """
+    if is_classifier(model):
+        classes = model.schema_.classes
+        earned = classes.encode(model.predict(X)) == classes.encode(y)
+    else:
+        target = model.schema_.target
+        largest = float(LARGEST_ERROR) * (target.high - target.low)
+        error = (target.clip(model.predict(X)) - target.clip(y)) / largest
+        earned = np.floor(POINTS * (1 - np.minimum(error**2, 1)))
+    return np.asarray(earned, dtype=np.int64)

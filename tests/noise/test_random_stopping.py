@@ -1,0 +1,122 @@
+"""Random stopping: the law of the number of runs, and what the winner gives away."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpbayes_sklearn.noise.finite import finite_draw
+from dpbayes_sklearn.noise.random_stopping import PRICE, number_of_runs
+from dpbayes_sklearn.noise.source import random_source
+
+DRAWS = 4000
+SURE = 1e-4
+
+
+def generating(x, mean):
+    """E x**R for a geometric R."""
+    return x / mean / (1 - (1 - 1 / mean) * x)
+
+
+def winner_law(law, generate):
+    """P(winner = y) = f(L) - f(L - q), outcomes in increasing order of score."""
+    reached = generate(np.concatenate([[0.0], np.cumsum(law)]))
+    return np.diff(reached)
+
+
+def p_value(observed, law):
+    expected = law / law.sum() * observed.sum()
+    return stats.chisquare(observed, expected).pvalue
+
+
+def geometric_bins(mean, size=12):
+    law = (1 - 1 / mean) ** np.arange(size) / mean
+    return np.append(law, (1 - 1 / mean) ** size)
+
+
+@pytest.mark.parametrize("mean", [1, 2, 5, 40])
+def test_number_of_runs_is_geometric(mean):
+    source = random_source(mean)
+    runs = np.array([number_of_runs(mean, source) for _ in range(DRAWS)])
+    assert runs.min() == 1
+    if mean == 1:
+        assert runs.max() == 1
+        return
+    observed = np.bincount(np.minimum(runs - 1, 12), minlength=13)
+    kept = geometric_bins(mean) * DRAWS > 5
+    assert p_value(observed[kept], geometric_bins(mean)[kept]) > SURE
+    for wrong in (0.8 * mean, 1.25 * mean):
+        kept = geometric_bins(wrong) * DRAWS > 5
+        assert p_value(observed[kept], geometric_bins(wrong)[kept]) < SURE
+
+
+def test_a_broken_source_ends_in_an_error():
+    with pytest.raises(RuntimeError, match="keeps repeating itself"):
+        number_of_runs(10, lambda n: b"\x77" * n)
+
+
+def winners(weights, runs_of, source):
+    """Draw winners: the highest outcome of all runs."""
+    drawn = []
+    for _ in range(DRAWS):
+        rows = np.broadcast_to(weights, (runs_of(), len(weights)))
+        drawn.append(int(finite_draw(rows, source).max()))
+    return np.bincount(drawn, minlength=len(weights))
+
+
+def test_the_winner_has_the_law_of_the_proof():
+    weights = np.array([50, 30, 15, 5], dtype=np.uint64)
+    source = random_source(0)
+    observed = winners(weights, lambda: number_of_runs(6, source), source)
+    law = weights / weights.sum()
+    assert p_value(observed, winner_law(law, lambda x: generating(x, 6))) > SURE
+    for wrong in (5, 7):
+        assert p_value(observed, winner_law(law, lambda x, m=wrong: generating(x, m))) < SURE
+
+
+def neighbouring_laws(epsilon, count):
+    """Laws over 2 to 6 outcomes that differ by exactly exp(epsilon) at most."""
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        size = rng.integers(2, 7)
+        law = rng.dirichlet(np.full(size, 0.3)) + 1e-9
+        law /= law.sum()
+        # tilting some outcomes by e**t and normalising: the ratios then span exactly t
+        tilted = law * np.exp(np.where(rng.random(size) < 0.5, epsilon, 0.0))
+        tilted /= tilted.sum()
+        yield law, tilted
+
+
+def worst_loss(generate, epsilon, count=3000):
+    worst = 0.0
+    for law, other in neighbouring_laws(epsilon, count):
+        assert np.abs(np.log(law / other)).max() <= epsilon + 1e-12
+        a, b = winner_law(law, generate), winner_law(other, generate)
+        supported = (a > 1e-12) & (b > 1e-12)  # below, the differences of f are rounding errors
+        worst = max(worst, np.abs(np.log(a[supported] / b[supported])).max(initial=0.0))
+    return worst
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("mean", [2, 10, 1000])
+def test_the_winner_costs_at_most_three_runs(epsilon, mean):
+    assert worst_loss(lambda x: generating(x, mean), epsilon) <= PRICE * epsilon * (1 + 1e-6)
+
+
+def test_the_price_is_reached():
+    """Three outcomes: the middle one gets rarer, the rare best one more frequent."""
+    epsilon, best, middle = 0.5, 1e-4, 1e-6
+    law = np.array([1 - middle - best, middle, best])
+    other = np.array([0.0, middle * math.exp(-epsilon), best * math.exp(epsilon)])
+    other[0] = 1 - other.sum()
+    a, b = (winner_law(one, lambda x: generating(x, 10**6)) for one in (law, other))
+    assert 0.97 * PRICE * epsilon < math.log(a[1] / b[1]) <= PRICE * epsilon
+
+
+@pytest.mark.parametrize("fixed", [20, 100])
+def test_a_fixed_number_of_runs_would_cost_more(fixed):
+    """A planted fault: a secret number that is not random hides nothing."""
+    assert worst_loss(lambda x: x**fixed, 1.0) > 1.5 * PRICE

@@ -1,0 +1,168 @@
+"""PrivateSearchCV: the laws that its proof speaks about are the laws of the code."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
+from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
+from dpbayes_sklearn.model_selection.runs import POINTS, points, run, sensitivity
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
+
+SURE = 1e-4
+RNG = np.random.default_rng(0)
+
+
+def binary(epsilon=1.0, **params):
+    return BayesianNaiveBayes(epsilon, classes=[0, 1], bounds=(0, 1), n_bins=2, **params)
+
+
+def linear(epsilon=1.0, **params):
+    return BayesianLinearRegression(epsilon, bounds_X=(0, 1), bounds_y=(-3, 5), **params)
+
+
+# ------------------------------------------------------------------ the law of the selection
+
+# Column 0 tells the class always, columns 1 and 2 ever more rarely: a candidate that is blind to
+# the first ones (their bounds are far away) is worse on every split.
+N = 60
+LABELS = np.arange(N) % 2
+RECORDS = np.stack([LABELS, LABELS ^ (np.arange(N) % 4 == 0), np.zeros(N, int)], axis=1)
+GOOD, FAIR, BLIND = ([0, 0, 0], [1, 1, 1]), ([9, 0, 0], [10, 1, 1]), ([9, 9, 0], [10, 10, 1])
+
+
+def chosen(runs_per_candidate, searches=400):
+    """Count how often each candidate wins where the fits have no noise."""
+    model = BayesianNaiveBayes(classes=[0, 1], n_bins=2)
+    search = PrivateSearchCV(
+        model,
+        {"bounds": [BLIND, FAIR, GOOD]},
+        epsilon=math.inf,
+        runs_per_candidate=runs_per_candidate,
+        test_size=0.5,
+        random_state=np.random.RandomState(7),
+    )
+    winners = [search.fit(RECORDS, LABELS).best_index_ for _ in range(searches)]
+    return np.bincount(winners, minlength=3)
+
+
+def winner_law(mean):
+    """P(winner = j) = f((j+1)/3) - f(j/3), f(x) = E x**R."""
+    x = np.arange(4) / 3
+    return np.diff(x / mean / (1 - (1 - 1 / mean) * x))
+
+
+def test_the_best_of_a_geometric_number_of_runs_wins():
+    observed = chosen(runs_per_candidate=1)
+    law = winner_law(mean=3)
+    assert stats.chisquare(observed, law * observed.sum()).pvalue > SURE
+    for wrong in (2, 6):
+        assert stats.chisquare(observed, winner_law(wrong) * observed.sum()).pvalue < SURE
+
+
+# ------------------------------------------------------------------ one run
+
+
+@pytest.mark.parametrize("model", [binary(0.5), linear(0.5)], ids=["classifier", "regression"])
+def test_the_score_has_discrete_laplace_noise(model):
+    X, y = RNG.integers(0, 2, (20, 2)), RNG.integers(0, 2, 20)
+    one = sensitivity(model)
+    noise = []
+    for seed in range(400):
+        made = run(0, model.set_params(epsilon=Fraction(1, 2)), seed, (X, y), (X, y))
+        noise.append((made.score - points(made.model, X, y).sum()) / one)
+    scale = 2.0  # of one person, at epsilon 1/2
+    edges = [-math.inf, -4, -2, -1, -0.01, 0.5, 1.5, 3.5, math.inf]
+
+    def p_value(scale):
+        steps = np.arange(-60 * one, 60 * one + 1)
+        law = discrete_laplace_pmf(steps, Fraction(scale) * one)
+        cells = np.digitize(steps / one, edges[1:-1])
+        expected = np.bincount(cells, law, minlength=8) * len(noise)
+        observed = np.bincount(np.digitize(noise, edges[1:-1]), minlength=8)
+        return stats.chisquare(observed, expected / expected.sum() * observed.sum()).pvalue
+
+    assert p_value(scale) > SURE
+    assert p_value(scale / 1.8) < SURE
+    assert p_value(scale * 1.8) < SURE
+
+
+def test_no_person_moves_a_classifier_by_more_than_one_point():
+    people = list(itertools.product([0, 1, 7, math.nan], [0, 1, 2, -5]))
+    X, y = np.array([[x] for x, _ in people]), np.array([label for _, label in people])
+    model = binary(random_state=0).fit(RECORDS[:, :1], LABELS)
+    earned = points(model, X, y)
+    assert set(earned) == {0, sensitivity(model)} == {0, 1}
+
+
+def test_no_person_moves_a_regression_by_more_than_its_sensitivity():
+    values = [0, 1, 0.3, math.nan, math.inf, -1e308]
+    targets = [-3, 5, 0.1, 1e308, -math.inf, math.nan]
+    X, y = (np.array(side) for side in zip(*itertools.product(values, targets), strict=True))
+    model = linear(random_state=0).fit(RECORDS[:, :1], LABELS)
+    earned = points(model, X[:, None], y)
+    assert earned.min() == 0
+    assert POINTS * 0.9 < earned.max() <= sensitivity(model) == POINTS
+
+
+def test_points_of_one_person_do_not_depend_on_the_others():
+    X, y = RNG.random((50, 3)), RNG.normal(size=50)
+    for model in (linear(random_state=0).fit(X, y), binary(random_state=0).fit(RECORDS, LABELS)):
+        target = (y > 0).astype(int) if isinstance(model, BayesianNaiveBayes) else y
+        before = points(model, X, target)
+        moved_X, moved_y = X.copy(), target.copy()
+        moved_X[7], moved_y[7] = 1 - moved_X[7], 1 - moved_y[7]
+        after = points(model, moved_X, moved_y)
+        assert np.flatnonzero(before != after).tolist() in ([], [7])
+
+
+@pytest.mark.parametrize("model", [binary(0.5), linear(0.5)], ids=["classifier", "regression"])
+def test_people_who_are_held_out_do_not_touch_the_model(model):
+    X, y = RECORDS, LABELS
+    one, other = (run(0, model, 3, (X, y), held_out) for held_out in ((X, y), (1 - X, y)))
+    assert pickle.dumps(one.model) == pickle.dumps(other.model)
+    assert one.score != other.score
+
+
+# ------------------------------------------------------------------ the whole
+
+FIVE = np.zeros((5, 1), dtype=int)
+SEARCHES = 300
+
+
+def scores(labels):
+    """Publish the score of many searches on five people."""
+    search = PrivateSearchCV(
+        binary(), {"alpha": [0.1]}, epsilon=0.6, runs_per_candidate=2, test_size=0.8
+    )
+    search.set_params(random_state=np.random.RandomState(0))
+    return np.array([search.fit(FIVE, labels).best_score_ for _ in range(SEARCHES)])
+
+
+def audited_epsilon():
+    """Return a loss that is exceeded for sure (99.9 %) between labels that differ in one."""
+    one, other = scores([0, 0, 0, 0, 0]), scores([0, 0, 0, 0, 1])
+    losses = []
+    for limit in (0.3, 0.6, 0.9):
+        for event in (one > limit, other > limit), (one <= limit, other <= limit):
+            a, b = (int(side.sum()) for side in event)
+            low = stats.beta.ppf(1e-4, a, SEARCHES - a + 1) if a else 0.0
+            high = stats.beta.ppf(1 - 1e-4, b + 1, SEARCHES - b) if b < SEARCHES else 1.0
+            losses.append(math.log(low / high) if low else 0.0)
+    return max(losses)
+
+
+def test_the_loss_that_can_be_shown_is_within_the_claim():
+    assert audited_epsilon() <= 0.6
+
+
+def test_a_score_without_noise_is_caught(monkeypatch):
+    monkeypatch.setattr(runs, "discrete_laplace", lambda scale, size, source: [0])
+    assert audited_epsilon() > 0.6
