@@ -181,9 +181,8 @@ def noisy_moments(
     exact = statistics.gram(grid, window)
     noisy = PublicMoments.of(design, n)
     for block, part in plan:
-        if len(block):
-            sums = exact[block.rows, block.columns]
-            noisy.put(block, *add_noise(sums, block, grid, part * shares.model, source))
+        sums = exact[block.rows, block.columns]
+        noisy.put(block, *add_noise(sums, block, grid, part * shares.model, source))
     noisy.average_target(*target.in_window(window))
     return noisy, window
 
@@ -215,16 +214,15 @@ def calibrated(
 
 
 def three_blocks(design: Design) -> list[tuple[Block, Fraction]]:
-    """Share what the target left between means, covariances with the target, and the others.
+    """Weigh means, products with the target and other products as 3 : 9 : 8; leave out empty ones.
 
-    >>> sum(share for _, share in three_blocks(Design(())))
+    >>> sum(part for _, part in three_blocks(Design(())))
     Fraction(1, 1)
     """
-    return [
-        (first_block(design), Fraction(3, 20)),
-        (cross_block(design), Fraction(9, 20)),
-        (second_block(design), Fraction(8, 20)),
-    ]
+    blocks = ((first_block(design), 3), (cross_block(design), 9), (second_block(design), 8))
+    weighed = [(block, weight) for block, weight in blocks if len(block)]
+    whole = sum(weight for _, weight in weighed)
+    return [(block, Fraction(weight, whole)) for block, weight in weighed]
 
 
 class PublicMoments(NamedTuple):

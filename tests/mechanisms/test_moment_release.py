@@ -72,10 +72,17 @@ def test_the_parts_add_up_to_epsilon_exactly(mechanism, epsilon, intercept, monk
     assert sum(tape.spent) == epsilon
 
 
-def test_no_part_is_lost_where_a_block_is_empty():
-    """Without an intercept and levels there are no means to release; their share is not spent."""
-    design = Design((Interval(-1, 1),) * 2, intercept=False)
-    assert sum(share for block, share in three_blocks(design) if len(block)) < 1
+@pytest.mark.parametrize(
+    "design",
+    [
+        DESIGN,
+        Design((Interval(-1, 1),) * 2, intercept=False),  # no means to release
+        Design((Categories("ab"),)),  # no products of coordinates
+    ],
+)
+def test_no_part_is_lost_where_a_block_is_empty(design):
+    assert all(len(block) for block, _ in three_blocks(design))
+    assert sum(part for _, part in three_blocks(design)) == 1
 
 
 @pytest.mark.parametrize("mechanism", [Laplace(), Fourier()], ids=str)
