@@ -36,6 +36,7 @@ from dpbayes_sklearn.theory import utility_bound
 __all__ = ["DiscreteClassifier"]
 
 FloatArray = npt.NDArray[np.float64]
+PUBLIC_TYPES = "the dtypes of X do not depend on a record (n_bins='auto' looked at them)"
 
 
 class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
@@ -108,7 +109,8 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         else:
             self._validate_params()  # which scikit-learn leaves out on later calls
             self._check_same_model(classes)
-            public, release = fitted._released(*fitted._read(X, y, self.schema_))
+            read = fitted._read(X, y, self.schema_)
+            public, release = fitted._released(*read, stream=len(earlier))
             posterior = self.posterior_.merge(release.posterior)
         return self._become(fitted._attach(public, posterior, (*earlier, release.guarantee)))
 
@@ -129,11 +131,16 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
             )
 
     def _released(
-        self, public: Schema, statistics: CountTables, prior: DirichletPrior, leaks: tuple[str, ...]
+        self,
+        public: Schema,
+        statistics: CountTables,
+        prior: DirichletPrior,
+        leaks: tuple[str, ...],
+        stream: int = 0,
     ) -> tuple[Schema, Release[Any]]:
         """Charge -> release: what follows :meth:`_read`."""
         budget = self._budget(self.privacy_unit)
-        return public, self._release(statistics, prior, budget, leaks)
+        return public, self._release(statistics, prior, budget, leaks, stream)
 
     def _read(
         self, X: Any, y: Any, public: Schema | None = None, classes: Any = None
@@ -170,6 +177,8 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         if None in declared:
             parameter = "schema or bounds" if self.schema is None else "schema for every column"
             leaks.append(self._leak("bounds of the features were", parameter))
+        if any(bins.looks_at_types(domain) for domain in declared):
+            leaks.append(PUBLIC_TYPES)
         domains = [
             bins.cut(domain or domain_from_data(table, j), j, table.kind(j))
             for j, domain in enumerate(declared)
@@ -251,6 +260,23 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every class for every row."""
         return np.exp(self.predict_log_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy: not private, whatever data it is of.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            The true classes.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        self._tell_about_scores()
+        return float(super().score(X, y, sample_weight))
 
     def log_likelihood(self, X: Any) -> FloatArray:
         """Return log p(x) of every row, summed over the classes."""

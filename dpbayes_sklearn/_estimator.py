@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import uuid
 import warnings
+from contextlib import suppress
 from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -12,7 +14,7 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 
 from dpbayes_sklearn._sklearn_compat import Interval, InvalidParameterError
-from dpbayes_sklearn.exceptions import PrivacyLeakWarning
+from dpbayes_sklearn.exceptions import LedgerError, PrivacyLeakWarning
 from dpbayes_sklearn.mechanisms import Mechanism, Release, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
@@ -22,6 +24,18 @@ __all__ = ["PrivateEstimator"]
 SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
 
 
+class _Here:
+    """A name of this process that no other has, unlike its number."""
+
+    process = uuid.uuid4().hex
+
+
+_here = _Here()
+os.register_at_fork(after_in_child=lambda: setattr(_here, "process", uuid.uuid4().hex))
+
+_TOLD: set[str] = set()  # ledgers whose holders know that scores are not private
+
+
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators. Subclasses compute statistics and hand them to :meth:`_release`."""
 
@@ -29,7 +43,7 @@ class PrivateEstimator(BaseEstimator):
     mechanism: Any
     accountant: Any
     random_state: Any
-    _block: tuple[int, BudgetAccountant]
+    _block: tuple[str, BudgetAccountant]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Interval cannot read one
@@ -75,13 +89,13 @@ class PrivateEstimator(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if self.accountant is None and (current := BudgetAccountant.current()):
-            state["_block"] = (os.getpid(), current)
+            state["_block"] = (_here.process, current)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         home, _ = state.get("_block", (None, None))
         arrived = {name: value for name, value in state.items() if name != "_block"}
-        super().__setstate__(state if home != os.getpid() else arrived)
+        super().__setstate__(state if home != _here.process else arrived)
 
     def __sklearn_clone__(self) -> Self:
         clone: Self = super().__sklearn_clone__()
@@ -96,11 +110,17 @@ class PrivateEstimator(BaseEstimator):
             ledger.check(budget.epsilon, budget.delta)
 
     def _release(
-        self, statistics: Any, prior: Any, budget: Budget, conditions: tuple[str, ...] = ()
+        self,
+        statistics: Any,
+        prior: Any,
+        budget: Budget,
+        conditions: tuple[str, ...] = (),
+        stream: int = 0,
     ) -> Release[Any]:
         """Charge the ledger durably, then let the mechanism release a posterior.
 
-        Everything that could be refused is refused before the charge.
+        Everything that could be refused is refused before the charge. ``stream`` counts the
+        releases that were made with the same seed and are published together.
         """
         mechanism = self._resolve_mechanism()
         mechanism.preflight(statistics, prior, budget)
@@ -108,7 +128,7 @@ class PrivateEstimator(BaseEstimator):
         if ledger is not None:
             label = f"{type(self).__name__}, {mechanism.name()}, {budget.unit}"
             ledger.spend(budget.epsilon, budget.delta, label=label)
-        source = random_source(self.random_state)
+        source = random_source(self.random_state, stream)
         release = mechanism.release(statistics, prior, budget, source)
         if self.random_state is not None:
             conditions = (*conditions, SEEDED)
@@ -127,6 +147,20 @@ class PrivateEstimator(BaseEstimator):
             stacklevel=6,  # the line that called fit
         )
         return f"{what} read from the data reveal nothing ({parameter} was not declared)"
+
+    def _tell_about_scores(self) -> None:
+        """Warn, once for each ledger and process, that a score is neither private nor charged."""
+        with suppress(LedgerError):
+            ledger = self._ledger()
+            if ledger is not None and ledger.path not in _TOLD:
+                _TOLD.add(ledger.path)
+                warnings.warn(
+                    "A score looks at the data without noise, and no accountant is charged for "
+                    "it: publish scores of public data only. To choose parameters by private "
+                    "data use PrivateSearchCV.",
+                    PrivacyLeakWarning,
+                    stacklevel=3,  # the line that called score
+                )
 
     def _with_card(self, html: str) -> str:
         guarantee = getattr(self, "guarantee_", None)

@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 Codes = npt.NDArray[np.intp]
+REFUSES = "no record has a value outside the declared ones, which would have been refused"
 
 
 class _PosteriorRelease(PrivateEstimator):
@@ -134,6 +135,7 @@ class _PosteriorRelease(PrivateEstimator):
         float
         """
         check_is_fitted(self)
+        self._tell_about_scores()
         codes = self._codes(self.categories_, read_column(X))
         return float(self.posterior_.log_predictive(codes).mean())
 
@@ -231,7 +233,8 @@ class BetaBinomial(_PosteriorRelease):
         self.random_state = random_state
 
     def _domain(self, values: npt.NDArray[Any]) -> tuple[Categories, tuple[str, ...]]:
-        return Categories((1, 0)), ()  # the first parameter of a Beta goes with the ones
+        # the first parameter of a Beta goes with the ones
+        return Categories((1, 0)), () if values.dtype == bool else (REFUSES,)
 
     def _belief(self, categories: Categories) -> Dirichlet:
         return Beta(*_pseudo_counts(self.prior, 2))
@@ -343,7 +346,7 @@ class DirichletMultinomial(_PosteriorRelease):
         declared = self._declared()
         if declared is None:
             return categories_from_data(values), (self._leak("categories were", "categories"),)
-        return declared, ()
+        return declared, () if isinstance(self.categories, Categories) else (REFUSES,)
 
     def _declared(self) -> Categories | None:
         """Return the categories that are public, or None."""

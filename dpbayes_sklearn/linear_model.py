@@ -288,6 +288,23 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
         mean = self._scale.centre + self._scale.half * mean
         return (mean, self._scale.half * np.sqrt(variance)) if return_std else mean
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination: not private, whatever data it is of.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            The true targets.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        self._tell_about_scores()
+        return float(super().score(X, y, sample_weight))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # scikit-learn's check asks for R2 > 0.5 on 200 records of 10 features, where exact

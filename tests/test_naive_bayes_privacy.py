@@ -31,7 +31,7 @@ def records(n=60, d=4, seed=0):
 
 
 def declared(**params):
-    defaults = {"inference": "plug_in", "classes": [0, 1], "bounds": (0, 1)}
+    defaults = {"inference": "plug_in", "classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
     return BayesianNaiveBayes(**{**defaults, **params})
 
 

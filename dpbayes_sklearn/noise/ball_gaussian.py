@@ -137,8 +137,9 @@ def _unit_ball(
     u0, tilt = _tangent(entry, a[rest], b[rest])
     spread = 1 / np.sqrt(a[rest] + 2 * tilt)
     centre = b[rest] * spread**2
-    draws, found, tried = np.empty((n_draws, len(a))), 0, 0
-    for attempt in rounds():
+    draws, found, taken, tried = np.empty((n_draws, len(a))), 0, 0, 0
+    patience = rounds()  # renewed by every acceptance, so that any number of draws can be made
+    while found < n_draws and next(patience):
         others = centre + spread * _normals((_BATCH, len(a) - 1), source)
         u = 1 - (others**2).sum(axis=1)
         c, c0 = np.sqrt(np.maximum(u, np.finfo(float).tiny)), np.sqrt(u0)
@@ -148,10 +149,9 @@ def _unit_ball(
             draws[found, rest] = others[i]
             draws[found, k] = sign * entry.draw(float(c[i]), float(_uniforms(1, source)[0]))
             found += 1
-        tried = attempt * _BATCH
-        if found == n_draws:
-            return draws, len(accepted) / _BATCH if attempt == 1 else n_draws / tried
-    raise AssertionError("unreachable")
+        taken, tried = taken + len(accepted), tried + _BATCH
+        patience = rounds() if len(accepted) else patience
+    return draws, taken / max(tried, 1)
 
 
 def _tangent(entry: _Entry, a: FloatArray, b: FloatArray) -> tuple[float, float]:

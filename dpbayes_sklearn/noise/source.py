@@ -14,7 +14,9 @@ RandomSource = Callable[[int], bytes]
 """A callable that returns the asked number of uniformly random bytes."""
 
 
-def random_source(random_state: int | np.random.RandomState | None = None) -> RandomSource:
+def random_source(
+    random_state: int | np.random.RandomState | None = None, stream: int = 0
+) -> RandomSource:
     """Return the source of noise for one release.
 
     Parameters
@@ -23,6 +25,9 @@ def random_source(random_state: int | np.random.RandomState | None = None) -> Ra
         ``None`` reads the operating system's secure generator, which no call of
         ``numpy.random.seed`` and no fork can repeat. A seed makes the noise
         reproducible and therefore removable: never use one for a real release.
+    stream : int, default=0
+        Releases that are made with one seed and published together need a stream each: noise
+        that repeats cancels.
 
     Examples
     --------
@@ -33,5 +38,7 @@ def random_source(random_state: int | np.random.RandomState | None = None) -> Ra
     """
     if random_state is None:
         return os.urandom
+    if stream and not isinstance(random_state, np.random.RandomState):
+        random_state = np.random.RandomState([random_state, stream])
     source: RandomSource = check_random_state(random_state).bytes
     return source

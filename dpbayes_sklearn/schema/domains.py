@@ -25,7 +25,8 @@ _LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
 
 def as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return ``values`` as float64, with NaN wherever there is no number to read."""
-    with np.errstate(over="ignore"):  # beyond the largest float is infinity, without a warning
+    # beyond the largest float is infinity, a signalling NaN is a NaN: both without a warning
+    with np.errstate(over="ignore", invalid="ignore"):
         if values.dtype.kind in "biuf":
             return values.astype(np.float64, copy=False)
         return np.fromiter((_number(v) for v in values.ravel()), np.float64).reshape(values.shape)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from dpbayes_sklearn.schema.domains import Categories
+from dpbayes_sklearn.schema.table import as_cells
 
 __all__ = ["categories_from_data", "known_codes", "read_column"]
 
@@ -17,7 +18,7 @@ def read_column(X: Any) -> npt.NDArray[Any]:
     """Return X as a vector, without ever printing a value of it."""
     if issparse(X):
         raise TypeError("Sparse data was passed, but one dense column is required.")
-    values = np.asarray(X)
+    values = as_cells(X, 2)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:

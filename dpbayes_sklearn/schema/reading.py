@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dpbayes_sklearn.schema.table import Table, is_frame
+from dpbayes_sklearn.schema.table import Table, as_cells, is_frame
 
 __all__ = ["classes_from_data", "read_table", "read_target"]
 
@@ -41,7 +41,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
 
 
 def _as_array(X: Any, declared: bool) -> npt.NDArray[Any]:
-    array = np.asarray(X)
+    array = as_cells(X, 2)
     _refuse_complex(array, "X")
     if array.ndim != 2:
         raise ValueError(
@@ -72,6 +72,8 @@ def read_target(estimator: Any, y: Any, n_rows: int) -> npt.NDArray[Any]:
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
             "is None."
         )
+    if isinstance(y, (list, tuple)):
+        y = as_cells(y, 2)
     _refuse_complex(np.asarray(y), "y")
     target: npt.NDArray[Any] = column_or_1d(y, warn=True)
     check_consistent_length(np.empty(n_rows), target)
@@ -80,6 +82,10 @@ def read_target(estimator: Any, y: Any, n_rows: int) -> npt.NDArray[Any]:
 
 def classes_from_data(target: npt.NDArray[Any]) -> list[Any]:
     """Read the classes from the labels: a leak, for the caller to announce."""
+    with suppress(TypeError, ValueError):
+        one_kind = len({isinstance(label, str) for label in target}) == 1
+        if target.dtype == object and one_kind:  # cells of a list: the type that suits them all
+            target = np.array(target.tolist())
     with suppress(TypeError):
         if target.dtype.kind == "f":
             assert_all_finite(target, input_name="y")

@@ -138,9 +138,15 @@ class Bins:
             return domain
         if not isinstance(self.n_bins, str):
             return replace(domain, bins=self._given[j])
-        few = domain.n_integers is not None and domain.n_integers <= _FEW_INTEGERS
-        bins = domain.n_integers if few and kind in "biu" else self._rule()
+        whole = self.looks_at_types(domain) and kind in "biu"
+        bins = domain.n_integers if whole else self._rule()
         return replace(domain, bins=bins)
+
+    def looks_at_types(self, domain: Domain | None) -> bool:
+        """Tell whether a declared domain is cut by the type of its column, which must be public."""
+        if not isinstance(self.n_bins, str) or not isinstance(domain, Interval) or domain.bins:
+            return False
+        return (domain.n_integers or math.inf) <= _FEW_INTEGERS
 
     def check(self) -> None:
         """Refuse numbers of bins that are not there for every feature, or below 2."""

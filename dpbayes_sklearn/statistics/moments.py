@@ -23,6 +23,7 @@ GRID = 2**15
 
 _INT64 = 2**62  # sums stay below it, which leaves room for the noise
 _DOUBLE = 2**53  # integers up to here are exact in float64
+_TARGETS = 1 << 15  # targets mapped at a time
 _FINE = 2.0**20  # steps from 0 to 1 that coefficients are rounded to
 _LARGE = 2.0**6  # no larger coefficient can stand for a regression on this scale
 
@@ -127,8 +128,8 @@ class Moments:
         """Return the sums of y and y² in units of 1/grid², exactly."""
         self._check(grid)
         total = np.zeros(2, np.int64)
-        for start in range(0, self.n, 1 << 16):
-            steps = np.rint(self._target(slice(start, start + (1 << 16))) * grid).astype(np.int64)
+        for start in range(0, self.n, _TARGETS):
+            steps = np.rint(self._target(slice(start, start + _TARGETS)) * grid).astype(np.int64)
             total += (grid * steps.sum(), (steps * steps).sum())
         return total
 
@@ -182,15 +183,20 @@ class Moments:
             raise ValueError(f"{self.n} samples are too many for exact sums on a grid of {grid}.")
 
     def _target(self, rows: slice) -> FloatArray:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             scaled = (self.y[rows] - self.scale.centre) / self.scale.half
         return np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
 
     def _records(self, window: Window, grid: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield chunks of x and of (1, t), all times grid and in [-grid, grid]."""
+        t = np.empty(self.n)
+        for start in range(0, self.n, _TARGETS):
+            rows = slice(start, start + _TARGETS)
+            t[rows] = grid * window.map(self._target(rows))
         for rows, x in self.design.chunks(self.table, grid):
-            t = grid * window.map(self._target(rows))
-            yield x, np.column_stack([np.full(len(x), float(grid)), t])
+            edge = np.full((len(x), 2), float(grid))
+            edge[:, 1] = t[rows]
+            yield x, edge
 
 
 class _Products:
