@@ -50,7 +50,7 @@ FloatArray = npt.NDArray[np.float64]
 
 _TARGET_RECORDS = 200  # the target's own sums get the budget that so many records are worth
 _RESIDUAL_RECORDS = 100  # likewise for the residuals
-_MOST_RESIDUALS = 100_000  # times 1/epsilon: more residuals say nothing new
+_MOST_RESIDUALS = 20_000  # times 1/epsilon: more residuals say nothing new
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
 _DOUBT = 0.5  # standard deviation of the factor that residuals tell, before they are seen
 _CLIP_AT = 2.5  # standard deviations of the target that the window reaches
@@ -121,7 +121,7 @@ def add_noise(
 
 def widening(n_epsilon: float) -> float:
     """Return how much farther to clip with more data, so that the bias vanishes."""
-    return max(1.0, n_epsilon / 5000) ** 0.25
+    return float(max(1.0, n_epsilon / 5000) ** 0.25)
 
 
 class NoisyTarget(NamedTuple):
@@ -201,8 +201,8 @@ def calibrated(
     if not shares.residuals:
         return posterior
     n, grid = statistics.n, grid_for(statistics.design, statistics.n, shares.epsilon)
-    reach = _RESIDUALS_AT * widening(n * float(shares.epsilon))
     every = max(1, int(n * shares.epsilon / _MOST_RESIDUALS))
+    reach = _RESIDUALS_AT * widening(n * float(shares.epsilon) / every)
     total, rows = statistics.squared_residuals(posterior.as_predictive(reach), grid, every)
     alone = Block(np.zeros(1, np.intp), np.zeros(1, np.intp), Fraction(1), np.ones(1, np.int64))
     sums, noise = add_noise(np.array([total]), alone, grid, shares.residuals, source)

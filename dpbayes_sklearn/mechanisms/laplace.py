@@ -13,6 +13,14 @@ Independent in every cell, :math:`P(Z = z) \propto e^{-|z|/b}` on the integers, 
 :math:`b = \Delta/\varepsilon`; no floating-point number is involved. With a ``budget_split`` w
 the class table, which moves by :math:`\Delta_c`, has scale b/w and the others
 :math:`b = (\Delta - \Delta_c + w \Delta_c)/\varepsilon`: their losses add to :math:`\varepsilon`.
+
+Regression
+----------
+Four releases share :math:`\varepsilon` exactly: the target's two sums; the means; the products
+with the target and with each other; the squared residuals of the model. Each has the law
+:math:`P(z) \propto e^{-\varepsilon_i\|z\|/\Delta_i}` in the L1 or the sup norm, whichever has
+less variance. Later ones may use earlier ones (they clip the target to a window, say): given what
+was released before, each is private by the same proof, and the losses add up.
 """
 
 from __future__ import annotations

@@ -17,6 +17,11 @@ Noise law
 :math:`\varepsilon \to 0` and the MAP when :math:`\varepsilon \to \infty`.
 ``posterior``: :math:`P(\theta) \propto w\pi \exp(\varepsilon_s\,\xi(\theta) / 2\Delta)`.
 Both are drawn exactly from integer weights.
+
+Regression
+----------
+The law of the sampler, with one draw and :math:`\kappa = \varepsilon/(1+BR)^2` however large; where
+it exceeds :math:`1/\sigma^2` the prior is sharpened alike.
 """
 
 from __future__ import annotations

@@ -15,6 +15,13 @@ Noise law
 ---------
 :math:`\theta_s \propto \theta^{a+\tau k}(1-\theta)^{b+\tau m}` over the grid, drawn exactly from
 integer weights.
+
+Regression
+----------
+:math:`p(w) \propto \pi(w) e^{-\frac\kappa2\sum(t - w^\top x)^2}` on a ball of radius B, with
+:math:`\kappa = \min(\varepsilon/N(1+BR)^2, 1/\sigma^2)`: the posterior, tempered as far as
+needed. The proof is in ``_coefficient_draws``; the draws are of real numbers, which the guarantee
+names as a condition.
 """
 
 from __future__ import annotations
