@@ -21,6 +21,8 @@ from sklearn.preprocessing import FunctionTransformer
 import dpbayes_sklearn
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, mechanisms
 
+pytestmark = pytest.mark.filterwarnings("ignore:A score looks:dpbayes_sklearn.PrivacyLeakWarning")
+
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 RNG = np.random.default_rng(0)
 X, Y = RNG.integers(0, 2, (60, 2)), np.arange(60) % 2

@@ -116,7 +116,7 @@ def test_ledger_claim_and_question_are_one_figure(epsilon):
 
 def test_cost_is_known_in_advance():
     cost = PrivateSearchCV.cost(classifier(epsilon=0.2), GRID, n=400, test_size=0.25)
-    assert cost == (0.6, 0.2, 20, 300, 100)
+    assert cost == (0.6, 0.2, 40, 300, 100)
     accountant = BudgetAccountant(epsilon=cost.epsilon)
     found = search(epsilon=cost.epsilon, accountant=accountant).fit(X, Y)
     assert accountant.remaining().epsilon == 0.0
@@ -199,7 +199,10 @@ def test_a_search_beyond_the_ceiling_never_sees_the_data():
 # ------------------------------------------------------------------ what is refused
 
 
-@pytest.mark.parametrize("name", ["epsilon", "accountant", "random_state", "privacy_unit"])
+OWN = ["epsilon", "accountant", "random_state", "privacy_unit", "bounds_y"]
+
+
+@pytest.mark.parametrize("name", OWN)
 def test_parameters_of_the_search_are_not_searched_over(name):
     with pytest.raises(ValueError, match=f"param_grid must not hold '{name}'"):
         PrivateSearchCV(classifier(), [GRID, {name: [None]}]).fit(X, Y)

@@ -51,6 +51,7 @@ _OWN = {
     "epsilon": "the search divides its own epsilon among the fits; set epsilon of the search",
     "accountant": "the search is charged as a whole; set accountant of the search",
     "random_state": "every run needs noise of its own; set random_state of the search",
+    "bounds_y": "scores have to be on one scale; set bounds_y of the estimator",
     "privacy_unit": "a promise has one unit; set privacy_unit of the estimator",
 }
 

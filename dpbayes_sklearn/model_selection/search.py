@@ -83,7 +83,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     epsilon : float, default=1.0
         Privacy budget of the whole search. :meth:`cost` tells what a model of a given epsilon
         needs.
-    runs_per_candidate : int, default=5
+    runs_per_candidate : int, default=10
         How often each candidate is tried on average. It costs time but no privacy. A candidate
         is never tried with a probability of about ``1 / (1 + runs_per_candidate)``.
     test_size : float, default=0.2
@@ -158,7 +158,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
         *,
         epsilon: float = 1.0,
-        runs_per_candidate: int = 5,
+        runs_per_candidate: int = 10,
         test_size: float = 0.2,
         accountant: BudgetAccountant | None = None,
         n_jobs: int | None = None,
@@ -179,7 +179,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         param_grid: Any,
         n: int,
         *,
-        runs_per_candidate: int = 5,
+        runs_per_candidate: int = 10,
         test_size: float = 0.2,
     ) -> SearchCost:
         """Tell what a search costs whose winner is a fit with the ``epsilon`` of ``estimator``.
@@ -203,7 +203,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         --------
         >>> from dpbayes_sklearn import BayesianNaiveBayes
         >>> PrivateSearchCV.cost(BayesianNaiveBayes(0.1), {"alpha": [0.1, 1, 10]}, n=1000)
-        SearchCost(epsilon=0.3, epsilon_per_run=0.1, n_runs=15, n_train=800, n_test=200)
+        SearchCost(epsilon=0.3, epsilon_per_run=0.1, n_runs=30, n_train=800, n_test=200)
         """
         per_run = exact(estimator.epsilon)
         parts = train_test_split(range(n), test_size=test_size)
@@ -331,8 +331,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return self.best_estimator_.predict_log_proba(X)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy or the coefficient of determination of the winner."""
+        """Return the accuracy or the coefficient of determination of the winner.
+
+        Other than ``best_score_`` it is not private, whatever data it is of.
+        """
         check_is_fitted(self)
+        self._tell_about_scores()
         return float(self.best_estimator_.score(X, y))
 
     def __sklearn_tags__(self) -> Any:
