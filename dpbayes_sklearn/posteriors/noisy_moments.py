@@ -36,7 +36,7 @@ __all__ = ["EXPLAINED", "Belief", "noise_aware_belief"]
 FloatArray = npt.NDArray[np.float64]
 
 # public guesses, on the scale of the bounds
-EXPLAINED = 0.4  # share of the target's variance that the features explain
+EXPLAINED = 0.2  # share of the target's variance that the features explain
 _CORRELATION = 0.25  # typical size of a correlation between two coordinates
 _VARIANCE = 0.1  # of a number, and of the target: bounds are usually wide
 _MOST_ROUNDS = 40
