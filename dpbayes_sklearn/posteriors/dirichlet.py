@@ -13,6 +13,8 @@ from scipy.special import softmax
 
 from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
 from dpbayes_sklearn.posteriors.noise_aware import NoiseAwarePosterior
+from dpbayes_sklearn.posteriors.noise_aware_characters import NoiseAwareCharacters
+from dpbayes_sklearn.statistics.characters import ReleasedCharacters
 from dpbayes_sklearn.statistics.counts import ReleasedCounts, Tables
 from dpbayes_sklearn.statistics.network import Network
 
@@ -59,6 +61,8 @@ class DirichletPrior:
         aware = self.inference == "noise_aware" and any(released.scales)
         if aware and isinstance(released, ReleasedCounts):
             return NoiseAwarePosterior(self.network, self.alphas, released)
+        if aware and isinstance(released, ReleasedCharacters):
+            return NoiseAwareCharacters(self.network, self.alphas, released)
         return DirichletPosterior(self, released)
 
 
