@@ -73,7 +73,7 @@ def random_stopping(problem: Problem, X: Any, y: Any) -> Any:
         problem.estimator, problem.grid, epsilon=EPSILON, accountant=accountant
     ).fit(X, y)
     assert accountant.total().epsilon == search.guarantee_.epsilon == EPSILON
-    return search
+    return search.best_estimator_
 
 
 def each_once(problem: Problem, X: Any, y: Any, epsilon: float, seed: int) -> Any:

@@ -38,7 +38,7 @@ REGRESSION_GRID = {"prior_precision": [0.1, 1.0]}
 
 
 def classifier(**params):
-    return BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), **params)
+    return BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), n_bins=2, **params)
 
 
 def regression(**params):
@@ -250,7 +250,7 @@ def test_domains_that_are_read_from_the_data_are_warned_of_once():
     grid = {"bounds": [None, (0, 1)], "alpha": [1.0, 2.0]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = PrivateSearchCV(BayesianNaiveBayes(), grid).fit(X, Y)
+        found = PrivateSearchCV(BayesianNaiveBayes(n_bins=2), grid).fit(X, Y)
     told = [str(w.message) for w in caught if w.category is PrivacyLeakWarning]
     assert sorted(text.split()[0] for text in told) == ["bounds", "classes"]
     # whoever wins, the choice was made among candidates that looked
