@@ -26,17 +26,21 @@ N_FEATURES, N_TEST = 16, 1000
 METHODS = ("non-private", "plug-in", "noise-aware")
 
 
+OPTIONS = argparse.Namespace(alpha=1.0, budget_split=1.0)
+
+
 def fitted(
     X: object, y: object, epsilon: float, seed: int, **options: object
 ) -> Iterator[BayesianNaiveBayes]:
     """Yield the three models; the two private ones share their noise, hence the release."""
+    options["alpha"] = OPTIONS.alpha
     yield BayesianNaiveBayes(np.inf, **options).fit(X, y)
     for inference in ("plug_in", "noise_aware"):
         model = BayesianNaiveBayes(
             epsilon,
             inference=inference,
             random_state=seed,
-            mechanism=mechanisms.Laplace(),
+            mechanism=mechanisms.Laplace(budget_split=OPTIONS.budget_split),
             **options,
         )
         yield model.fit(X, y)
@@ -109,7 +113,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--real-repeats", type=int, default=20)
     parser.add_argument("--sets", nargs="*", default=list(CLASSIFICATION))
-    options = parser.parse_args()
+    parser.add_argument("--alpha", type=float, default=OPTIONS.alpha)
+    parser.add_argument("--budget-split", type=float, default=OPTIONS.budget_split)
+    options = parser.parse_args(namespace=OPTIONS)
     table(
         f"Simulated, {options.repeats} repeats",
         (
