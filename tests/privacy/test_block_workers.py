@@ -16,8 +16,11 @@ from sklearn.pipeline import make_pipeline
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant
 
-# Python >= 3.12 warns of the forks that are tested here
-pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+pytestmark = [
+    # Python >= 3.12 warns of the forks that are tested here
+    pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:A score looks:dpbayes_sklearn.PrivacyLeakWarning"),
+]
 
 X = np.random.default_rng(0).random((60, 2))
 Y = (X[:, 0] > 0.5).astype(int)
