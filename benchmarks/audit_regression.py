@@ -8,7 +8,7 @@ and its probabilities are bounded on the other (Clopper-Pearson, 99.9 %). The bo
 exceed the claim, and a planted lack of noise must be caught. (A draw says little about its own
 law, so for draws only a gross lack shows here; the tests bound their law exactly.)
 
-Run ``python benchmarks/audit_regression.py [--runs 20000]``.
+Run ``python benchmarks/audit_regression.py [--runs 5000]``; that takes some minutes.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def projections(mechanism: Mechanism, corner: float, runs: int, fault: int) -> n
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=20_000)
+    parser.add_argument("--runs", type=int, default=5_000)
     runs = parser.parse_args().runs
     failed = []
     for mechanism, statistic, fault in (

@@ -8,6 +8,7 @@ from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.display import PrivacyUtilityDisplay
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.model_selection import PrivateSearchCV
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.query import PosteriorQuerySession
@@ -30,6 +31,7 @@ __all__ = [
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "PrivacyUtilityDisplay",
+    "PrivateSearchCV",
     "Schema",
     "mechanisms",
     "planning",

@@ -216,7 +216,8 @@ def test_laplace_scale_is_twice_the_tables_that_move(graph: str, unit: str) -> N
     assert model.guarantee_.unit == unit
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+# of fourier's sums in this graph one feature moves nearly as many as a whole record
+@pytest.mark.parametrize("mechanism", ["laplace", "sampler", "map"])
 def test_the_unit_feature_adds_less_noise(mechanism: str) -> None:
     X, y = simulate(300)
     exact = classifier(float("inf"), parents=GRAPHS["root"]).fit(X, y).posterior_.mean()
