@@ -21,6 +21,7 @@ from dpbayes_sklearn import (
     Schema,
     mechanisms,
 )
+from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 
 CANARY = "HIV+7391"
@@ -72,7 +73,7 @@ def everything_said(error):
 PREDICTORS = [
     thing
     for thing in (getattr(dpbayes_sklearn, name) for name in dpbayes_sklearn.__all__)
-    if isinstance(thing, type) and hasattr(thing, "fit") and hasattr(thing, "predict")
+    if isinstance(thing, type) and issubclass(thing, PrivateEstimator) and hasattr(thing, "predict")
 ]
 
 
