@@ -21,7 +21,6 @@ from dpbayes_sklearn import (
     Schema,
     mechanisms,
 )
-from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 
 CANARY = "HIV+7391"
@@ -73,7 +72,7 @@ def everything_said(error):
 PREDICTORS = [
     thing
     for thing in (getattr(dpbayes_sklearn, name) for name in dpbayes_sklearn.__all__)
-    if isinstance(thing, type) and issubclass(thing, PrivateEstimator) and hasattr(thing, "predict")
+    if "mechanism" in getattr(thing, "_parameter_constraints", ()) and hasattr(thing, "predict")
 ]
 
 
