@@ -152,6 +152,7 @@ def test_its_own_accountant_counts_first():
     assert (len(own), len(other), len(block)) == (1, 0, 0)
 
 
+@pytest.mark.filterwarnings("ignore:A score looks:dpbayes_sklearn.PrivacyLeakWarning")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_two_jobs_charge_once(backend):
     with BudgetAccountant() as accountant, joblib.parallel_config(backend):
@@ -300,3 +301,16 @@ def test_nothing_but_the_winner_is_kept():
     assert "epsilon = 1 " in str(found.guarantee_)
     assert "epsilon = 1<" in found._repr_mimebundle_()["text/html"]
     assert pickle.loads(pickle.dumps(found)).predict(X).tolist() == found.predict(X).tolist()
+
+
+def test_batches_that_the_winner_learns_later_are_charged_to_the_same_ledger():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = (rng.random((200, 2)) < 0.2 + 0.6 * y[:, None]).astype(int)
+    ledger = BudgetAccountant()
+    model = BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), n_bins=2)
+    grid = {"alpha": [0.5, 1.0]}
+    search = PrivateSearchCV(model, grid, epsilon=0.9, accountant=ledger).fit(X, y)
+    search.best_estimator_.partial_fit(X, y)
+    assert len(ledger) == 2
+    assert ledger.total().epsilon == pytest.approx(1.2)

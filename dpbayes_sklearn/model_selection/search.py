@@ -281,7 +281,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Set the fitted attributes; the winner carries the price of the search, not of a run."""
         mechanism = best.model._resolve_mechanism().name()
         guarantee = PrivacyGuarantee.of(budget, mechanism, conditions)
-        best.model.set_params(accountant=self.estimator.accountant, random_state=None)
+        best.model.set_params(
+            accountant=self._ledger(), random_state=None
+        )  # to charge what follows
         best.model.guarantee_ = guarantee
         if hasattr(best.model, "_batches"):
             best.model._batches = (guarantee,)
