@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
 
 from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
 from dpbayes_sklearn.posteriors.noise_aware import NoiseAwarePosterior
 from dpbayes_sklearn.posteriors.noise_aware_characters import NoiseAwareCharacters
+from dpbayes_sklearn.posteriors.noisy_counts import dirichlet_draws
 from dpbayes_sklearn.statistics.characters import ReleasedCharacters
 from dpbayes_sklearn.statistics.counts import ReleasedCounts, Tables
 from dpbayes_sklearn.statistics.network import Network
@@ -90,17 +90,9 @@ class DirichletPosterior(NetworkPosterior):
 
     def sample(self, rng: np.random.Generator, n: int) -> Tables:
         """Return independent Dirichlet draws of every row."""
-        return tuple(softmax(_log_gamma(rng, n, c), axis=-1) for c in self.concentrations)
+        repeated = (np.broadcast_to(c, (n, *c.shape)) for c in self.concentrations)
+        return tuple(dirichlet_draws(c, rng) for c in repeated)
 
     def merge(self, other: DirichletPosterior) -> DirichletPosterior:
         """Return the belief after both batches, whose released counts add up."""
         return DirichletPosterior(self.prior, self.released.merge(other.released))
-
-
-def _log_gamma(
-    rng: np.random.Generator, n: int, shape: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Draw logarithms of gamma variates by G(a) = G(a + 1) U^(1/a): small ones underflow."""
-    size = (n, *shape.shape)
-    logs: npt.NDArray[np.float64] = np.log(rng.standard_gamma(shape + 1, size))
-    return logs - rng.standard_exponential(size) / shape
