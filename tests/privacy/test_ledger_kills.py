@@ -1,21 +1,17 @@
-"""The audit of benchmarks/audit_ledger.py in short, and two faults that it has to find."""
+"""The audit of benchmarks/audit/ledger.py in short, and two faults that it has to find."""
 
 from __future__ import annotations
 
 import os
-import runpy
 import time
-from pathlib import Path
 
 import pytest
 
+from benchmarks.audit.ledger import audit
 from dpbayes_sklearn.exceptions import BudgetError
 
 # Python >= 3.12 warns of the forks that are tested here
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "audit_ledger.py"
-audit = runpy.run_path(str(SCRIPT))["audit"]
 
 
 def release_then_charge(accountant, cost, label, log):

@@ -7,13 +7,11 @@ and the MAP mechanism by a projection of their draw. The event is chosen on one 
 and its probabilities are bounded on the other (Clopper-Pearson, 99.9 %). The bound must not
 exceed the claim, and a planted lack of noise must be caught. (A draw says little about its own
 law, so for draws only a gross lack shows here; the tests bound their law exactly.)
-
-Run ``python benchmarks/audit_regression.py [--runs 5000]``; that takes some minutes.
 """
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 from unittest import mock
@@ -22,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta
 
+from benchmarks.audit._table import Row
 from dpbayes_sklearn.mechanisms import _coefficient_draws, _moment_release
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.fourier import Fourier
@@ -116,11 +115,9 @@ def projections(mechanism: Mechanism, corner: float, runs: int, fault: int) -> n
     return np.array(values)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5_000)
-    runs = parser.parse_args().runs
-    failed = []
+def run(scale: float) -> Iterator[Row]:
+    """Audit every mechanism, as it is and with a planted lack of noise."""
+    runs = max(500, int(5_000 * scale))
     for mechanism, statistic, fault in (
         (Laplace(), log_ratios, 4),
         (Fourier(), log_ratios, 4),
@@ -131,17 +128,7 @@ def main() -> None:
             bound_on_epsilon(*(statistic(mechanism, corner, runs, f) for corner in (1.0, 0.0)))
             for f in (1, fault)
         )
-        name = type(mechanism).__name__
-        print(
-            f"{name:<10} claims {float(EPSILON):g}: at least {sound:.3f}; "
-            f"with {fault} times too little noise at least {faulty:.3f}",
-            flush=True,
-        )
-        if sound > EPSILON or faulty <= EPSILON:
-            failed.append(name)
-    if failed:
-        raise SystemExit(f"The audit failed for {', '.join(failed)}.")
-
-
-if __name__ == "__main__":
-    main()
+        what = f"linear regression, {mechanism.name()}, {runs:,} runs a side"
+        yield Row("regression", what, f"epsilon >= {sound:.3f}", "<= 1", sound <= EPSILON)
+        worse = f"the same with {fault} times too little noise"
+        yield Row("regression", worse, f"epsilon >= {faulty:.3f}", "> 1", faulty > EPSILON)

@@ -8,19 +8,19 @@ ceiling, and must hold a charge for every release.
 
 from __future__ import annotations
 
-import argparse
+import math
 import multiprocessing
 import os
 import random
-import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 
+from benchmarks.audit._table import Row
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
 from dpbayes_sklearn.privacy.ledger import Ledger
@@ -129,19 +129,11 @@ def _inspect(tally: Tally, accountant: BudgetAccountant, log: Path) -> None:
     tally.underspent_rounds += spent + exact(min(COSTS)) <= exact(CEILING)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=300)
-    parser.add_argument("--charges", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    start = time.perf_counter()
-    tally = audit(options.kills, options.charges, seed=options.seed)
-    print(f"ledger, 8 processes, SIGKILL at random instants, {time.perf_counter() - start:.0f} s")
-    print(tally)
-    print("sound" if tally.sound else "NOT SOUND")
-    return 0 if tally.sound else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def run(scale: float) -> Iterator[Row]:
+    """Kill at least 300 processes."""
+    tally = audit(math.ceil(300 * scale), math.ceil(10_000 * scale))
+    found = f"{tally.kills:,} kills, {tally.charges:,} charges"
+    yield Row("ledger", "8 processes, SIGKILL at random instants", found, "", tally.sound)
+    for what in ("uncharged_releases", "overspent_rounds", "underspent_rounds", "worker_failures"):
+        count = getattr(tally, what)
+        yield Row("ledger", what.replace("_", " "), f"{count}", "0", count == 0)
