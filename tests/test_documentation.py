@@ -1,0 +1,135 @@
+"""Every code block of the documentation runs, or is known to be none."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/[!_]*/**/*.md")],
+)
+DOCTESTED = ["README.md", "docs"]  # the Markdown among pytest's testpaths
+NOT_CODE = {"text", "csv"}
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def has_prompts(self) -> bool:
+        return bool(re.search(r"^\s*>>> ", self.text, re.M))
+
+
+def blocks_of(text: str, page: str = "page") -> list[Block]:
+    """Return the outermost fenced blocks of a Markdown text."""
+    fences = re.finditer(r"^ *(`{3,}|~{3,})([^\n`]*)\n(.*?)^ *\1 *$", text, re.M | re.S)
+    return [
+        Block(page, 1 + text[: fence.start()].count("\n"), fence[2].strip(), fence[3])
+        for fence in fences
+    ]
+
+
+def complaint(block: Block) -> str | None:
+    """Say why nothing tests a block, None if something does."""
+    if block.language.startswith("{") or block.language in NOT_CODE:
+        return None if not block.has_prompts or block.language == "text" else "prompts, untested"
+    if block.language == "sh":
+        return unknown_command(block.text)
+    if block.language not in {"python", "pycon"}:
+        return f"nothing tests a block of {block.language or 'no language'}"
+    if not block.has_prompts:
+        return None if block.language == "python" else "pycon without prompts"
+    if not block.page.startswith(tuple(DOCTESTED)):
+        return "prompts where pytest does not look for doctests"
+    if "+SKIP" in block.text:
+        return "a doctest that is skipped"
+    return None if block.text.endswith("\n\n") else "no empty line before the closing fence"
+
+
+def unknown_command(shell: str) -> str | None:
+    """Say which line of shell names a target, extra or script that does not exist."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    extras = set(setup["options.extras_require"])
+    for line in shell.splitlines():
+        command = line.partition("#")[0]
+        for made in re.findall(r"\bmake ([a-z -]+)", command):
+            if unknown := set(made.split()) - targets:
+                return f"no target {unknown}"
+        for script in re.findall(r"\bpython (\S+\.py)", command):
+            if not (ROOT / script).exists():
+                return f"no script {script}"
+        for wanted in re.findall(r"\[([a-z,]+)\]", command):
+            if unknown := set(wanted.split(",")) - extras:
+                return f"no extra {unknown}"
+    return None
+
+
+def all_blocks() -> list[Block]:
+    return [
+        block
+        for page in PAGES
+        for block in blocks_of(page.read_text("utf-8"), str(page.relative_to(ROOT)))
+    ]
+
+
+def scripts() -> dict[str, list[Block]]:
+    """Return the blocks without prompts of every page that has some."""
+    found: dict[str, list[Block]] = {}
+    for block in all_blocks():
+        if block.language == "python" and not block.has_prompts:
+            found.setdefault(block.page, []).append(block)
+    return found
+
+
+def test_every_block_is_tested_or_no_code():
+    complaints = [(b.page, b.line, complaint(b)) for b in all_blocks()]
+    assert [c for c in complaints if c[2]] == []
+    assert len(complaints) > 50
+
+
+@pytest.mark.parametrize("page", scripts())
+def test_blocks_without_prompts_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as one script in an empty folder
+    names = {"__name__": "__main__"}
+    for block in scripts()[page]:
+        exec(compile("\n" * block.line + block.text, page, "exec"), names)
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        ("no language", "```\nmodel.fit(X)\n```\n"),
+        ("javascript", "```javascript\nfit()\n```\n"),
+        ("skipped", "```python\n>>> fit()  # doctest: +SKIP\n\n```\n"),
+        ("closing fence", "```python\n>>> fit()\n```\n"),
+        ("without prompts", "```pycon\nfit()\n```\n"),
+        ("target", "```sh\nmake coffee\n```\n"),
+        ("script", "```sh\npython benchmarks/nothing.py\n```\n"),
+        ("extra", '```sh\npip install ".[plot,coffee]"\n```\n'),
+    ],
+)
+def test_faults_are_found(fault, text):
+    (block,) = blocks_of(text, "docs/page.md")
+    assert fault in complaint(block)
+
+
+def test_prompts_outside_the_doctested_pages_are_found():
+    (block,) = blocks_of("```python\n>>> 1\n1\n\n```\n", "CONTRIBUTING.md")
+    assert "does not look" in complaint(block)
+
+
+def test_testpaths_hold_the_doctested_pages(pytestconfig):
+    assert set(DOCTESTED) <= set(pytestconfig.getini("testpaths"))
+    assert "--doctest-glob=*.md" in pytestconfig.getini("addopts")
