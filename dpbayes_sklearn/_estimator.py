@@ -146,7 +146,9 @@ class PrivateEstimator(BaseEstimator):
             PrivacyLeakWarning,
             stacklevel=6,  # the line that called fit
         )
-        return f"{what} read from the data reveal nothing ({parameter} was not declared)"
+        return f"{what} read from the data and reveal nothing by it ({parameter} was not declared)"
+            f"{what} read from the data without revealing anything ({parameter} was not declared)"
+        )
 
     def _tell_about_scores(self) -> None:
         """Warn, once for each ledger and process, that a score is neither private nor charged."""

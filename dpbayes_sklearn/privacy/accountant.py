@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from decimal import Decimal
 from fractions import Fraction
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
+from dpbayes_sklearn._html import card, tag
 from dpbayes_sklearn.exceptions import LedgerError
 from dpbayes_sklearn.privacy import active
 from dpbayes_sklearn.privacy.composition import privacy_loss_total
 from dpbayes_sklearn.privacy.cost import Cost, round_down
 from dpbayes_sklearn.privacy.ledger import Entry, Ledger
+from dpbayes_sklearn.privacy.ledger_card import ledger_card
 from dpbayes_sklearn.privacy.ledger_file import temporary_path
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["BudgetAccountant"]
 
 Number = float | Fraction | Decimal
-_SHOWN = 20  # latest entries in the HTML table
 
 
 class BudgetAccountant:
@@ -207,20 +207,8 @@ class BudgetAccountant:
         try:
             entries = list(self)
         except LedgerError as error:
-            return f"<div>{escape(str(error))}</div>"
-        spent = entries[-1].spent if entries else Cost()
-        rows = "".join(
-            f"<tr><td>{entry.number}</td><td>{entry.time:%Y-%m-%d %H:%M:%S}</td>"
-            f"<td style='text-align:left'>{escape(entry.label)}</td>"
-            f"<td>{entry.epsilon:g}</td><td>{entry.delta:g}</td></tr>"
-            for entry in entries[-_SHOWN:]
-        )
-        heads = ("", "time (UTC)", "label", "epsilon", "delta")
-        return (
-            f"<div><b>Privacy budget</b>: spent {spent} in {len(entries)} releases; "
-            f"ceiling {self._ceiling}</div>"
-            f"<table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{rows}</table>"
-        )
+            return card("Privacy budget", tag("p", str(error)), accent="bad")
+        return ledger_card(entries, self._ceiling)
 
     @property
     def _scope(self) -> str | None:

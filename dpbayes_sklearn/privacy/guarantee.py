@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from html import escape
 from typing import Any
 
+from dpbayes_sklearn._html import QUIET, card, tag, tiles
 from dpbayes_sklearn.privacy.budget import Budget, Exact, exact
 
 __all__ = ["PrivacyGuarantee", "round_up"]
@@ -17,6 +17,9 @@ _NEIGHBOURS = {
     "record": "data sets of the same size that differ in one record",
     "feature": "data sets that differ in one feature value of one record, its label unchanged",
 }
+_UNITS = {"record": "one record", "feature": "one feature value of one record"}
+_WEAK = 10  # above, the promise says little
+_WRITTEN_OUT = 15  # beyond, exp(epsilon) is a long number
 
 
 def round_up(number: Exact) -> float:
@@ -109,13 +112,48 @@ class PrivacyGuarantee:
         what = f"{self._level} under the {self.mechanism} mechanism, for {self.neighbours}"
         return what + "".join(f"; provided that {c}" for c in self.conditions) + "."
 
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<li>{escape(c)}</li>" for c in self.conditions)
-        conditions = f"<div>provided that</div><ul style='margin:0'>{rows}</ul>" if rows else ""
+    @property
+    def meaning(self) -> str:
+        """Return what the figures mean, in plain words.
+
+        >>> PrivacyGuarantee.of(Budget(exact(1.0)), "laplace").meaning
+        'Changing one record makes no result of this release more than 2.72 times as likely.'
+        """
+        if math.isinf(self.epsilon):
+            return "This model was computed without noise and may reveal any record."
+        delta = f" (plus {self.delta:g})" if self.delta else ""
         return (
-            "<div style='border:1px solid #9db4c0;border-left:4px solid #2a6f97;border-radius:4px;"
-            "padding:.5em .8em;margin:.3em 0;max-width:44em;font-family:sans-serif;"
-            "font-size:.9em'>"
-            f"<b>{escape(self._level)}</b><div>{escape(self.mechanism)} mechanism; "
-            f"cannot tell apart {escape(self.neighbours)}</div>{conditions}</div>"
+            f"Changing {_UNITS[self.unit]} makes no result of this release more than "
+            f"{_odds(self.epsilon)} times as likely{delta}."
         )
+
+    def _repr_html_(self) -> str:
+        figures = [
+            ("epsilon", f"{self.epsilon:g}"),
+            ("delta", f"{self.delta:g}"),
+            ("unit", _UNITS[self.unit]),
+            ("mechanism", self.mechanism),
+        ]
+        parts = [
+            tag("p", self.meaning),
+            tiles(figures),
+            tag("p", tag("span", "Neighbours: ", class_=QUIET), self.neighbours + "."),
+        ]
+        if self.conditions:
+            items = (tag("li", condition) for condition in self.conditions)
+            parts += [tag("p", "Provided that", class_=QUIET), tag("ul", *items)]
+        return card(self._level, *parts, accent=self._accent)
+
+    @property
+    def _accent(self) -> str:
+        if math.isinf(self.epsilon):
+            return "bad"
+        return "weak" if self.epsilon > _WEAK else "good"
+
+
+def _odds(epsilon: float) -> str:
+    """Return exp(epsilon) rounded up, as text."""
+    if epsilon > _WRITTEN_OUT:
+        return f"exp({epsilon:g})"
+    factor = math.exp(epsilon)
+    return f"{math.ceil(factor):,}" if factor >= 100 else f"{math.ceil(100 * factor) / 100:.2f}"

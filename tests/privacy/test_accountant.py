@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import dpbayes_sklearn.privacy
+from dpbayes_sklearn._html import ACCENTS
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.privacy import BudgetAccountant
 
@@ -261,10 +262,28 @@ def test_html_shows_the_latest_entries_escaped():
     for number in range(30):
         accountant.spend(1, label=f"<i>{number}</i>")
     page = accountant._repr_html_()
-    assert "spent epsilon=30.0, delta=0.0 in 30 releases" in page
+    assert "<dt>spent</dt><dd>ε = 30</dd>" in page
+    assert "<dt>left</dt><dd>ε = 70</dd>" in page
+    assert "<dt>releases</dt><dd>30</dd>" in page
+    assert "width:30.0%" in page
     assert "&lt;i&gt;29&lt;/i&gt;" in page
     assert "<i>" not in page
     assert page.count("<tr>") == 21
+    assert "10 came before" in page
+
+
+def test_html_without_a_ceiling_has_no_meter():
+    page = BudgetAccountant(delta=1e-5)._repr_html_()
+    assert "<dt>ceiling</dt><dd>ε = ∞, δ = 1e-05</dd>" in page
+    assert 'class="dpbayes-meter"' not in page
+    assert "<table>" not in page
+
+
+def test_html_of_an_empty_budget_warns():
+    accountant = BudgetAccountant(1)
+    assert ACCENTS["good"] in accountant._repr_html_()
+    accountant.spend(1)
+    assert ACCENTS["bad"] in accountant._repr_html_()
 
 
 def test_representation_reads_like_the_constructor(tmp_path):

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from dpbayes_sklearn._html import ACCENTS
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 
 GUARANTEE = PrivacyGuarantee.of(Budget(exact(0.1), exact(1e-6), "feature"), "laplace", ["a <b>"])
@@ -49,3 +50,41 @@ def test_card_escapes_text():
     card = GUARANTEE._repr_html_()
     assert "a &lt;b&gt;" in card
     assert "<b>" not in card.replace("<b>Differentially", "")
+
+
+def test_card_has_every_field():
+    card = GUARANTEE.under("more")._repr_html_()
+    for text in (
+        "<dt>epsilon</dt><dd>0.1</dd>",
+        "<dt>delta</dt><dd>1e-06</dd>",
+        "<dt>unit</dt><dd>one feature value of one record</dd>",
+        "<dt>mechanism</dt><dd>laplace</dd>",
+        GUARANTEE.neighbours,
+        "<li>more</li>",
+    ):
+        assert text in card
+
+
+def test_card_has_no_list_of_no_conditions():
+    assert "Provided" not in PrivacyGuarantee.of(Budget(exact(1)), "laplace")._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "accent"), [(10, "good"), (10.5, "weak"), (math.inf, "bad")], ids=str
+)
+def test_card_is_coloured_by_what_is_promised(epsilon, accent):
+    assert ACCENTS[accent] in PrivacyGuarantee.of(Budget(exact(epsilon)), "map")._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times"),
+    [(0.001, "1.01"), (1, "2.72"), (3, "20.09"), (5, "149"), (10, "22,027"), (20, "exp(20)")],
+)
+def test_meaning_rounds_the_factor_up(epsilon, times):
+    meaning = PrivacyGuarantee.of(Budget(exact(epsilon)), "laplace").meaning
+    assert f"no result of this release more than {times} times as likely." in meaning
+
+
+def test_meaning_of_delta_and_of_no_privacy():
+    assert GUARANTEE.meaning.endswith("1.11 times as likely (plus 1e-06).")
+    assert "any record" in PrivacyGuarantee.of(Budget(math.inf), "laplace").meaning
