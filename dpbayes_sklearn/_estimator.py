@@ -146,7 +146,7 @@ class PrivateEstimator(BaseEstimator):
             PrivacyLeakWarning,
             stacklevel=6,  # the line that called fit
         )
-        return f"{what} read from the data and reveal nothing by it ({parameter} was not declared)"
+        return (
             f"{what} read from the data without revealing anything ({parameter} was not declared)"
         )
 
