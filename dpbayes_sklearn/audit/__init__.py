@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from dpbayes_sklearn.audit.enumeration import Enumeration, enumerate_loss
+
+__all__ = ["Enumeration", "enumerate_loss"]

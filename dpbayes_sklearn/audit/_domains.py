@@ -1,0 +1,195 @@
+"""Small worlds: every data set of n records there can be, and which of them are neighbours."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
+from itertools import combinations_with_replacement, product
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
+from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
+from dpbayes_sklearn.schema import Interval, Table
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.design import Design, Scale
+from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.simplex import SimplexCounts
+
+__all__ = ["Domain", "domain_of"]
+
+Rows = npt.NDArray[np.intp]
+Record = tuple[Any, ...]
+
+
+class Domain(ABC):
+    """The records that are possible, the statistics of any of them, and a prior to read them by."""
+
+    is_finite: ClassVar[bool] = True
+    """Whether these are all records there can be, and a release is one step."""
+
+    @cached_property
+    @abstractmethod
+    def records(self) -> list[Record]:
+        """Every possible record; what a feature is comes first, the label or target last."""
+
+    @abstractmethod
+    def statistics(self, chosen: Sequence[int]) -> Any:
+        """Return the production statistics of a data set, given as positions in `records`."""
+
+    @abstractmethod
+    def prior(self, concentration: Any) -> Any:
+        """Return a prior whose ``update`` hands back what was released, untouched."""
+
+    def data_sets(self, n: int) -> Rows:
+        """Return all multisets of n records, a row of sorted positions each."""
+        everything = list(combinations_with_replacement(range(len(self.records)), n))
+        return np.array(everything, np.intp).reshape(len(everything), n)
+
+    def neighbours(self, n: int, unit: str) -> tuple[Rows, Rows]:
+        """Return all pairs of neighbours, each once, as positions among `data_sets`."""
+        rest = self.data_sets(n - 1)
+        rank = {tuple(row): i for i, row in enumerate(self.data_sets(n).tolist())}
+        first, second = self._changes(unit)
+        sides = []
+        for changed in (first, second):
+            grown = np.sort(
+                np.concatenate(
+                    [
+                        np.repeat(rest, len(changed), axis=0),
+                        np.tile(changed, len(rest))[:, None],
+                    ],
+                    axis=1,
+                ),
+                axis=1,
+            )
+            sides.append(np.fromiter((rank[tuple(r)] for r in grown.tolist()), np.intp, len(grown)))
+        return sides[0], sides[1]
+
+    def _changes(self, unit: str) -> tuple[Rows, Rows]:
+        """Return the pairs of records, as positions, that the unit of privacy may exchange."""
+        records = self.records
+        pairs = [
+            (i, j)
+            for i, one in enumerate(records)
+            for j, other in enumerate(records[:i])
+            if unit == "record" or _one_feature(one, other)
+        ]
+        first, second = np.array(pairs, np.intp).reshape(-1, 2).T
+        return first, second
+
+
+def _one_feature(one: Record, other: Record) -> bool:
+    """Tell whether two records differ in one feature value and not in the label."""
+    changed = [a != b for a, b in zip(one, other, strict=True)]
+    return sum(changed) == 1 and not changed[-1]
+
+
+class _Untouched:
+    """A prior that hands back what a mechanism released, so that all of it can be looked at."""
+
+    def update(self, released: Any) -> Any:
+        return released
+
+
+class _CountPrior(_Untouched, DirichletPrior):
+    pass
+
+
+class _SimplexPrior(_Untouched, SimplexPrior):
+    pass
+
+
+@dataclass(frozen=True)
+class CountDomain(Domain):
+    """Records of a discrete network: the features' codes, then the class."""
+
+    network: Network
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Every combination of codes."""
+        return list(product(*map(range, self.network.sizes)))
+
+    def statistics(self, chosen: Sequence[int]) -> CountTables:
+        """Count records."""
+        codes = np.array([self.records[i] for i in chosen], np.uint8)
+        return CountTables.count(self.network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
+
+    def prior(self, concentration: Any) -> DirichletPrior:
+        """Return the same pseudo-counts for every row; a short list is repeated."""
+        given = np.asarray(concentration, np.float64)
+        return _CountPrior(self.network, tuple(np.resize(given, k) for k in self.network.sizes))
+
+
+@dataclass(frozen=True)
+class SimplexDomain(Domain):
+    """Records of one variable of k categories."""
+
+    n_categories: int
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Every category."""
+        return [(code,) for code in range(self.n_categories)]
+
+    def statistics(self, chosen: Sequence[int]) -> SimplexCounts:
+        """Count categories."""
+        return SimplexCounts.count(np.asarray(chosen, np.intp), self.n_categories)
+
+    def prior(self, concentration: Any) -> SimplexPrior:
+        """Return one pseudo-count for each category."""
+        given = np.resize(np.asarray(concentration, np.float64), self.n_categories)
+        return _SimplexPrior(Dirichlet(given))
+
+
+@dataclass(frozen=True)
+class MomentDomain(Domain):
+    """Records of a regression: some values of every column, and of the target in [-1, 1]."""
+
+    design: Design
+    levels: int = 5
+
+    is_finite: ClassVar[bool] = False
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Every combination of evenly spaced numbers and of categories."""
+        columns = [
+            np.linspace(d.low, d.high, self.levels).tolist()
+            if isinstance(d, Interval)
+            else d.values
+            for d in self.design.domains
+        ]
+        return list(product(*columns, np.linspace(-1.0, 1.0, self.levels).tolist()))
+
+    def statistics(self, chosen: Sequence[int]) -> Moments:
+        """Return records whose sums can be asked for."""
+        records = [self.records[i] for i in chosen]
+        table = np.array([record[:-1] for record in records], dtype=object)
+        target = np.array([record[-1] for record in records], np.float64)
+        return Moments(self.design, Table(table), target, Scale(0.0, 1.0))
+
+    def prior(self, concentration: Any) -> GaussianPrior:
+        """Return a prior of this precision: later steps of a release need what it makes of them."""
+        return GaussianPrior(self.design, float(concentration))
+
+
+@singledispatch
+def domain_of(structure: Any) -> Domain:
+    """Return the small world of a network, a number of categories or a design."""
+    raise TypeError(
+        "structure must be a Network, a number of categories or a Design. "
+        f"Got {type(structure).__name__} instead."
+    )
+
+
+domain_of.register(Network, CountDomain)
+domain_of.register(int, SimplexDomain)
+domain_of.register(Design, MomentDomain)

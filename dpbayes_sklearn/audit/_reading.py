@@ -1,0 +1,153 @@
+"""Read off the production code what a release draws from: laws, not draws.
+
+A release is run with its samplers replaced by recorders. Once they return zeros: what comes out is
+what noise would have been added to. Once they return marks, a different one for each draw: the
+difference tells which number carries which noise, and which carries none.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.audit._laws import Choice, Fixed, Law, Noise
+from dpbayes_sklearn.mechanisms import Mechanism, _split_release, exponential
+from dpbayes_sklearn.noise import discrete_laplace, zero_sum
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.privacy.budget import Budget
+
+__all__ = ["Recorder", "laws_of_release", "no_bytes"]
+
+IntArray = npt.NDArray[np.int64]
+_MARK = 1 << 32  # far above any count
+_laplace = discrete_laplace._proposals
+
+
+def no_bytes(size: int) -> bytes:
+    """Return zeros: nothing is left to chance while laws are read."""
+    return bytes(size)
+
+
+@dataclass
+class Recorder:
+    """Stands in for the samplers, and remembers the law of every single draw."""
+
+    marks: bool = False
+    scales: list[Fraction] = field(default_factory=list)  # one for each noise
+    groups: list[int] = field(default_factory=list)  # noises that cancel share a number
+    weights: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+
+    def laplace(self, scale: Fraction, count: int, source: RandomSource) -> IntArray:
+        """Stand in for proposals of independent noise; those that are too many go unused."""
+        if source is not no_bytes:  # a simulation of the public noise law, no part of the release
+            return _laplace(scale, count, source)
+        return self._noise(scale, count, [-1] * count)
+
+    def zero_sum(self, scale: Fraction, cells: int, count: int, source: RandomSource) -> IntArray:
+        """Stand in for proposals of noise that cancels."""
+        first = len(self.scales)
+        together = [first + row for row in range(count) for _ in range(cells)]
+        return self._noise(scale, count * cells, together).reshape(count, cells)
+
+    def _noise(self, scale: Fraction, count: int, groups: list[int]) -> IntArray:
+        first = len(self.scales)
+        self.scales += [Fraction(scale)] * count
+        self.groups += groups
+        numbers = np.arange(first + 1, first + count + 1)
+        return numbers * _MARK if self.marks else np.zeros(count, np.int64)
+
+    def choice(self, weights: npt.NDArray[np.uint64], source: Any) -> npt.NDArray[np.intp]:
+        """Stand in for a draw from weights: always the first point."""
+        self.weights.append(np.array(weights))
+        return np.zeros(weights.shape[:-1], np.intp)
+
+    @contextmanager
+    def installed(self) -> Iterator[Recorder]:
+        """Replace the samplers at the bottom, so that wrappers around them are seen through."""
+        with ExitStack() as stack:
+            for module, name, stand_in in (
+                (discrete_laplace, "_proposals", self.laplace),
+                (zero_sum, "_proposals", self.zero_sum),
+                (_split_release, "finite_draw", self.choice),
+                (exponential, "finite_draw", self.choice),
+            ):
+                stack.enter_context(mock.patch.object(module, name, stand_in))
+            yield self
+
+
+def laws_of_release(mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget) -> list[Law]:
+    """Return the laws of all that leaves a release; ``prior`` hands back what it is given.
+
+    First comes what carries no noise, as one law.
+    """
+    centres, public, recorder = _run(mechanism, statistics, prior, budget, marks=False)
+    marked, marker = centres, recorder
+    if recorder.scales:
+        marked, _, marker = _run(mechanism, statistics, prior, budget, marks=True)
+    laws: list[Law] = [
+        Choice(row[None]) for w in recorder.weights for row in w.reshape(-1, w.shape[-1])
+    ]
+    bare, noises = _noises(centres, marked - centres, marker)
+    laws += noises
+    return [Fixed(pickle.dumps([public, bare, [type(law).__name__ for law in laws]])), *laws]
+
+
+def _run(
+    mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, *, marks: bool
+) -> tuple[npt.NDArray[np.float64], bytes, Recorder]:
+    with Recorder(marks).installed() as recorder:
+        released = mechanism.release(statistics, prior, budget, no_bytes).posterior
+    arrays, rest = _taken_apart(released)
+    numbers = np.concatenate([np.ravel(a).astype(np.float64) for a in arrays] or [np.empty(0)])
+    return numbers, pickle.dumps(rest), recorder
+
+
+def _taken_apart(thing: Any) -> tuple[list[npt.NDArray[Any]], list[Any]]:
+    """Return all arrays of a released object, and all else that is in it."""
+    if isinstance(thing, np.ndarray):
+        return [thing], [thing.shape, thing.dtype.str]
+    if is_dataclass(thing):
+        parts: list[Any] = [getattr(thing, f.name) for f in fields(thing)]
+    elif isinstance(thing, Mapping):
+        parts = [*thing.values()]
+    elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):
+        parts = [*thing]
+    else:
+        return [], [thing]
+    pairs = [_taken_apart(part) for part in parts]
+    rest = [type(thing).__name__, *(list(thing) if isinstance(thing, Mapping) else [])]
+    return [a for arrays, _ in pairs for a in arrays], [*rest, *(r for _, r in pairs)]
+
+
+def _noises(centres: Any, marks: Any, recorder: Recorder) -> tuple[Any, list[Law]]:
+    """Sort the released numbers by the noise they carry; first those that carry none."""
+    named = np.rint(marks / _MARK).astype(np.int64) - 1
+    if not np.array_equal((named + 1) * _MARK, marks) or (named >= len(recorder.scales)).any():
+        return "more is done with the noise than to add it to integers", []
+    bare: list[Any] = [centres[named < 0].tolist(), np.flatnonzero(named < 0).tolist()]
+    together: dict[tuple[Fraction, int], list[int]] = defaultdict(list)
+    first_holder: dict[int, int] = {}
+    for cell in np.flatnonzero(named >= 0).tolist():
+        noise = int(named[cell])
+        if noise in first_holder:  # numbers that share one noise tell their difference
+            bare.append(float(centres[cell] - centres[first_holder[noise]]))
+            continue
+        first_holder[noise] = cell
+        together[recorder.scales[noise], recorder.groups[noise]].append(cell)
+    laws: list[Law] = []
+    for (scale, group), cells in together.items():
+        centre = centres[cells].astype(np.int64)
+        bare += [cells, (centres[cells] - centre).tolist()]  # noise hides no fraction
+        if group >= 0:
+            bare.append(int(centre.sum()))
+        laws.append(Noise(centre, scale))
+    return bare, laws

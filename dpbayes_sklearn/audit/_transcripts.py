@@ -1,0 +1,110 @@
+"""Releases in several steps, where later ones may use what earlier ones said.
+
+What was said is a transcript. It is made once, with real noise; then every data set is released
+along the same transcript, and the law of each of its steps is read. The loss of a transcript is
+the sum over its steps. All that comes out at the end must be the same for all data sets, because
+the transcript is.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from contextlib import ExitStack
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from dpbayes_sklearn.audit._laws import Ball, Fixed, Law, Noise
+from dpbayes_sklearn.audit._reading import Recorder, no_bytes
+from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_release
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.privacy.budget import Budget
+
+__all__ = ["Transcript"]
+
+
+class Transcript:
+    """What one release said, step by step, and the laws of any data set along it."""
+
+    def __init__(
+        self, mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, seed: RandomSource
+    ) -> None:
+        self._public = mechanism, prior, budget
+        self._seed: RandomSource | None = seed
+        self._said: list[Any] = []
+        self.laws(statistics)
+        self._seed = None
+
+    def laws(self, statistics: Any) -> list[Law]:
+        """Return the laws of a data set along this transcript; first what carries no noise."""
+        mechanism, prior, budget = self._public
+        with ExitStack() as stack:
+            steps = stack.enter_context(_Steps(self._said, self._seed))
+            posterior = mechanism.release(statistics, prior, budget, no_bytes).posterior
+        what = [type(law).__name__ for law in steps.laws]
+        return [Fixed(pickle.dumps([what, posterior])), *steps.laws]
+
+
+class _Steps:
+    """Stands in for the steps of one release: notes their laws, answers from the transcript."""
+
+    def __init__(self, said: list[Any], seed: RandomSource | None) -> None:
+        self.laws: list[Law] = []
+        self._said, self._seed = said, seed
+        self._add_noise = _moment_release.add_noise
+        self._ball = vars(_coefficient_draws)["ball_gaussian"]
+        self._patches: Sequence[Any] = (
+            mock.patch.object(_moment_release, "add_noise", self.noise),
+            mock.patch.object(_coefficient_draws, "ball_gaussian", self.ball),
+        )
+
+    def __enter__(self) -> _Steps:
+        for patch in self._patches:
+            patch.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for patch in self._patches:
+            patch.stop()
+
+    def noise(
+        self, sums: Any, block: Any, grid: int, epsilon: Fraction, source: RandomSource
+    ) -> Any:
+        """Stand in for noisy sums."""
+        if source is not no_bytes:  # a simulation of the public noise law
+            return self._add_noise(sums, block, grid, epsilon, source)
+        boxes: list[tuple[Any, Fraction]] = []
+
+        def box(sides: Any, scale: Fraction, source: RandomSource) -> Any:
+            boxes.append((np.asarray(sides, np.int64), scale))
+            return np.zeros(len(sides), np.int64)
+
+        with (
+            Recorder().installed() as recorder,
+            mock.patch.object(_moment_release, "discrete_box", box),
+        ):
+            noiseless, _ = self._add_noise(sums, block, grid, epsilon, no_bytes)
+        centre = np.rint(np.asarray(noiseless) * grid**2).astype(np.int64)
+        scale, sides = Fraction(0), None
+        if boxes:
+            sides, scale = boxes[0]
+        elif len(set(recorder.scales)) == 1:
+            scale = recorder.scales[0]
+        self.laws.append(Noise(centre, scale, sides))
+        return self._answer(lambda seed: self._add_noise(sums, block, grid, epsilon, seed))
+
+    def ball(self, precision: Any, linear: Any, radius: float, n: int, source: Any) -> Any:
+        """Stand in for draws from a ball."""
+        self.laws.append(Ball(np.array(precision), np.array(linear), float(radius), n))
+        return self._answer(lambda seed: self._ball(precision, linear, radius, n, seed))
+
+    def _answer(self, draw: Any) -> Any:
+        if self._seed is not None:
+            self._said.append(draw(self._seed))
+        step = len(self.laws) - 1
+        if step >= len(self._said):
+            raise ValueError("The number of steps of a release depends on the data.")
+        return self._said[step]

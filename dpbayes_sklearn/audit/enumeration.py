@@ -1,0 +1,213 @@
+"""The exact worst-case privacy loss of a mechanism, over all data sets of a small world."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.audit._domains import Domain, domain_of
+from dpbayes_sklearn.audit._laws import Choice, Fixed, Law
+from dpbayes_sklearn.audit._reading import laws_of_release
+from dpbayes_sklearn.audit._transcripts import Transcript
+from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.budget import Budget, exact
+
+__all__ = ["Enumeration", "enumerate_loss"]
+
+Rows = npt.NDArray[np.intp]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """What going through all neighbouring data sets has found.
+
+    Attributes
+    ----------
+    loss : float
+        Worst log ratio of the probabilities of an outcome; infinite if an outcome of one data
+        set cannot come from its neighbour, or tells it for sure.
+    claim : float
+        The epsilon that was asked for.
+    within : bool
+        True if the loss is at most the claim: decided in exact rationals where ``exact``.
+    exact : bool
+        True if ``loss`` is the exact worst case (as a float, rounded up); False if it is a bound
+        from above, for the transcripts that were tried.
+    worst_pair : pair of tuples
+        The records of the two neighbours that are easiest to tell apart.
+    n_pairs, n_outcomes : int
+        Pairs of neighbours, and log ratios that were looked at. Noise on the integers has
+        infinitely many outcomes; a closed form takes their place and counts as one.
+    """
+
+    loss: float
+    claim: float
+    within: bool
+    exact: bool
+    worst_pair: tuple[tuple[Any, ...], tuple[Any, ...]]
+    n_pairs: int
+    n_outcomes: int
+
+    @property
+    def ratio(self) -> float:
+        """Return the part of the claim that the worst pair uses up."""
+        return self.loss / self.claim
+
+
+def enumerate_loss(
+    mechanism: str | Mechanism,
+    structure: Any,
+    n: int,
+    *,
+    epsilon: float = 1.0,
+    unit: str = "record",
+    prior: float | Sequence[float] = 1.0,
+    transcripts: int = 2,
+) -> Enumeration:
+    """Compute the worst loss over all neighbouring data sets of n records of a small world.
+
+    Every data set is counted by the production statistics and released by the production
+    mechanism, whose samplers are replaced by recorders: what is compared are the laws that would
+    have been drawn from. No sensitivity is asked for. While this runs, no other thread may fit.
+
+    Parameters
+    ----------
+    mechanism : str or Mechanism
+    structure : Network, int or Design
+        What a record is: the nodes of a network, one of k categories, or the columns of a
+        regression, whose numbers take five values each.
+    n : int
+        Number of records. All multisets of n records are gone through, so keep it small.
+    epsilon : float, default=1.0
+    unit : {"record", "feature"}, default="record"
+    prior : float or sequence of float, default=1.0
+        Pseudo-counts, or the precision of a regression's prior.
+    transcripts : int, default=2
+        For a regression, which is released in several steps: so many outcomes of the earlier
+        steps are tried, drawn with fixed seeds.
+
+    Returns
+    -------
+    Enumeration
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.audit import enumerate_loss
+    >>> from dpbayes_sklearn.statistics.network import Network
+    >>> found = enumerate_loss("laplace", Network.star([2, 2], 2), n=3)
+    >>> found.loss, found.within, found.n_pairs
+    (1.0, True, 1008)
+    >>> enumerate_loss("geometric", 2, n=5).worst_pair
+    (((0,), (0,), (0,), (0,), (1,)), ((0,), (0,), (0,), (0,), (0,)))
+    """
+    chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
+    budget = Budget(exact(epsilon), unit=unit)
+    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, unit)
+    if not len(first):
+        raise ValueError("There are no two neighbouring data sets in this world.")
+    readers = _readers(chosen, domain, data_sets, prior, budget, transcripts)
+    found = [
+        _Comparison([read(domain.statistics(d)) for d in data_sets.tolist()], first, second)
+        for read in readers
+    ]
+    worst = max(found, key=lambda c: c.loss)
+    pair = [tuple(domain.records[i] for i in data_sets[side]) for side in worst.pair]
+    return Enumeration(
+        worst.loss,
+        float(budget.epsilon),
+        all(c.within(Fraction(budget.epsilon)) for c in found),
+        domain.is_finite,
+        (pair[0], pair[1]),
+        len(first),
+        sum(c.n_outcomes for c in found),
+    )
+
+
+def _readers(
+    mechanism: Mechanism,
+    domain: Domain,
+    data_sets: Rows,
+    prior: Any,
+    budget: Budget,
+    transcripts: int,
+) -> list[Callable[[Any], list[Law]]]:
+    """Return ways to read the laws of statistics: one, or one for each transcript."""
+    belief = domain.prior(prior)
+    if domain.is_finite:
+        return [lambda statistics: laws_of_release(mechanism, statistics, belief, budget)]
+    starts = (data_sets[seed * 7919 % len(data_sets)].tolist() for seed in range(transcripts))
+    return [
+        Transcript(mechanism, domain.statistics(s), belief, budget, random_source(seed)).laws
+        for seed, s in enumerate(starts)
+    ]
+
+
+class _Comparison:
+    """The losses of all pairs, in both directions, added up over the steps of the release."""
+
+    def __init__(self, laws: list[list[Law]], first: Rows, second: Rows) -> None:
+        steps = max(map(len, laws))
+        self._laws = [[*own, *[Fixed(b"")] * (steps - len(own))] for own in laws]
+        self.n_outcomes = 0
+        here, there = np.concatenate([first, second]), np.concatenate([second, first])
+        total = np.zeros(len(here))
+        for step in range(steps):
+            total += self._losses(step, here, there)
+        worst = int(np.argmax(total))
+        self.pair = int(here[worst]), int(there[worst])
+        self._rounded_up = float(total[worst])
+
+    def _losses(self, step: int, here: Rows, there: Rows) -> FloatArray:
+        """Return the loss of every pair at one step; equal laws are compared only once."""
+        numbers: dict[bytes, int] = {}
+        laws: list[Law] = []
+        number_of = np.empty(len(self._laws), np.intp)
+        for i, own in enumerate(self._laws):
+            number_of[i] = numbers.setdefault(own[step].key(), len(laws))
+            if number_of[i] == len(laws):
+                laws.append(own[step])
+        kinds, which = np.unique(
+            number_of[here] * len(laws) + number_of[there], return_inverse=True
+        )
+        losses = [float(laws[k // len(laws)].loss(laws[k % len(laws)])) for k in kinds.tolist()]
+        self.n_outcomes += int(np.array([law.n_outcomes for law in laws])[number_of[here]].sum())
+        return np.array(losses)[which]
+
+    @property
+    def loss(self) -> float:
+        """Return the worst loss of all pairs."""
+        pairs = zip(*(self._laws[side] for side in self.pair), strict=True)
+        each = [one.loss(other) for one, other in pairs]
+        if all(isinstance(loss, Fraction) for loss in each):
+            return float(sum(each))
+        return self._rounded_up
+
+    def within(self, epsilon: Fraction) -> bool:
+        """Decide in exact rationals, as far as the laws have them, whether the worst pair is."""
+        rest, ratio = Fraction(0), Fraction(1)
+        for one, other in zip(*(self._laws[side] for side in self.pair), strict=True):
+            loss = one.loss(other)
+            if math.isinf(loss):
+                return False
+            if isinstance(one, Choice) and isinstance(other, Choice):
+                ratio *= one.ratio(other)
+            else:
+                rest += Fraction(loss)
+        return rest <= epsilon and ratio <= _exp_from_below(epsilon - rest)
+
+
+def _exp_from_below(x: Fraction) -> Fraction:
+    """Return a rational no larger than exp(x), x >= 0, off by a relative 1e-12 for x up to 20."""
+    term = total = Fraction(1)
+    for k in range(1, 80):
+        term *= Fraction(x) / k
+        total += term
+    return total

@@ -1,0 +1,216 @@
+"""Enumeration: within the claim and tight for every mechanism, and blown up by planted faults."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.audit._laws import Ball, Choice, Fixed, Noise, quadratic_range
+from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler, _moment_release, fourier
+from dpbayes_sklearn.mechanisms import laplace as laplace_module
+from dpbayes_sklearn.mechanisms.fourier import stealth_increment
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.network import Network
+
+STAR = Network.star([2, 2], 2)
+COLLIDER = Network((2, 2, 2), ((), (), (0, 1)))
+DESIGN = Design((Interval(-1, 3),))
+
+
+@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize(
+    ("mechanism", "network"),
+    [
+        *product(["laplace", "fourier"], [STAR, COLLIDER, Network.star([3], 2)]),
+        (Laplace(budget_split=0.25), STAR),
+    ],
+    ids=str,
+)
+def test_noise_uses_up_its_claim_exactly(mechanism: Any, network: Network, unit: str) -> None:
+    for epsilon in (0.1, 2.0):
+        found = enumerate_loss(mechanism, network, 2, epsilon=epsilon, unit=unit)
+        assert found.exact
+        assert found.within
+        assert found.loss == epsilon
+
+
+@pytest.mark.parametrize(
+    "mechanism", [Sampler(), Sampler(2, n_points=2), MAP(), MAP(score="posterior")]
+)
+def test_draws_stay_within(mechanism: Mechanism) -> None:
+    found = enumerate_loss(mechanism, Network.star([2], 2), 3, unit="feature", prior=(0.5, 3.0))
+    assert found.within
+    assert 1 >= found.ratio > (0.2 if getattr(mechanism, "score", "") == "posterior" else 0.9)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "mechanism", ["geometric", "laplace", "laplace_improved", "exponential", "hellinger", "local"]
+)
+def test_posteriors_of_one_variable(mechanism: str, k: int) -> None:
+    found = enumerate_loss(mechanism, k, 5, epsilon=0.5, prior=0.7)
+    assert found.within
+    # of two counts, "laplace" releases one but pays for both
+    assert found.ratio == pytest.approx(0.5 if (mechanism, k) == ("laplace", 2) else 1, abs=1e-5)
+    sides = [np.bincount(np.ravel(side), minlength=k) for side in found.worst_pair]
+    assert np.abs(sides[0] - sides[1]).sum() == 2
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "fourier", "sampler", "map"])
+@pytest.mark.parametrize("design", [DESIGN, Design((Categories("abc"),), intercept=False)])
+def test_regression_step_by_step(mechanism: str, design: Design) -> None:
+    found = enumerate_loss(mechanism, design, 1, epsilon=2.0)
+    assert found.within
+    assert not found.exact
+    assert found.ratio > 0.7
+
+
+# ------------------------------------------------------------------ faults that must show
+
+
+def test_a_scale_too_small_by_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = laplace_module.noise_scale
+    monkeypatch.setattr(laplace_module, "noise_scale", lambda *a: real(*a) * Fraction(9, 10))
+    found = enumerate_loss("laplace", STAR, 2)
+    assert not found.within
+    assert found.loss == pytest.approx(10 / 9)
+
+
+def test_a_sensitivity_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = CountTables.sensitivity
+    monkeypatch.setattr(CountTables, "sensitivity", lambda self, unit: real(self, unit) - 1)
+    assert enumerate_loss("laplace", STAR, 2).loss == pytest.approx(6 / 5)
+
+
+def test_a_number_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = laplace_module.with_noise
+    monkeypatch.setattr(
+        laplace_module, "with_noise", lambda arrays, *rest: (*real(arrays[:-1], *rest), arrays[-1])
+    )
+    found = enumerate_loss("laplace", STAR, 2)
+    assert math.isinf(found.loss)
+    assert not found.within
+    assert enumerate_loss("laplace", STAR, 2, unit="feature").within  # no label changes there
+
+
+def test_noise_that_two_numbers_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shared(arrays: Any, scale: Any, source: Any) -> Any:
+        noise = laplace_module.discrete_laplace(scale, 1, source)[0]
+        return tuple(array + noise for array in arrays)
+
+    monkeypatch.setattr(laplace_module, "with_noise", shared)
+    assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
+
+
+def test_noise_that_the_recorders_do_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+
+    def drawn(arrays: Any, scale: Any, source: Any) -> Any:
+        return tuple(array + rng.integers(-9, 9, array.shape) for array in arrays)
+
+    monkeypatch.setattr(fourier, "with_noise", drawn)
+    assert math.isinf(enumerate_loss("fourier", STAR, 2).loss)
+
+
+def test_a_scale_that_depends_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = CountTables.sensitivity
+
+    def local(self: CountTables, unit: str) -> int:
+        return real(self, unit) + int(self.tables[-1][0] == 0)
+
+    monkeypatch.setattr(CountTables, "sensitivity", local)
+    assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
+
+
+def test_an_exact_number_beside_the_noisy_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Leaky(ReleasedCounts):
+        def __init__(self, network: Any, tables: Any, n: int, scales: Any) -> None:
+            super().__init__(network, tables, exact[0], scales)
+
+    exact: list[int] = []
+    real = Laplace._count_scales
+
+    def remembers(self: Any, statistics: Any, budget: Any) -> Any:
+        exact[:] = [int(statistics.tables[-1][0])]
+        return real(self, statistics, budget)
+
+    monkeypatch.setattr(laplace_module, "ReleasedCounts", Leaky)
+    monkeypatch.setattr(Laplace, "_count_scales", remembers)
+    assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
+
+
+@pytest.mark.parametrize("factor", [2, 1.3])
+def test_a_share_spent_twice_in_a_regression(
+    factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = _moment_release.add_noise
+
+    def generous(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
+        return real(sums, block, grid, epsilon * Fraction(factor), source)
+
+    monkeypatch.setattr(_moment_release, "add_noise", generous)
+    assert not enumerate_loss("laplace", DESIGN, 1).within
+
+
+def test_enumeration_leaves_no_trace_in_the_library() -> None:
+    network, scale = Network.star([2], 2), Fraction(4)
+    stealth_increment.cache_clear()
+    enumerate_loss("fourier", network, 1)
+    after = stealth_increment(network, scale, 0.9)
+    stealth_increment.cache_clear()
+    assert after == stealth_increment(network, scale, 0.9) > 0
+
+
+# ------------------------------------------------------------------ the laws by themselves
+
+
+def test_the_loss_of_noise_is_attained() -> None:
+    z = np.arange(-60, 61)
+    for sides in (None, np.array([3])):
+        one, other = (Noise(np.array([c]), Fraction(5, 2), sides) for c in (0, 4))
+        size = (
+            np.abs(z[:, None] - [0, 4]) if sides is None else -(-np.abs(z[:, None] - [0, 4]) // 3)
+        )
+        ratios = (size[:, 1] - size[:, 0]) / 2.5
+        assert one.loss(other) == other.loss(one) == pytest.approx(ratios.max())
+    assert math.isinf(Noise(np.array([0]), Fraction(1)).loss(Noise(np.array([0]), Fraction(2))))
+    assert math.isinf(Noise(np.array([0]), Fraction(0)).loss(Noise(np.array([1]), Fraction(0))))
+
+
+def test_the_loss_of_a_choice_has_a_direction() -> None:
+    one, other = (Choice(np.array([w], np.uint64)) for w in ([1, 3, 4], [1, 1, 6]))
+    assert one.ratio(other) == 3
+    assert other.ratio(one) == Fraction(3, 2)
+    assert one.loss(other) == pytest.approx(math.log(3))
+    assert math.isinf(one.loss(Choice(np.array([[0, 4, 4]], np.uint64))))
+    assert Fixed(b"a").loss(Fixed(b"a")) == 0
+    assert math.isinf(Fixed(b"a").loss(Fixed(b"b")))
+
+
+def test_the_range_of_a_quadratic_is_never_missed() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        half, g, radius = rng.normal(size=(2, 2)), rng.normal(size=2), rng.uniform(0.1, 3)
+        angle, reach = np.meshgrid(np.linspace(0, 2 * np.pi, 400), np.linspace(0, radius, 60))
+        w = np.stack([reach * np.cos(angle), reach * np.sin(angle)], axis=-1).reshape(-1, 2)
+        values = 0.5 * ((w @ (half + half.T)) * w).sum(axis=1) + w @ g
+        found = quadratic_range(half + half.T, g, radius)
+        assert np.ptp(values) <= found <= np.ptp(values) * 1.02
+    ball = Ball(np.eye(2), np.zeros(2), 1.0, 3)
+    assert ball.loss(ball) == 0
+    assert ball.loss(Ball(np.eye(2), np.ones(2), 1.0, 3)) == pytest.approx(3 * 2 * math.sqrt(2))
+
+
+def test_what_is_no_structure_is_refused() -> None:
+    with pytest.raises(TypeError, match="structure must be a Network"):
+        enumerate_loss("laplace", "star", 2)
+    with pytest.raises(ValueError, match="no two neighbouring"):
+        enumerate_loss("geometric", 3, 2, unit="feature")
