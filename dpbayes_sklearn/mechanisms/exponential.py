@@ -95,10 +95,9 @@ class Exponential(Mechanism):
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
         law = self.law(statistics.n, tuple(prior.concentration.tolist()), budget)
-        row = law.candidates.row_of(statistics.counts[None, :])
-        drawn = int(finite_draw(law.weights(row), source)[0])
-        released = ReleasedSimplex.exact(law.candidates.counts[drawn])
-        return prior.update(released)
+        rows = law.candidates.row_of(np.atleast_2d(statistics.counts))
+        drawn = law.candidates.counts[finite_draw(law.weights(rows), source)]
+        return prior.update(ReleasedSimplex.exact(drawn.reshape(statistics.counts.shape)))
 
 
 @lru_cache(maxsize=64)

@@ -57,9 +57,9 @@ class Geometric(Mechanism):
     def _release_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
-        scale = _scale(statistics, budget)
-        noise = zero_sum_laplace(scale, statistics.n_categories, 1, source)[0]
-        return prior.update(ReleasedSimplex(statistics.counts + noise, statistics.n, scale))
+        scale, counts, k = _scale(statistics, budget), statistics.counts, statistics.n_categories
+        noise = zero_sum_laplace(scale, k, counts.size // k, source).reshape(counts.shape)
+        return prior.update(ReleasedSimplex(counts + noise, statistics.n, scale))
 
 
 def _scale(statistics: SimplexCounts, budget: Budget) -> Fraction:

@@ -137,7 +137,8 @@ class Laplace(Mechanism):
         scale = noise_scale(statistics.sensitivity(budget.unit), budget)
         # of two counts that add to n, one tells everything
         cells = statistics.n_categories if statistics.n_categories > 2 else 1
-        noisy = statistics.counts[:cells] + discrete_laplace(scale, cells, source)
+        told = statistics.counts[..., :cells]
+        noisy = told + discrete_laplace(scale, told.shape, source)
         return prior.update(ReleasedSimplex(noisy, statistics.n, scale))
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:

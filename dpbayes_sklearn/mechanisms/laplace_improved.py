@@ -51,7 +51,8 @@ class LaplaceImproved(Mechanism):
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
         cells, scale = statistics.n_categories - 1, _scale(statistics, budget)
-        noisy = statistics.counts[:cells] + discrete_laplace(scale, cells, source)
+        told = statistics.counts[..., :cells]
+        noisy = told + discrete_laplace(scale, told.shape, source)
         return prior.update(ReleasedSimplex(noisy, statistics.n, scale))
 
 
