@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from dpbayes_sklearn.audit.enumeration import Enumeration, enumerate_loss
+from dpbayes_sklearn.audit.replaying import Replay, replay
 
-__all__ = ["Enumeration", "enumerate_loss"]
+__all__ = ["Enumeration", "Replay", "enumerate_loss", "replay"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Integral, Rational, Real
 from typing import Any
@@ -185,6 +185,10 @@ class Categories:
             )
         object.__setattr__(self, "values", plain)
         object.__setattr__(self, "unseen", plain[0] if unseen is None else unseen)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep what was declared, so that a pickle does not tell what was encoded already."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def n_values(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -60,6 +60,10 @@ class Design:
 
     domains: tuple[Domain, ...]
     intercept: bool = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep what was declared, so that a pickle does not tell what was mapped already."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _is_sign(self, domain: Domain) -> bool:
         return isinstance(domain, Categories) and domain.n_values == 2 and self.intercept

@@ -1,0 +1,172 @@
+"""Neighbouring data sets that were made to make trouble, for every estimator and mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BayesianNetworkClassifier,
+    BetaBinomial,
+    Categories,
+    DirichletMultinomial,
+    Interval,
+    Schema,
+)
+from dpbayes_sklearn.mechanisms import mechanism_names
+
+__all__ = ["Subject", "subjects"]
+
+Rng = np.random.Generator
+Pair = tuple[Any, Any, Any, Any]
+
+NUMBERS = (0.0, 1.0, 0.5, 0.25, -3.0, 7.5, 1e308, -1e308, 5e-324, -0.0, np.nan, np.inf, -np.inf)
+TEXTS = (
+    "red",
+    "green",
+    "blue",
+    "ultraviolet",
+    "",
+    None,
+    np.nan,
+    3,
+    1e308,
+    10**400,
+    "Red",
+    ("red",),
+)
+LABELS = (0, 1, 2, 9, -1)
+SIZES = (1, 2, 3, 7, 40)
+COUNTS, SIMPLEX, MOMENTS = (sorted(mechanism_names(k)) for k in ("counts", "simplex", "moments"))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An estimator with declared domains, and a way to make neighbours for it."""
+
+    name: str
+    estimator: BaseEstimator
+    make: Callable[[Rng], Pair]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _cell(rng: Rng, column: int) -> Any:
+    return (TEXTS if column == 1 else NUMBERS)[rng.integers(len(TEXTS if column == 1 else NUMBERS))]
+
+
+def _neighbours(rng: Rng, columns: list[int], labels: tuple[Any, ...], unit: str) -> Pair:
+    """Return two data sets; in the second, one record was replaced, or one value of it.
+
+    Every third time only the label changes, and every third time the record was the last of its
+    class.
+    """
+    n, kind = SIZES[rng.integers(len(SIZES))], rng.integers(3)
+    X = [[_cell(rng, c) for c in columns] for _ in range(n)]
+    y = [labels[i] for i in rng.integers(len(labels), size=n)]
+    at = int(rng.integers(n))
+    if kind == 0:  # the last of its class
+        y = [labels[0]] * n
+        y[at] = labels[1]
+    X2, y2 = [list(row) for row in X], list(y)
+    if unit == "feature":
+        j = int(rng.integers(len(columns)))
+        X2[at][j] = _cell(rng, columns[j])
+        return X, y, X2, y
+    if kind != 1:
+        X2[at] = [_cell(rng, c) for c in columns]
+    y2[at] = labels[rng.integers(len(labels))]
+    return X, y, X2, y2
+
+
+def _numbers(unit: str, labels: tuple[Any, ...] = LABELS) -> Callable[[Rng], Pair]:
+    def make(rng: Rng) -> Pair:
+        X, y, X2, y2 = _neighbours(rng, [0, 0, 0], labels, unit)
+        return np.array(X, float), np.array(y), np.array(X2, float), np.array(y2)
+
+    return make
+
+
+def _mixed(unit: str, labels: tuple[Any, ...] = LABELS) -> Callable[[Rng], Pair]:
+    def make(rng: Rng) -> Pair:
+        X, y, X2, y2 = _neighbours(rng, [0, 1, 0], labels, unit)
+        frames = [pd.DataFrame(rows, columns=list("abc"), dtype=object) for rows in (X, X2)]
+        return frames[0], np.array(y, object), frames[1], np.array(y2, object)
+
+    return make
+
+
+def _column(values: tuple[Any, ...]) -> Callable[[Rng], Pair]:
+    def make(rng: Rng) -> Pair:
+        x = [values[i] for i in rng.integers(len(values), size=SIZES[rng.integers(4)])]
+        x2 = list(x)
+        x2[rng.integers(len(x))] = values[rng.integers(len(values))]
+        sides = [np.empty(len(x), object) for _ in range(2)]
+        sides[0][:], sides[1][:] = x, x2
+        return sides[0], None, sides[1], None
+
+    return make
+
+
+SCHEMA = {"a": Interval(-1, 2), "b": Categories(["red", "green", "blue"]), "c": Interval(0, 1)}
+TARGETS = (*NUMBERS, 3, -1)
+
+
+def subjects() -> Iterator[Subject]:
+    """Yield every estimator with every mechanism that it has, in both units where it has two."""
+    for mechanism, unit in product(COUNTS, ("record", "feature")):
+        common: dict[str, Any] = {"mechanism": mechanism, "privacy_unit": unit, "n_bins": 3}
+        what = f"{mechanism}, {unit}"
+        plain = {**common, "bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]}
+        typed = {**common, "schema": Schema(SCHEMA, target=Categories([0, 1, 2]))}
+        for inference in ("plug_in", "noise_aware"):
+            yield Subject(
+                f"BayesianNaiveBayes, {what}, {inference}",
+                BayesianNaiveBayes(0.7, inference=inference, **plain),
+                _numbers(unit),
+            )
+        yield Subject(
+            f"BayesianNaiveBayes, {what}, schema", BayesianNaiveBayes(**typed), _mixed(unit)
+        )
+        for parents in ({0: ["class"], 1: [0]}, {"class": [0, 1], 2: ["class"]}):
+            yield Subject(
+                f"BayesianNetworkClassifier, {what}, {parents}",
+                BayesianNetworkClassifier(parents=parents, inference="plug_in", **plain),
+                _numbers(unit),
+            )
+    for mechanism, intercept in product(MOMENTS, (True, False)):
+        options: dict[str, Any] = {"mechanism": mechanism, "fit_intercept": intercept}
+        yield Subject(
+            f"BayesianLinearRegression, {mechanism}, intercept={intercept}",
+            BayesianLinearRegression(bounds_X=(-2, 1), bounds_y=(-1, 3), **options),
+            _numbers("record", TARGETS),
+        )
+        yield Subject(
+            f"BayesianLinearRegression, {mechanism}, intercept={intercept}, schema",
+            BayesianLinearRegression(
+                schema=Schema(SCHEMA, target=Interval(0, 1)), noise_variance=0.1, **options
+            ),
+            _mixed("record", TARGETS),
+        )
+    for mechanism in SIMPLEX:
+        yield Subject(
+            f"BetaBinomial, {mechanism}", BetaBinomial(mechanism=mechanism), _column((0, 1, True))
+        )
+        yield Subject(
+            f"DirichletMultinomial, {mechanism}",
+            DirichletMultinomial(
+                mechanism=mechanism,
+                categories=Categories(["red", "green", "blue"], unseen="blue"),
+                inference="plug_in",
+            ),
+            _column(TEXTS),
+        )

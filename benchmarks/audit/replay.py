@@ -1,0 +1,51 @@
+"""Replay: whatever differs between two fits that released the same came from the data."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from math import ceil
+
+import numpy as np
+from sklearn.base import clone
+
+from benchmarks.audit._pairs import subjects
+from benchmarks.audit._table import Row
+from dpbayes_sklearn import BudgetAccountant
+from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
+
+PAIRS = 6_000
+
+
+def run(scale: float) -> Iterator[Row]:
+    """Replay neighbours for all estimators; one row for each class of them."""
+    everything = list(subjects())
+    each = ceil(scale * PAIRS / len(everything))
+    pairs: Counter[str] = Counter()
+    moved: Counter[str] = Counter()
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for number, subject in enumerate(progress(everything, "replay")):
+        rng, ledger = np.random.default_rng(number), BudgetAccountant()
+        estimator = clone(subject.estimator).set_params(accountant=ledger)
+        kind = type(estimator).__name__
+        for i in range(each):
+            result = replay(estimator, *subject.make(rng), freeze=DRAWS if i % 2 else CHOKE_POINT)
+            pairs[kind] += 1
+            moved[kind] += any(m.moved == m.sensitivity for m in result.movements)
+            found[kind] += [f"{subject}: {what}" for what in result.divergences]
+    for kind, count in pairs.items():
+        for what in dict.fromkeys(found[kind]):
+            yield Row("replay", what[:58], "diverges", "", False)
+        figure = f"{count:,} pairs, {len(found[kind])} divergences"
+        yield Row("replay", kind, figure, "0 divergences", not found[kind])
+    total = f"{pairs.total():,} pairs"
+    yield Row(
+        "replay",
+        "all estimators",
+        total,
+        f">= {scale * 5_000:,.0f}",
+        pairs.total() >= scale * 5_000,
+    )
+    most = f"{moved.total():,} pairs"
+    yield Row("replay", "statistics moved by all of their sensitivity", most, "> 0", bool(moved))

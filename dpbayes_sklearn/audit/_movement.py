@@ -1,0 +1,74 @@
+"""How far the exact statistics of two data sets lie apart, and how far they may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbayes_sklearn.statistics.characters import CharacterSums
+from dpbayes_sklearn.statistics.moment_blocks import whole_block
+from dpbayes_sklearn.statistics.moments import WHOLE, largest_grid
+
+__all__ = ["Movement", "movements"]
+
+
+class Movement(NamedTuple):
+    """A statistic, the distance between its two values, and its declared sensitivity."""
+
+    what: str
+    moved: float
+    sensitivity: float
+
+
+def movements(one: Any, other: Any, unit: str) -> list[Movement]:
+    """Return the movements of statistics of the same kind; infinite where public facts differ."""
+    return _BY_KIND[one.kind](one, other, unit)
+
+
+def _between(what: str, one: Iterable[Any], other: Iterable[Any], sensitivity: float) -> Movement:
+    pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(one, other, strict=True)]
+    if any(a.shape != b.shape for a, b in pairs):
+        return Movement(what, math.inf, sensitivity)
+    return Movement(what, float(sum(np.abs(a - b).sum() for a, b in pairs)), sensitivity)
+
+
+def _public(what: str, one: Any, other: Any) -> list[Movement]:
+    """Return an infinite movement if something differs that must not."""
+    return [] if one == other else [Movement(f"public facts of the {what}", math.inf, 0.0)]
+
+
+def _counts(one: Any, other: Any, unit: str) -> list[Movement]:
+    if broken := _public("counts", (one.network, one.n), (other.network, other.n)):
+        return broken
+    mine, theirs = CharacterSums.of(one), CharacterSums.of(other)
+    blocks = mine.blocks.values(), theirs.blocks.values()
+    return [
+        _between("counts", one.tables, other.tables, one.sensitivity(unit)),
+        _between("character sums", blocks[0], blocks[1], mine.sensitivity(unit)),
+    ]
+
+
+def _simplex(one: Any, other: Any, unit: str) -> list[Movement]:
+    if broken := _public("counts", (one.n, one.n_categories), (other.n, other.n_categories)):
+        return broken
+    return [_between("counts", [one.counts], [other.counts], one.sensitivity(unit))]
+
+
+def _moments(one: Any, other: Any, unit: str) -> list[Movement]:
+    facts = [(m.design, m.n, m.scale) for m in (one, other)]
+    if broken := _public("moments", *facts):
+        return broken
+    grid, block = largest_grid(one.n, 1.0), whole_block(one.design)
+    mine, theirs = (m.gram(grid, WHOLE)[block.rows, block.columns] for m in (one, other))
+    steps = one.sensitivity(unit) * grid**2
+    return [_between("moments, in steps of the grid", [mine], [theirs], steps)]
+
+
+_BY_KIND: dict[str, Callable[[Any, Any, str], list[Movement]]] = {
+    "counts": _counts,
+    "simplex": _simplex,
+    "moments": _moments,
+}

@@ -1,0 +1,297 @@
+"""Freeze what was released on one data set, fit its neighbour with it, and look for differences.
+
+Whatever differs did not come from the release, so it came from the data.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+from sklearn.base import clone
+
+from dpbayes_sklearn.audit._movement import Movement, movements
+from dpbayes_sklearn.mechanisms import (
+    Mechanism,
+    _coefficient_draws,
+    _moment_release,
+    _split_release,
+    exponential,
+    fourier,
+    geometric,
+    laplace,
+    laplace_improved,
+)
+from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.ledger import Ledger
+
+__all__ = ["CHOKE_POINT", "DRAWS", "Replay", "replay"]
+
+Frozen = Sequence[tuple[Any, str]]
+
+CHOKE_POINT: Frozen = ((Mechanism, "release"),)
+"""The one boundary that private data cross."""
+
+DRAWS: Frozen = (
+    (laplace, "ReleasedCounts"),
+    (fourier, "ReleasedCharacters"),
+    *((module, "ReleasedSimplex") for module in (laplace, geometric, laplace_improved)),
+    (_split_release, "finite_draw"),
+    (exponential, "finite_draw"),
+    (_moment_release, "add_noise"),
+    (_coefficient_draws, "ball_gaussian"),
+)
+"""What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay has found.
+
+    Attributes
+    ----------
+    divergences : tuple of str
+        Everything that differs and must not, or that breaks a rule by itself; empty is sound.
+    calls : tuple of str
+        The frozen calls, in order, on the first data set.
+    epsilon : float or None
+        What the first fit charged to its accountant; None for an estimator that has none.
+    movements : tuple of Movement
+        How far the exact statistics moved, against their declared sensitivity.
+    status : str
+        "fitted", or the type and message of the exception of the first fit.
+    """
+
+    divergences: tuple[str, ...]
+    calls: tuple[str, ...]
+    epsilon: float | None
+    movements: tuple[Movement, ...]
+    status: str
+
+    @property
+    def sound(self) -> bool:
+        """Return True if nothing but the release tells the two data sets apart."""
+        return not self.divergences
+
+
+def replay(
+    estimator: Any, X: Any, y: Any, X2: Any, y2: Any, *, freeze: Frozen = CHOKE_POINT
+) -> Replay:
+    """Fit (X, y), then (X2, y2) with what was released on (X, y), and compare everything else.
+
+    Compared are the list of calls and what they were told, the epsilon charged and when, whether
+    the fit raised and what it said, its warnings, and the bytes of the fitted object's pickle; of
+    the exact statistics, whether they moved by no more than their sensitivity. While this runs,
+    no other thread may fit.
+
+    Parameters
+    ----------
+    estimator : object
+        Any scikit-learn estimator; it is cloned. One that has an ``accountant`` parameter that
+        is None is given an accountant.
+    X, y, X2, y2
+        Two neighbouring data sets: the same size, one record (or one value of it) apart.
+    freeze : sequence of (object, attribute name), default=CHOKE_POINT
+        The functions or methods that release. What they return on the first data set is handed
+        out on the second. `DRAWS` goes deeper and freezes what carries noise inside mechanisms; for
+        another library, name its noise, for example ``[(Laplace, "randomise")]``.
+
+    Returns
+    -------
+    Replay
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn import BayesianNaiveBayes
+    >>> from dpbayes_sklearn.audit import replay
+    >>> X, y = [[0, 1], [1, 1], [0, 0]], [0, 1, 1]
+    >>> model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2)
+    >>> found = replay(model, X, y, [[float("nan"), 1e308], [1, 1], [0, 0]], [1, 1, 1])
+    >>> found.sound, found.epsilon, found.movements[0]
+    (True, 1.0, Movement(what='counts', moved=6.0, sensitivity=6))
+    """
+    estimator = clone(estimator)
+    if getattr(estimator, "accountant", 0) is None:
+        estimator.set_params(accountant=BudgetAccountant())
+    tape: list[tuple[str, Any]] = []
+    one = _fit(estimator, X, y, _recording(tape), freeze)
+    two = _fit(estimator, X2, y2, _playing(tape), freeze)
+    moved = [
+        movement
+        for a, b in zip(one.releases, two.releases, strict=False)
+        for movement in movements(a.statistics, b.statistics, a.unit)
+    ]
+    divergences = [
+        *one.broken,
+        *two.broken,
+        *_differences(one, two),
+        *(
+            f"{m.what}: moved by {m.moved:g}, sensitivity {m.sensitivity:g}"
+            for m in moved
+            if m.moved > m.sensitivity
+        ),
+    ]
+    charged = None if one.charged is None else float(sum(one.charged))
+    return Replay(
+        tuple(dict.fromkeys(divergences)), tuple(one.calls), charged, tuple(moved), one.status
+    )
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a mechanism was handed at the choke point."""
+
+    statistics: Any
+    unit: str
+    epsilon: Any
+    told: bytes
+
+
+@dataclass
+class _Fit:
+    """Everything about one fit that somebody outside could see, and what the choke point saw."""
+
+    status: str = "fitted"
+    warnings: list[tuple[str, str]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    charged: list[Any] | None = None
+    releases: list[_Seen] = field(default_factory=list)
+    pickled: bytes = b""
+    broken: list[str] = field(default_factory=list)
+
+
+Answer = Callable[[str, Callable[[], Any]], Any]
+
+
+def _recording(tape: list[tuple[str, Any]]) -> Answer:
+    def answer(name: str, call: Callable[[], Any]) -> Any:
+        result = call()
+        tape.append((name, result))
+        return result
+
+    return answer
+
+
+def _playing(tape: list[tuple[str, Any]]) -> Answer:
+    def answer(name: str, call: Callable[[], Any]) -> Any:
+        if tape and tape[0][0] == name:
+            return tape.pop(0)[1]
+        return call()  # not in the first fit: the lists of calls will differ
+
+    return answer
+
+
+def _fit(estimator: Any, X: Any, y: Any, answer: Answer, freeze: Frozen) -> _Fit:
+    """Fit a clone under observation."""
+    model, fit = clone(estimator), _Fit()
+    ledger = getattr(estimator, "accountant", None)
+    ledger = ledger if isinstance(ledger, BudgetAccountant) else None
+    before = ledger._ledger.spent().epsilon if ledger else Fraction(0)
+    fit.charged = None if ledger is None else []
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        _frozen(fit, answer, freeze),
+        _watched(fit),
+    ):
+        warnings.simplefilter("always")
+        try:
+            model.fit(X, y)
+            fit.pickled = _pickled(model, by_value=freeze is not CHOKE_POINT)
+        except Exception as error:
+            fit.status = f"{type(error).__name__}: {error}"
+    fit.warnings = [(w.category.__name__, str(w.message)) for w in caught]
+    if ledger is not None and ledger._ledger.spent().epsilon - before != sum(fit.charged or []):
+        fit.broken.append("the balance of the ledger does not show what was charged")
+    _check_spending(fit, model)
+    return fit
+
+
+def _pickled(model: Any, *, by_value: bool) -> bytes:
+    """Return the pickle; by value, it does not matter which parts are one and the same object.
+
+    What was frozen inside a mechanism brings its own parts along from the first fit.
+    """
+    if not by_value:
+        return pickle.dumps(model)
+    stream = io.BytesIO()
+    pickler = pickle.Pickler(stream)
+    pickler.fast = True
+    pickler.dump(model)
+    return stream.getvalue()
+
+
+@contextmanager
+def _frozen(fit: _Fit, answer: Answer, freeze: Frozen) -> Iterator[None]:
+    """Let the answers to all frozen calls be noted, or given."""
+    with ExitStack() as stack:
+        for owner, name in freeze:
+            real = getattr(owner, name)
+
+            def stand_in(*args: Any, _real: Any = real, _name: str = name, **options: Any) -> Any:
+                fit.calls.append(_name)
+                return answer(_name, lambda: _real(*args, **options))
+
+            stack.enter_context(mock.patch.object(owner, name, stand_in))
+        yield
+
+
+@contextmanager
+def _watched(fit: _Fit) -> Iterator[None]:
+    """Note charges, what the choke point is handed, and whether it was paid for by then."""
+    real, charge = Mechanism.release, Ledger.charge
+
+    def charged(self: Any, cost: Any, *rest: Any) -> Any:
+        entry = charge(self, cost, *rest)
+        if fit.charged is not None:
+            fit.charged.append(entry.cost.epsilon)
+        return entry
+
+    def release(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
+        told = pickle.dumps([self.name(), self.get_params(), prior, tuple(budget)])
+        fit.releases.append(_Seen(statistics, budget.unit, budget.epsilon, told))
+        asked = sum(seen.epsilon for seen in fit.releases)
+        if fit.charged is not None and sum(fit.charged) < asked:
+            fit.broken.append("released before it was charged")
+        return real(self, statistics, prior, budget, source)
+
+    with (
+        mock.patch.object(Mechanism, "release", release),
+        mock.patch.object(Ledger, "charge", charged),
+    ):
+        yield
+
+
+def _check_spending(fit: _Fit, model: Any) -> None:
+    """Compare what was charged, released and promised."""
+    released = sum((seen.epsilon for seen in fit.releases), Fraction(0))
+    if fit.charged is not None and fit.status == "fitted" and sum(fit.charged) != released:
+        fit.broken.append(
+            f"charged epsilon {float(sum(fit.charged)):g}, released {float(released):g}"
+        )
+    promised = getattr(getattr(model, "guarantee_", None), "epsilon", None)
+    if promised is not None and not math.isclose(promised, float(released), rel_tol=1e-12):
+        fit.broken.append(f"promised epsilon {promised:g}, released {float(released):g}")
+
+
+def _differences(one: _Fit, two: _Fit) -> Iterator[str]:
+    """Say what is not the same about two fits."""
+    if one.status != two.status:
+        yield f"status: {one.status!r} and {two.status!r}"
+    if one.warnings != two.warnings:
+        yield f"warnings: {one.warnings} and {two.warnings}"
+    if one.calls != two.calls:
+        yield f"calls: {one.calls} and {two.calls}"
+    if one.charged != two.charged:
+        yield f"epsilon charged: {one.charged} and {two.charged}"
+    if [seen.told for seen in one.releases] != [seen.told for seen in two.releases]:
+        yield "public facts that the mechanism was told"
+    if one.pickled != two.pickled:
+        yield f"pickles of {len(one.pickled)} and {len(two.pickled)} bytes"

@@ -1,0 +1,243 @@
+"""Replay: silent for every estimator and mechanism, loud for every way around the release."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.naive_bayes import GaussianNB
+
+from benchmarks.audit._pairs import Subject, subjects
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    DirichletMultinomial,
+)
+from dpbayes_sklearn.audit import Replay, replay
+from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS
+from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.statistics.counts import CountTables
+
+rng = np.random.default_rng(0)
+X, Y = rng.integers(0, 2, (30, 3)).astype(float), rng.integers(0, 2, 30)
+X2, Y2 = X.copy(), Y.copy()
+X2[4], Y2[4] = 1 - X[4], 1 - Y[4]
+SUBJECTS = list(subjects())
+
+
+def declared(**params: Any) -> BayesianNaiveBayes:
+    return BayesianNaiveBayes(**{"bounds": (0, 1), "classes": [0, 1], "n_bins": 2, **params})
+
+
+def found(model: Any = None, *pair: Any, **options: Any) -> Replay:
+    return replay(model or declared(), *(pair or (X, Y, X2, Y2)), **options)
+
+
+@pytest.fixture(scope="module")
+def ledger() -> BudgetAccountant:
+    return BudgetAccountant()
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+def test_nothing_but_the_release_tells_neighbours_apart(
+    subject: Subject, ledger: BudgetAccountant
+) -> None:
+    estimator = clone(subject.estimator).set_params(accountant=ledger)
+    chance = np.random.default_rng(1)
+    for freeze in (CHOKE_POINT, DRAWS):
+        result = replay(estimator, *subject.make(chance), freeze=freeze)
+        assert result.sound, result.divergences
+        assert result.status == "fitted"
+        assert result.epsilon == float(subject.estimator.epsilon)
+        assert len(result.calls) >= 1
+        assert result.movements
+
+
+def test_the_pairs_are_of_all_kinds() -> None:
+    names = {type(s.estimator).__name__ for s in SUBJECTS}
+    assert len(names) == 5
+    numbers = next(s for s in SUBJECTS if "naive" in s.name.lower() and "record" in s.name)
+    chance, kinds = np.random.default_rng(0), set()
+    for _ in range(200):
+        X, y, X2, y2 = numbers.make(chance)
+        same = ((X == X2) | (np.isnan(X) & np.isnan(X2))).all(axis=1) & (y == y2)
+        assert (~same).sum() <= 1
+        kinds.add("nan" if np.isnan(X).any() else "")
+        kinds.add("label only" if (y != y2).any() and np.array_equal(X, X2, equal_nan=True) else "")
+        lost = set(y.tolist()) - set(y2.tolist())
+        kinds.add("last of a class" if lost else "")
+    assert kinds >= {"nan", "label only", "last of a class"}
+
+
+def test_a_largest_move_is_seen() -> None:
+    result = found()
+    assert [(m.moved, m.sensitivity) for m in result.movements] == [(8, 8), (8, 12)]
+    assert result.epsilon == 1.0
+    assert result.calls == ("release",)
+
+
+# ------------------------------------------------------------- what it has to notice
+
+
+def noticed(what: str, *args: Any, **options: Any) -> bool:
+    return any(what in divergence for divergence in found(*args, **options).divergences)
+
+
+def test_an_exact_value_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = BayesianNaiveBayes.fit
+
+    def leaky(self: Any, X: Any, y: Any) -> Any:
+        real(self, X, y)
+        self.positives_ = int(np.sum(y))
+        return self
+
+    monkeypatch.setattr(BayesianNaiveBayes, "fit", leaky)
+    assert noticed("pickles of")
+
+
+def test_a_posterior_that_has_read_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only freezing the draws shows what a mechanism does besides drawing."""
+    real = Mechanism.release
+
+    def leaky(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
+        release = real(self, statistics, prior, budget, source)
+        object.__setattr__(release.posterior, "window", int(statistics.tables[-1][0]))
+        return release
+
+    monkeypatch.setattr(Mechanism, "release", leaky)
+    model = declared(inference="plug_in")
+    assert found(model).sound
+    assert noticed("pickles of", model, freeze=DRAWS)
+
+
+@pytest.mark.parametrize("freeze", [CHOKE_POINT, DRAWS])
+def test_whether_it_raises(freeze: Any) -> None:
+    undeclared = BayesianNaiveBayes()
+    bad = X.copy()
+    bad[4, 0] = np.nan
+    assert noticed("status", undeclared, X, Y, bad, Y, freeze=freeze)
+
+
+def test_classes_and_bounds_of_the_data() -> None:
+    alone = np.zeros(30, int)
+    alone[4] = 1
+    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2)
+    assert noticed("public facts that the mechanism was told", model, X, alone, X, 0 * alone)
+    assert noticed("public facts of the counts", model, X, alone, X, 0 * alone)
+    wide = X.copy()
+    wide[4, 0] = 9.0
+    assert noticed("pickles of", BayesianNaiveBayes(classes=[0, 1], n_bins=2), X, Y, wide, Y)
+
+
+def test_a_warning_that_depends_on_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = BayesianNaiveBayes.fit
+
+    def chatty(self: Any, X: Any, y: Any) -> Any:
+        if np.mean(y) < np.mean(Y):
+            warnings.warn("many positives", UserWarning, stacklevel=2)
+        return real(self, X, y)
+
+    monkeypatch.setattr(BayesianNaiveBayes, "fit", chatty)
+    assert noticed("warnings")
+
+
+def test_another_number_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = BayesianNaiveBayes.fit
+
+    def twice(self: Any, X: Any, y: Any) -> Any:
+        return real(real(self, X, y), X, y) if y[4] else real(self, X, y)
+
+    monkeypatch.setattr(BayesianNaiveBayes, "fit", twice)
+    assert noticed("calls")
+    assert noticed("epsilon charged")
+    assert noticed("promised epsilon 1, released 2")
+
+
+def test_a_record_that_moves_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = CountTables.sensitivity
+    monkeypatch.setattr(CountTables, "sensitivity", lambda self, unit: real(self, unit) - 1)
+    assert noticed("counts: moved by 8, sensitivity 7")
+
+
+def test_neighbours_of_another_unit_are_too_far_apart() -> None:
+    assert noticed("counts: moved by 8, sensitivity 2", declared(privacy_unit="feature"))
+
+
+@pytest.mark.parametrize("model", [BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))])
+def test_two_records_of_a_regression(model: Any) -> None:
+    far = np.zeros((2, 3)), np.zeros(2), np.ones((2, 3)), np.ones(2)
+    assert noticed("moments", model, *far)
+    near = np.zeros((2, 3)), np.zeros(2), np.eye(2, 3), np.eye(2)[0]
+    assert not noticed("moments", model, near[0], near[1], np.array([[1] * 3, [0] * 3]), near[3])
+
+
+def test_a_charge_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    spend, release = BudgetAccountant.spend, Mechanism.release
+    owed: list[Any] = []
+
+    def late(self: Any, *args: Any, **options: Any) -> None:
+        owed.append(lambda: spend(self, *args, **options))
+
+    def then_pay(self: Any, *args: Any) -> Release[Any]:
+        released = release(self, *args)
+        owed.pop()()
+        return released
+
+    monkeypatch.setattr(BudgetAccountant, "spend", late)
+    monkeypatch.setattr(Mechanism, "release", then_pay)
+    assert noticed("released before it was charged")
+
+
+def test_a_charge_that_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    spend = BudgetAccountant.spend
+
+    def cheap(self: Any, epsilon: Any, *args: Any, **options: Any) -> Any:
+        return spend(self, Fraction(epsilon) / 2, *args, **options)
+
+    monkeypatch.setattr(BudgetAccountant, "spend", cheap)
+    assert noticed("charged epsilon 0.5, released 1")
+    assert noticed("released before it was charged")
+
+
+# ------------------------------------------------------------- other people's estimators
+
+
+class Mean(BaseEstimator):
+    """A little library of its own, with a leak if it is told to."""
+
+    def __init__(self, leak: bool = False) -> None:
+        self.leak = leak
+
+    def noise(self, value: float) -> float:
+        return value + 1.0
+
+    def fit(self, X: Any, y: Any = None) -> Mean:
+        self.mean_ = self.noise(float(np.mean(X)))
+        if self.leak:
+            self.n_large_ = int((X > 0.5).sum())
+        return self
+
+
+def test_any_estimator_can_be_replayed() -> None:
+    sound = replay(Mean(), X, None, X2, None, freeze=[(Mean, "noise")])
+    assert (sound.sound, sound.epsilon, sound.movements) == (True, None, ())
+    assert sound.calls == ("noise",)
+    leaky = replay(Mean(leak=True), X, None, X2, None, freeze=[(Mean, "noise")])
+    assert leaky.sound == ((X > 0.5).sum() == (X2 > 0.5).sum())
+    assert not replay(GaussianNB(), X, Y, X2, Y2).sound
+
+
+def test_the_estimator_is_left_alone() -> None:
+    model = declared(epsilon=0.25)
+    assert replay(model, X, Y, X2, Y2).epsilon == 0.25
+    assert model.accountant is None
+    assert not hasattr(model, "posterior_")
+    infinite = found(declared(epsilon=math.inf))
+    assert infinite.epsilon == math.inf
+    assert DirichletMultinomial().accountant is None
