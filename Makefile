@@ -25,8 +25,8 @@ $(VENV)/.extra-%: setup.cfg pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -qq -e ".[$*]"
 	@touch $@
 
-demo: $(VENV)/.extra-plot  ## run the demonstration; figures go to demo_output/
-	$(BIN)/python -m dpbayes_sklearn --output demo_output
+demo: $(VENV)/.extra-plot  ## run the demonstration; figures and report go to demo_output/
+	$(BIN)/python -m dpbayes_sklearn --out demo_output
 
 test: $(VENV)/.extra-test  ## all tests and doctests, with branch coverage
 	$(BIN)/python $(PYTEST) --cov

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpbayes_sklearn import mechanisms, planning, theory
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.display import PrivacyUtilityDisplay
+from dpbayes_sklearn.display import PosteriorDisplay, PrivacyUtilityDisplay
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.model_selection import PrivateSearchCV
@@ -27,6 +27,7 @@ __all__ = [
     "DirichletMultinomial",
     "Interval",
     "LedgerError",
+    "PosteriorDisplay",
     "PosteriorQuerySession",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",

@@ -221,7 +221,8 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
             leaks.append(self._leak("bounds of the target were", "bounds_y"))
             assert_all_finite(target, input_name="y")
             interval = cast("Interval", domain_from_data(Table(target[:, None]), 0))
-        names = table.names or [f"x{j}" for j in range(table.n_columns)]
+        unnamed = [f"x{j}" for j in range(table.n_columns)]
+        names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
         return Schema(dict(zip(names, domains, strict=True)), interval), tuple(leaks)
 
     def _declared_target(self) -> Interval | None:

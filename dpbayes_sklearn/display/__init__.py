@@ -1,0 +1,12 @@
+"""Figures, in scikit-learn's manner: how much accuracy a budget buys, and what was released."""
+
+from dpbayes_sklearn.display.curve import PrivacyUtilityCurve, privacy_utility_curve
+from dpbayes_sklearn.display.posterior import PosteriorDisplay
+from dpbayes_sklearn.display.utility import PrivacyUtilityDisplay
+
+__all__ = [
+    "PosteriorDisplay",
+    "PrivacyUtilityCurve",
+    "PrivacyUtilityDisplay",
+    "privacy_utility_curve",
+]

@@ -1,0 +1,147 @@
+"""What a fitted estimator believes about each of its parameters, before and after the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import beta, norm
+
+from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
+from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.posteriors.simplex import Beta, Dirichlet
+from dpbayes_sklearn.schema import Categories, Domain, Interval
+
+__all__ = ["Law", "Marginals", "marginals", "simplex_laws"]
+
+_DRAWS = 2000
+
+
+class Law(Protocol):
+    """A distribution of one number, such as a frozen one of ``scipy.stats``."""
+
+    def mean(self) -> Any:
+        """Return the expectation."""
+
+    def interval(self, confidence: float) -> Any:
+        """Return the ends of the interval with equal tails."""
+
+
+class Marginals(NamedTuple):
+    """Laws of the parameters by name, and what kind of number they are about."""
+
+    posterior: Mapping[str, Law]
+    prior: Mapping[str, Law]
+    quantity: str
+
+
+@dataclass(frozen=True)
+class Draws:
+    """A law that is known by draws from it."""
+
+    draws: npt.NDArray[np.float64]
+
+    def mean(self) -> float:
+        """Return the mean of the draws."""
+        return float(self.draws.mean())
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return two quantiles of the draws."""
+        low, high = np.quantile(self.draws, [(1 - confidence) / 2, (1 + confidence) / 2])
+        return float(low), float(high)
+
+
+def simplex_laws(belief: Dirichlet, names: list[str]) -> dict[str, Law]:
+    """Marginal laws Beta(c_i, sum(c) - c_i) of a Dirichlet; of a Beta, the first alone."""
+    c = belief.concentration
+    shown = names[:1] if isinstance(belief, Beta) else names
+    return {name: beta(a, c.sum() - a) for name, a in zip(shown, c, strict=False)}
+
+
+@singledispatch
+def marginals(estimator: Any, column: str | None = None) -> Marginals:
+    """Return the laws of a fitted estimator's parameters."""
+    raise TypeError(
+        "PosteriorDisplay shows fitted BetaBinomial, DirichletMultinomial, "
+        "BayesianLinearRegression, BayesianNaiveBayes and BayesianNetworkClassifier. "
+        f"Got {type(estimator).__name__} instead."
+    )
+
+
+@marginals.register(BetaBinomial)
+@marginals.register(DirichletMultinomial)
+def _(estimator: Any, column: str | None = None) -> Marginals:
+    _refuse(estimator, column)
+    names = [str(value) for value in estimator.categories_.values]
+    if isinstance(estimator, BetaBinomial):
+        names = ["probability of a one", ""]
+    laws = (estimator.posterior_, estimator._belief(estimator.categories_))
+    posterior, prior = (simplex_laws(belief, names) for belief in laws)
+    return Marginals(posterior, prior, "probability")
+
+
+@marginals.register
+def _(estimator: BayesianLinearRegression, column: str | None = None) -> Marginals:
+    _refuse(estimator, column)
+    design, posterior = estimator._design, estimator.posterior_
+    domains = estimator.schema_.columns.items()
+    names = [n for name, d in domains for n in _coordinates(name, d, estimator.fit_intercept)]
+    means, variances = posterior.mean()[1:], posterior.covariance.diagonal()[1:]
+    spread = np.sqrt(np.maximum(variances, 0.0))
+    precisions = estimator.prior_precision * np.where(design.signs, 2.0, 1.0)
+    return Marginals(
+        {n: norm(m, s) for n, m, s in zip(names, means, spread, strict=True)},
+        {n: norm(0.0, p**-0.5) for n, p in zip(names, precisions, strict=True)},
+        "coefficient, on the scale of the bounds",
+    )
+
+
+@marginals.register
+def _(estimator: DiscreteClassifier, column: str | None = None) -> Marginals:
+    network, schema = estimator.posterior_.network, estimator.schema_
+    columns = [*schema.columns]
+    if column is not None and column not in columns:
+        raise ValueError(f"column must be one of {columns}. Got {column!r} instead.")
+    node = network.target if column is None else columns.index(column)
+    domains = [*schema.columns.values(), schema.classes]
+    titles = [*columns, "class"]
+    rng = np.random.default_rng(0)  # what is released may be looked at with any
+    drawn = estimator.posterior_.sample(rng, _DRAWS)[node]
+    alpha = estimator._alphas(network)[node]
+    posterior, prior = {}, {}
+    for cell in np.ndindex(network.shapes[node]):
+        values = [_values(domains[u])[v] for u, v in zip(network.families[node], cell, strict=True)]
+        given = [f"{titles[u]} {v}" for u, v in zip(network.parents[node], values, strict=False)]
+        name = f"{titles[node]} {values[-1]}" + (" | " + ", ".join(given) if given else "")
+        posterior[name] = Draws(drawn[(slice(None), *cell)])
+        prior[name] = beta(alpha[cell[-1]], alpha.sum() - alpha[cell[-1]])
+    return Marginals(posterior, prior, "probability")
+
+
+def _refuse(estimator: Any, column: str | None) -> None:
+    if column is not None:
+        raise ValueError(f"{type(estimator).__name__} has no tables of columns: leave column out.")
+
+
+def _values(domain: Domain) -> list[str]:
+    """Return a name of every code of a domain."""
+    if isinstance(domain, Categories):
+        return [str(value) for value in domain.values]
+    edges = np.linspace(domain.low, domain.high, domain.n_values + 1)
+    if domain.n_integers == domain.bins:
+        return [f"{domain.low + code:g}" for code in range(domain.n_values)]
+    return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
+
+
+def _coordinates(name: str, domain: Domain, intercept: bool) -> list[str]:
+    """Return the names of a column's coordinates in a linear model."""
+    if isinstance(domain, Interval):
+        return [name]
+    values = [f"{name} = {value}" for value in domain.values]
+    return values[1:] if len(values) == 2 and intercept else values
