@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpbayes_sklearn import mechanisms, planning, theory
+from dpbayes_sklearn._loading import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.display import PosteriorDisplay, PrivacyUtilityDisplay
@@ -34,6 +35,7 @@ __all__ = [
     "PrivacyUtilityDisplay",
     "PrivateSearchCV",
     "Schema",
+    "from_json",
     "mechanisms",
     "planning",
     "theory",

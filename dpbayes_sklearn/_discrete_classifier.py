@@ -29,6 +29,7 @@ from dpbayes_sklearn.schema.resolution import (
     declared_width,
     domain_from_data,
 )
+from dpbayes_sklearn.serialization.parts import NETWORK_MODEL
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory import utility_bound
@@ -49,6 +50,8 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
     n_bins: Any
     privacy_unit: str
     schema: Schema | None
+
+    _exported = NETWORK_MODEL
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -234,6 +237,12 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         self._batches = batches
         self.guarantee_ = PrivacyGuarantee.parallel(batches)
         return self
+
+    def _restore(self, **released: Any) -> Self:
+        public, posterior, batches = released.values()
+        if getattr(posterior, "network", None) != self._network(public):
+            raise ValueError("the posterior is not of the network that the parameters describe")
+        return self._attach(public, posterior, batches)
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         """Return log p(x, c) for every row and class."""

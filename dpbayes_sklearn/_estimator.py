@@ -12,12 +12,14 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._sklearn_compat import Interval, InvalidParameterError
 from dpbayes_sklearn.exceptions import LedgerError, PrivacyLeakWarning
 from dpbayes_sklearn.mechanisms import Mechanism, Release, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
+from dpbayes_sklearn.serialization import Codec, read_model, write_model
 
 __all__ = ["PrivateEstimator"]
 
@@ -44,6 +46,9 @@ class PrivateEstimator(BaseEstimator):
     accountant: Any
     random_state: Any
     _block: tuple[str, BudgetAccountant]
+
+    _exported: ClassVar[dict[str, Codec]] = {}
+    """Fitted attributes that :meth:`to_json` writes; all others follow from them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Interval cannot read one
@@ -133,6 +138,47 @@ class PrivateEstimator(BaseEstimator):
         if self.random_state is not None:
             conditions = (*conditions, SEEDED)
         return Release(release.posterior, release.guarantee.under(*conditions))
+
+    def to_json(self) -> str:
+        """Return the fitted model as JSON text, for others to load without trusting a pickle.
+
+        It holds the parameters, the released posterior and the guarantee: what was released, and
+        nothing else. ``accountant`` and ``random_state`` are left out; whoever has the seed can
+        take the noise off.
+
+        Returns
+        -------
+        str
+            What :meth:`from_json` and :func:`dpbayes_sklearn.from_json` read.
+        """
+        check_is_fitted(self)
+        return write_model(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the fitted model that :meth:`to_json` wrote; its predictions are the same.
+
+        The text is checked field by field, and nothing in it is run or imported. That tells that
+        it is a model, not that its guarantee is true: get it from somebody you believe.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        estimator
+
+        Raises
+        ------
+        ValueError
+            If the text is anything else.
+        """
+        return read_model(cls, text)
+
+    def _restore(self, **released: Any) -> Self:
+        """Become fitted by checked values of the attributes in ``_exported``, or refuse them."""
+        raise NotImplementedError
 
     def _become(self, fitted: Self) -> Self:
         """Take over a fitted copy in one step, so that no error leaves half a fit behind."""

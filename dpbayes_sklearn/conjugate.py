@@ -31,6 +31,7 @@ from dpbayes_sklearn.posteriors.simplex import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.schema.one_column import categories_from_data, known_codes, read_column
+from dpbayes_sklearn.serialization.parts import CONJUGATE_MODEL
 from dpbayes_sklearn.statistics.simplex import SimplexCounts
 
 __all__ = [
@@ -53,6 +54,8 @@ class _PosteriorRelease(PrivateEstimator):
     prior: Any
     calibrate: bool
     inference: str
+
+    _exported = CONJUGATE_MODEL
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -105,11 +108,24 @@ class _PosteriorRelease(PrivateEstimator):
         self
         """
         categories, release = self._read_and_release(X)
+        return self._attach(categories, release)
+
+    def _attach(self, categories: Categories, release: Release[Any]) -> Self:
+        """Set the fitted attributes."""
         self.n_features_in_ = 1
         self.categories_ = categories
         self.posterior_ = release.posterior
         self.guarantee_ = release.guarantee
         return self
+
+    def _restore(self, **released: Any) -> Self:
+        categories, posterior, guarantee = released.values()
+        belief = self._belief(categories)
+        if type(posterior) is not type(belief) or len(posterior.concentration) != len(
+            belief.concentration
+        ):
+            raise ValueError("the posterior is not about these categories")
+        return self._attach(categories, Release(posterior, guarantee))
 
     def _read_and_release(self, X: Any) -> tuple[Categories, Release[Any]]:
         """Validate -> categories -> counts -> charge -> release; X is not used again."""

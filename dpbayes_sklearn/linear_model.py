@@ -16,7 +16,7 @@ from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._sklearn_compat import Interval as Range
 from dpbayes_sklearn._sklearn_compat import StrOptions, _fit_context
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
-from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
+from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Interval, Schema, Table
 from dpbayes_sklearn.schema.domains import as_numbers
@@ -26,6 +26,7 @@ from dpbayes_sklearn.schema.resolution import (
     domain_from_data,
     intervals_from_bounds,
 )
+from dpbayes_sklearn.serialization.parts import LINEAR_MODEL
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moments import Moments
 
@@ -120,6 +121,8 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
     >>> model.guarantee_.epsilon
     1.0
     """
+
+    _exported = LINEAR_MODEL
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -252,6 +255,14 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
         self.coef_ = slopes * self._scale.half
         self.intercept_ = float(self._scale.centre + constant * self._scale.half)
         return self
+
+    def _restore(self, **released: Any) -> Self:
+        public, posterior, guarantee = released.values()
+        if not isinstance(public.target, Interval) or not isinstance(posterior, GaussianPosterior):
+            raise ValueError("a regression has an interval as target and a Gaussian posterior")
+        if len(posterior.mean()) != self._model(public)[0].width + 1:
+            raise ValueError("the posterior has not one coefficient for each coordinate")
+        return self._attach(public, Release(posterior, guarantee))
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...

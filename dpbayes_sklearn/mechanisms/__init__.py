@@ -36,6 +36,7 @@ globals().update({cls.__name__: cls for cls in _BY_NAME.values()})
 __all__ = [
     "Mechanism",
     "Release",
+    "mechanism_class",
     "mechanism_names",
     "resolve_mechanism",
     *(cls.__name__ for cls in _BY_NAME.values()),
@@ -49,6 +50,11 @@ def mechanism_names(kind: str) -> set[str]:
     ['fourier', 'laplace', 'map', 'sampler']
     """
     return {name for name, cls in _BY_NAME.items() if cls.supports(kind)}
+
+
+def mechanism_class(name: str) -> type[Mechanism] | None:
+    """Return the mechanism of that name, if there is one."""
+    return _BY_NAME.get(name)
 
 
 def resolve_mechanism(mechanism: str | Mechanism) -> Mechanism:

@@ -1,0 +1,269 @@
+"""Ways to write one kind of value as JSON and to read it back, checked.
+
+Every codec reads only what it would have written itself, and raises a ValueError that says where
+something else stands.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+__all__ = [
+    "Choice",
+    "Codec",
+    "Integer",
+    "Label",
+    "Many",
+    "OneOf",
+    "Optional",
+    "Rational",
+    "RealNumber",
+    "Record",
+    "Text",
+    "only_fields",
+    "refuse",
+]
+
+_FRACTION = re.compile(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", re.ASCII)
+
+
+def refuse(where: str, what: str) -> NoReturn:
+    """Raise the error of a text that is not in the form."""
+    raise ValueError(f"The text is not a released model: {where} {what}.") from None
+
+
+def only_fields(json: Any, names: set[str], where: str) -> dict[str, Any]:
+    """Return a JSON object that has these fields, no fewer and no more."""
+    if not isinstance(json, dict):
+        refuse(where, "must be an object")
+    if missing := names - set(json):
+        refuse(where, f"lacks {', '.join(sorted(missing))}")
+    if set(json) - names:
+        refuse(where, "has an unknown field")
+    return json
+
+
+class Codec(ABC):
+    """One kind of value."""
+
+    @abstractmethod
+    def encode(self, value: Any) -> Any:
+        """Return what stands in the JSON text."""
+
+    @abstractmethod
+    def decode(self, json: Any, where: str) -> Any:
+        """Return the value, or refuse; ``where`` is its place in the text."""
+
+
+class _Itself(Codec):
+    """Something that JSON has too."""
+
+    def encode(self, value: Any) -> Any:
+        return value
+
+
+@dataclass(frozen=True)
+class Integer(_Itself):
+    """A whole number between two bounds."""
+
+    low: int
+    high: int
+
+    def encode(self, value: Any) -> int:
+        """Return a plain int."""
+        return int(value)
+
+    def decode(self, json: Any, where: str) -> int:
+        """Return the number."""
+        if type(json) is not int or not self.low <= json <= self.high:
+            refuse(where, f"must be an integer from {self.low} to {self.high}")
+        return json
+
+
+@dataclass(frozen=True)
+class RealNumber(Codec):
+    """A float in a closed range; infinities only if they are its ends, NaN never."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    finite: bool = True
+
+    def encode(self, value: Any) -> Any:
+        """Return a float, whose decimal text is exact, or the text of an infinity."""
+        return float(value) if math.isfinite(value) else str(float(value))
+
+    def decode(self, json: Any, where: str) -> float:
+        """Return the number."""
+        infinite = isinstance(json, str) and json in ("inf", "-inf") and not self.finite
+        number = float(json) if infinite else json
+        if type(number) is not float or not self.low <= number <= self.high:
+            refuse(where, f"must be a float from {self.low:g} to {self.high:g}")
+        if math.isinf(number) and not infinite:  # 1e999 is not how an infinity is written
+            refuse(where, "must be a finite float")
+        return number
+
+
+@dataclass(frozen=True)
+class Rational(Codec):
+    """An exact fraction, positive unless told otherwise."""
+
+    positive: bool = True
+
+    def encode(self, value: Any) -> str:
+        """Return ``numerator/denominator``."""
+        exact = Fraction(value)
+        return f"{exact.numerator}/{exact.denominator}"
+
+    def decode(self, json: Any, where: str) -> Fraction:
+        """Return the fraction."""
+        if not isinstance(json, str) or not _FRACTION.fullmatch(json):
+            refuse(where, "must be a fraction such as 1/3")
+        value = Fraction(json)
+        if (self.positive and value <= 0) or self.encode(value) != json:
+            refuse(where, "must be a positive fraction in lowest terms")
+        return value
+
+
+@dataclass(frozen=True)
+class Text(_Itself):
+    """Any text."""
+
+    def decode(self, json: Any, where: str) -> str:
+        """Return the text."""
+        if not isinstance(json, str):
+            refuse(where, "must be a string")
+        return json
+
+
+@dataclass(frozen=True)
+class Choice(_Itself):
+    """One of some texts."""
+
+    options: tuple[str, ...]
+
+    def decode(self, json: Any, where: str) -> str:
+        """Return the text."""
+        if json not in self.options or not isinstance(json, str):
+            refuse(where, f"must be one of {', '.join(self.options)}")
+        return json
+
+
+@dataclass(frozen=True)
+class Label(_Itself):
+    """A category or class: text, boolean, integer, finite float or nothing."""
+
+    def encode(self, value: Any) -> Any:
+        """Return the label itself, or refuse to export what JSON cannot tell."""
+        if value is None or type(value) in (str, bool, int):
+            return value
+        if type(value) is float and math.isfinite(value):
+            return value
+        raise ValueError(
+            "Only categories and classes that are strings, booleans, integers, finite floats or "
+            f"None can be exported as JSON. Got {type(value).__name__} instead."
+        )
+
+    def decode(self, json: Any, where: str) -> Any:
+        """Return the label."""
+        if json is None or type(json) in (str, bool, int):
+            return json
+        if type(json) is not float or not math.isfinite(json):
+            refuse(where, "must be a string, boolean, number or null")
+        return json
+
+
+@dataclass(frozen=True)
+class Optional(Codec):
+    """Something, or null."""
+
+    of: Codec
+
+    def encode(self, value: Any) -> Any:
+        """Return null for None."""
+        return None if value is None else self.of.encode(value)
+
+    def decode(self, json: Any, where: str) -> Any:
+        """Return None for null."""
+        return None if json is None else self.of.decode(json, where)
+
+
+@dataclass(frozen=True)
+class Many(Codec):
+    """A tuple of things of one kind."""
+
+    of: Codec
+    least: int = 0
+
+    def encode(self, value: Any) -> list[Any]:
+        """Return a list."""
+        return [self.of.encode(one) for one in value]
+
+    def decode(self, json: Any, where: str) -> tuple[Any, ...]:
+        """Return a tuple."""
+        if not isinstance(json, list) or len(json) < self.least:
+            refuse(where, f"must be a list of at least {self.least}")
+        return tuple(self.of.decode(one, f"{where}[{i}]") for i, one in enumerate(json))
+
+
+@dataclass(frozen=True)
+class Record(Codec):
+    """An object of one class, made again by calling it with its fields.
+
+    ``fault`` says what is wrong with an object whose fields do not fit together, or None.
+    """
+
+    cls: Callable[..., Any]
+    parts: Mapping[str, Codec]
+    fault: Callable[[Any], str | None] = lambda value: None
+
+    def __post_init__(self) -> None:
+        if is_dataclass(self.cls):  # a field that is added there must be added here
+            assert {field.name for field in fields(self.cls)} == set(self.parts)
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        """Return an object."""
+        return {name: part.encode(getattr(value, name)) for name, part in self.parts.items()}
+
+    def decode(self, json: Any, where: str) -> Any:
+        """Return the object, all of it checked."""
+        given = only_fields(json, set(self.parts), where)
+        read = {
+            name: part.decode(given[name], f"{where}.{name}") for name, part in self.parts.items()
+        }
+        try:
+            value = self.cls(**read)
+            fault = self.fault(value)
+        except (TypeError, ValueError) as error:
+            refuse(where, f"is not valid ({error})")
+        if fault is not None:
+            refuse(where, fault)
+        return value
+
+
+@dataclass(frozen=True)
+class OneOf(Codec):
+    """An object of one of some classes, told by its field ``type``."""
+
+    kinds: Mapping[str, tuple[type, Codec]]
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        """Return an object with a field ``type``."""
+        for name, (cls, codec) in self.kinds.items():
+            if type(value) is cls:
+                return {"type": name, **codec.encode(value)}
+        raise ValueError(f"{type(value).__name__} has no JSON form.")
+
+    def decode(self, json: Any, where: str) -> Any:
+        """Return the object."""
+        if not isinstance(json, dict) or not isinstance(json.get("type"), str):
+            refuse(where, "must be an object with a type")
+        if json["type"] not in self.kinds:
+            refuse(where, f"must be of a type among {', '.join(self.kinds)}")
+        _, codec = self.kinds[json["type"]]
+        return codec.decode({k: v for k, v in json.items() if k != "type"}, where)
