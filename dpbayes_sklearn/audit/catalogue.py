@@ -1,0 +1,63 @@
+"""Every estimator with every mechanism on small made-up data: what audits go through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
+from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
+from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.mechanisms import mechanism_names
+from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
+from dpbayes_sklearn.schema import Categories
+
+__all__ = ["Case", "every_case"]
+
+_INFERENCES = ("plug_in", "noise_aware")
+
+
+class Case(NamedTuple):
+    """An estimator whose domains are all declared, and records for it."""
+
+    name: str
+    estimator: PrivateEstimator
+    X: npt.NDArray[Any]
+    y: npt.NDArray[Any] | None
+
+
+def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Case]:
+    """Yield every estimator with every mechanism and way of inference.
+
+    >>> len([*every_case()])
+    48
+    """
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
+    numbers = rng.uniform(-1, 3, (n, 2)), rng.uniform(0, 5, n)
+    families: list[tuple[str, type[PrivateEstimator], dict[str, Any], Any, Any]] = [
+        ("counts", BayesianNaiveBayes, {"classes": [0, 1], "bounds": (0, 2), "n_bins": 3}, X, y),
+        (
+            "counts",
+            BayesianNetworkClassifier,
+            {"classes": [0, 1], "bounds": (0, 2), "n_bins": 3, "parents": _GRAPH},
+            X,
+            y,
+        ),
+        ("moments", BayesianLinearRegression, {"bounds_X": (-1, 3), "bounds_y": (0, 5)}, *numbers),
+        ("simplex", BetaBinomial, {}, y.astype(bool), None),
+        ("simplex", DirichletMultinomial, {"categories": Categories([0, 1, 2])}, X[:, 0], None),
+    ]
+    for kind, estimator, options, data, target in families:
+        for mechanism in sorted(mechanism_names(kind)):
+            for inference in _INFERENCES:
+                given = {**options, "mechanism": mechanism, "inference": inference}
+                name = f"{estimator.__name__}, {mechanism}, {inference}"
+                yield Case(name, estimator(epsilon=epsilon, **given), data, target)
+
+
+_GRAPH = {"class": [0], 1: ["class", 0], 2: [1]}
