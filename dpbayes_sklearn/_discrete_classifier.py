@@ -5,24 +5,37 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from copy import copy
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions, _fit_context
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.posteriors.ancestral import ancestral_sample
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.posteriors.log_joint import (
+    RowFunction,
+    answer_by_row,
+    log_proba,
+    log_sum,
+    most_probable,
+    proba,
+)
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.schema import Categories, Encoder, Schema, Table
-from dpbayes_sklearn.schema.reading import classes_from_data, read_table, read_target
+from dpbayes_sklearn.schema import Interval as Bounded
+from dpbayes_sklearn.schema.partitions import PartitionedTable, gathered, rowwise
+from dpbayes_sklearn.schema.reading import classes_from_data, read_records, read_table
+from dpbayes_sklearn.schema.records import Records
 from dpbayes_sklearn.schema.resolution import (
     Bins,
     declared_domains,
@@ -40,7 +53,7 @@ FloatArray = npt.NDArray[np.float64]
 PUBLIC_TYPES = "the dtypes of X do not depend on a record (n_bins='auto' looked at them)"
 
 
-class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
+class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
     """A classifier whose model is a discrete network; subclasses say which."""
 
     alpha: Any
@@ -150,26 +163,47 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
     ) -> tuple[Schema, CountTables, DirichletPrior, tuple[str, ...]]:
         """Validate -> schema -> counts, and what was leaked; X and y are not used again."""
         self._check_budget(self._budget(self.privacy_unit))
-        table = read_table(self, X, reset=public is None, declared=self._declares_columns)
-        target = read_target(self, y, table.n_rows)
+        records = read_records(self, X, y, reset=public is None, declared=self._declares_columns)
         if public is None:
-            public, leaks = self._public_schema(table, target, classes)
+            public, leaks = self._public_schema(records.table, records.target, classes)
         else:
             leaks = ()
-        encoder = Encoder([*public.columns.values()])
+        prior = self._prior(public)
+        return public, self._statistics(public, records), prior, leaks
+
+    def _prior(self, public: Schema) -> DirichletPrior:
+        """Return the belief about all tables before any data."""
         network = self._network(public)
-        prior = DirichletPrior(network, self._alphas(network), self.inference)
-        classes_of = public.classes.encode
-        chunks = ((codes, classes_of(target[rows])) for rows, codes in encoder.chunks(table))
-        statistics = CountTables.count(network, chunks)
-        return public, statistics, prior, leaks
+        return DirichletPrior(network, self._alphas(network), self.inference)
+
+    def _statistics(self, public: Schema, records: Records) -> CountTables:
+        encoder = Encoder([*public.columns.values()])
+        return records.total(
+            partial(CountTables.of_part, self._network(public), encoder, public.classes)
+        )
+
+    def _structure(self, public: Schema) -> Network:
+        return self._network(public)
+
+    def _conclude(self, public: Schema, statistics: Any, conditions: tuple[str, ...]) -> Self:
+        _, release = self._released(public, statistics, self._prior(public), conditions)
+        return self._attach(public, release.posterior, (release.guarantee,))
+
+    def _check_shards(self) -> None:
+        domains = [] if self.schema is None else self.schema.columns.values()
+        cut = not any(isinstance(d, Bounded) and d.bins is None for d in domains)
+        if isinstance(self.n_bins, str) and not (cut and self.bounds is None):
+            raise ValueError(
+                "n_bins='auto' depends on the number of all records, which a shard does not know: "
+                "give n_bins a number, or every Interval its bins."
+            )
 
     @property
     def _declares_columns(self) -> bool:
         return self.schema is not None or self.bounds is not None
 
     def _public_schema(
-        self, table: Table, target: npt.NDArray[Any], classes: Any
+        self, table: Table, target: npt.NDArray[Any], classes: Any = None
     ) -> tuple[Schema, tuple[str, ...]]:
         """Return the domains of all columns and the classes, and what they had to leak."""
         splits = self._resolve_mechanism().walks_splits
@@ -179,6 +213,7 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         leaks = []
         if None in declared:
             parameter = "schema or bounds" if self.schema is None else "schema for every column"
+            table.must_be_readable(parameter)
             leaks.append(self._leak("bounds of the features were", parameter))
         if any(bins.looks_at_types(domain) for domain in declared):
             leaks.append(PUBLIC_TYPES)
@@ -188,6 +223,7 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         ]
         labels = self._declared_classes(classes)
         if labels is None:
+            table.must_be_readable("classes")
             leaks.append(self._leak("classes were", "classes"))
             labels = classes_from_data(target)
         unnamed = [f"x{j}" for j in range(table.n_columns)]
@@ -244,31 +280,34 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
             raise ValueError("the posterior is not of the network that the parameters describe")
         return self._attach(public, posterior, batches)
 
-    def _joint_log_likelihood(self, X: Any) -> FloatArray:
-        """Return log p(x, c) for every row and class."""
-        check_is_fitted(self)
+    def _of_joint(self, X: Any, of: RowFunction, like: npt.NDArray[Any]) -> Any:
+        """Return ``of`` log p(x, c) for all rows; of a dask collection, a lazy dask array."""
         table = read_table(self, X, reset=False, declared=self._declares_columns)
         encoder = Encoder([*self.schema_.columns.values()])
-        joint = np.empty((table.n_rows, len(self.classes_)))
-        for rows, codes in encoder.chunks(table):
-            joint[rows] = self.posterior_.log_predictive(codes)
-        return joint
+        answer = partial(answer_by_row, self.posterior_, encoder, of, like)
+        if isinstance(table, PartitionedTable):
+            return rowwise(answer, table, like)
+        return answer(table)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of every row."""
-        joint = self._joint_log_likelihood(X)
-        predicted: npt.NDArray[Any] = self.classes_[joint.argmax(axis=1)]
+        check_is_fitted(self)
+        predicted: npt.NDArray[Any] = self._of_joint(
+            X, partial(most_probable, self.classes_), self.classes_[:0]
+        )
         return predicted
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log probability of every class for every row."""
-        joint = self._joint_log_likelihood(X)
-        normalised: FloatArray = joint - logsumexp(joint, axis=1, keepdims=True)
+        check_is_fitted(self)
+        normalised: FloatArray = self._of_joint(X, log_proba, np.empty((0, len(self.classes_))))
         return normalised
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every class for every row."""
-        return np.exp(self.predict_log_proba(X))
+        check_is_fitted(self)
+        normalised: FloatArray = self._of_joint(X, proba, np.empty((0, len(self.classes_))))
+        return normalised
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy: not private, whatever data it is of.
@@ -285,11 +324,13 @@ class DiscreteClassifier(ClassifierMixin, PrivateEstimator):
         float
         """
         self._tell_about_scores()
-        return float(super().score(X, y, sample_weight))
+        predicted = gathered(self.predict(X))
+        return float(accuracy_score(gathered(y), predicted, sample_weight=sample_weight))
 
     def log_likelihood(self, X: Any) -> FloatArray:
         """Return log p(x) of every row, summed over the classes."""
-        likelihood: FloatArray = logsumexp(self._joint_log_likelihood(X), axis=1)
+        check_is_fitted(self)
+        likelihood: FloatArray = self._of_joint(X, log_sum, np.empty(0))
         return likelihood
 
     def sample(

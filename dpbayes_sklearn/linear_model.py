@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Interval as Range
 from dpbayes_sklearn._sklearn_compat import StrOptions, _fit_context
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
@@ -20,7 +23,9 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Interval, Schema, Table
 from dpbayes_sklearn.schema.domains import as_numbers
-from dpbayes_sklearn.schema.reading import read_table, read_target
+from dpbayes_sklearn.schema.partitions import PartitionedTable, gathered, rowwise
+from dpbayes_sklearn.schema.reading import read_records, read_table
+from dpbayes_sklearn.schema.records import Records
 from dpbayes_sklearn.schema.resolution import (
     declared_domains,
     domain_from_data,
@@ -28,14 +33,14 @@ from dpbayes_sklearn.schema.resolution import (
 )
 from dpbayes_sklearn.serialization.parts import LINEAR_MODEL
 from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.pooled_moments import PooledMoments
 
 __all__ = ["BayesianLinearRegression"]
 
 FloatArray = npt.NDArray[np.float64]
 
 
-class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
+class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
     r"""Bayesian linear regression released under differential privacy.
 
     Features and target are mapped to [-1, 1] by their public bounds. There the model is
@@ -189,19 +194,30 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
         """Validate -> schema -> moments -> charge -> release; X and y are not used again."""
         budget = self._budget()
         self._check_budget(budget)
-        table = read_table(self, X, reset=True, declared=self._declares_columns)
-        target = as_numbers(read_target(self, y, table.n_rows))
-        public, conditions = self._public_schema(table, target)
-        design, scale = self._model(public)
-        prior = GaussianPrior(
-            design,
+        records = read_records(self, X, y, reset=True, declared=self._declares_columns)
+        public, conditions = self._public_schema(records.table, as_numbers(records.target))
+        statistics = self._statistics(public, records)
+        return public, self._release(statistics, self._prior(public), budget, conditions)
+
+    def _statistics(self, public: Schema, records: Records) -> PooledMoments:
+        return PooledMoments(*self._model(public), records)
+
+    def _structure(self, public: Schema) -> tuple[Design, Scale]:
+        return self._model(public)
+
+    def _conclude(self, public: Schema, statistics: Any, conditions: tuple[str, ...]) -> Self:
+        prior = self._prior(public)
+        return self._attach(public, self._release(statistics, prior, self._budget(), conditions))
+
+    def _prior(self, public: Schema) -> GaussianPrior:
+        """Return the belief about the coefficients before any data."""
+        return GaussianPrior(
+            self._model(public)[0],
             float(self.prior_precision),
             None if self.noise_variance is None else float(self.noise_variance),
             self.inference,
             None if self.coef_bound is None else float(self.coef_bound),
         )
-        statistics = Moments(design, table, target, scale)
-        return public, self._release(statistics, prior, budget, conditions)
 
     @property
     def _declares_columns(self) -> bool:
@@ -217,10 +233,12 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
         leaks = []
         if None in declared:
             parameter = "schema or bounds_X" if self.schema is None else "schema for every column"
+            table.must_be_readable(parameter)
             leaks.append(self._leak("bounds of the features were", parameter))
         domains = [domain or domain_from_data(table, j) for j, domain in enumerate(declared)]
         interval = self._declared_target()
         if interval is None:
+            table.must_be_readable("bounds_y")
             leaks.append(self._leak("bounds of the target were", "bounds_y"))
             assert_all_finite(target, input_name="y")
             interval = cast("Interval", domain_from_data(Table(target[:, None]), 0))
@@ -290,15 +308,13 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
         """
         check_is_fitted(self)
         table = read_table(self, X, reset=False, declared=self._declares_columns)
-        mean, variance = np.empty(table.n_rows), np.empty(table.n_rows if return_std else 0)
-        coefficients = self.posterior_.mean()
-        for rows, x in self._design.chunks(table):
-            if return_std:
-                mean[rows], variance[rows] = self.posterior_.predictive(x)
-            else:
-                mean[rows] = x @ coefficients[1:] + coefficients[0]
-        mean = self._scale.centre + self._scale.half * mean
-        return (mean, self._scale.half * np.sqrt(variance)) if return_std else mean
+        like = np.empty((0, 2) if return_std else 0)
+        answer = partial(_predictions, self._design, self._scale, self.posterior_, like)
+        if isinstance(table, PartitionedTable):
+            predicted = rowwise(answer, table, like)
+        else:
+            predicted = answer(table)
+        return (predicted[:, 0], predicted[:, 1]) if return_std else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination: not private, whatever data it is of.
@@ -315,7 +331,8 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
         float
         """
         self._tell_about_scores()
-        return float(super().score(X, y, sample_weight))
+        predicted = gathered(self.predict(X))
+        return float(r2_score(gathered(y), predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -323,3 +340,20 @@ class BayesianLinearRegression(RegressorMixin, PrivateEstimator):
         # regression has 0.81: no private release of so few records gets there at epsilon 1.
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def _predictions(
+    design: Design, scale: Scale, posterior: Any, like: FloatArray, table: Table
+) -> FloatArray:
+    """Return the mean of every row, or its mean and standard deviation if ``like`` has columns."""
+    out, coefficients = np.empty((table.n_rows, *like.shape[1:])), posterior.mean()
+    for rows, x in design.chunks(table):
+        if like.ndim == 1:
+            out[rows] = x @ coefficients[1:] + coefficients[0]
+        else:
+            out[rows, 0], variance = posterior.predictive(x)
+            out[rows, 1] = np.sqrt(variance)
+    out *= scale.half
+    means = out if like.ndim == 1 else out[:, 0]
+    means += scale.centre
+    return out

@@ -8,13 +8,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from dpbayes_sklearn.schema.partitions import PartitionedRecords, PartitionedTable, is_partitioned
+from dpbayes_sklearn.schema.records import LocalRecords
 from dpbayes_sklearn.schema.table import Table, as_cells, is_frame
 
-__all__ = ["classes_from_data", "read_table", "read_target"]
+__all__ = ["classes_from_data", "read_records", "read_table", "read_target"]
+
+
+def read_records(
+    estimator: Any, X: Any, y: Any, *, reset: bool, declared: bool
+) -> LocalRecords | PartitionedRecords:
+    """Return X and y as records, checked for shape, type and column names."""
+    table = read_table(estimator, X, reset=reset, declared=declared)
+    if isinstance(table, PartitionedTable):
+        _refuse_nothing(estimator, y)
+        return PartitionedRecords.read(table, y)
+    return LocalRecords([(table, read_target(estimator, y, table.n_rows))])
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
@@ -23,21 +36,44 @@ def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
     Where all domains are ``declared`` every value has its place, and nothing here depends on
     one. Otherwise values must be finite numbers, as for any scikit-learn estimator.
     """
+    if is_partitioned(X):
+        partitioned = PartitionedTable(X)
+        _check_columns(estimator, partitioned, reset)
+        return partitioned
     if is_frame(X):
         if min(X.shape) == 0:
             what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
             raise ValueError(
                 f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required."
             )
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
         table = Table(X)
-        for j in range(table.n_columns):
-            _refuse_complex(table.column(j, X.head(0)), "X")
+        _check_columns(estimator, table, reset)
         return table
-    if not issparse(X):
-        X = _as_array(X, declared)
-    X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=not declared)
+    if issparse(X):
+        _refuse_complex(X, "X")
+        sparse = "csr" if get_tags(estimator).input_tags.sparse else False
+    else:
+        X, sparse = _as_array(X, declared), False
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse=sparse,
+        dtype=None,
+        ensure_all_finite=not declared,
+    )
+    if sparse and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     return Table(X)
+
+
+def _check_columns(estimator: Any, table: Table, reset: bool) -> None:
+    """Check names and types of columns by a table without rows."""
+    nobody = table.without_rows()
+    validate_data(estimator, nobody, reset=reset, skip_check_array=True)
+    for j in range(table.n_columns):
+        _refuse_complex(table.column(j, nobody), "X")
 
 
 def _as_array(X: Any, declared: bool) -> npt.NDArray[Any]:
@@ -60,24 +96,28 @@ def _as_array(X: Any, declared: bool) -> npt.NDArray[Any]:
     )
 
 
-def _refuse_complex(array: npt.NDArray[Any], name: str) -> None:
+def _refuse_complex(array: Any, name: str) -> None:
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} must hold real numbers.")
 
 
 def read_target(estimator: Any, y: Any, n_rows: int) -> npt.NDArray[Any]:
     """Return y as one column that is as long as X."""
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            "is None."
-        )
+    _refuse_nothing(estimator, y)
     if isinstance(y, (list, tuple)):
         y = as_cells(y, 2)
     _refuse_complex(np.asarray(y), "y")
     target: npt.NDArray[Any] = column_or_1d(y, warn=True)
     check_consistent_length(np.empty(n_rows), target)
     return target
+
+
+def _refuse_nothing(estimator: Any, y: Any) -> None:
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
 
 
 def classes_from_data(target: npt.NDArray[Any]) -> list[Any]:

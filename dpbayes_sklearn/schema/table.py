@@ -1,4 +1,4 @@
-"""Rows of an array or a data frame, a chunk at a time."""
+"""Rows of an array, a sparse matrix or a data frame, a chunk at a time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
-__all__ = ["Table", "as_cells", "is_frame"]
+__all__ = ["SealedTable", "Table", "as_cells", "is_frame"]
 
 CHUNK_CELLS = 1 << 21
 """Cells read at a time: small enough for the cache, large enough to hide Python's overhead."""
@@ -47,11 +48,12 @@ def _by_position(X: Any) -> Any:
 
 
 class Table:
-    """A 2-D array or a data frame, read in chunks of rows."""
+    """A 2-D array, a sparse matrix of rows or a data frame, read in chunks of rows."""
 
     def __init__(self, X: Any) -> None:
         self._X = X
         self.n_rows, self.n_columns = X.shape
+        self.is_sparse = issparse(X)
         self.names = [str(c) for c in X.columns] if is_frame(X) else None
 
     def chunks(self, step: int | None = None) -> Iterator[tuple[slice, Any]]:
@@ -61,13 +63,22 @@ class Table:
             rows = slice(start, min(start + step, self.n_rows))
             yield rows, _by_position(self._X)[rows]
 
-    def every(self, step: int) -> Table:
-        """Return the table of each ``step``-th row."""
-        return self if step == 1 else Table(_by_position(self._X)[::step])
+    def rows(self, rows: slice) -> Table:
+        """Return the table of some rows."""
+        return Table(_by_position(self._X)[rows])
+
+    def without_rows(self) -> Any:
+        """Return what the table was made of, but no record of it."""
+        return _by_position(self._X)[:0]
+
+    def must_be_readable(self, parameter: str) -> None:
+        """Refuse to read domains from values if they are elsewhere; these are here."""
 
     def column(self, j: int, chunk: Any = None) -> npt.NDArray[Any]:
         """Return column ``j`` of a chunk (of the whole table by default)."""
         column = _by_position(self._X if chunk is None else chunk)[:, j]
+        if self.is_sparse:
+            return np.asarray(column.toarray()).ravel()
         if _keeps_type(column.dtype):
             return np.asarray(column)
         # pandas' and polars' own types may turn into one numpy type or another with the values
@@ -78,8 +89,24 @@ class Table:
 
         It is read from the declared type, never from a value.
         """
-        letter = np.asarray(_by_position(self._X)[:0, j]).dtype.kind
+        columns = _by_position(self._X)[:0, j]
+        letter = columns.dtype.kind if self.is_sparse else np.asarray(columns).dtype.kind
         return letter if letter in "biuf" else "O"
+
+
+class SealedTable(Table):
+    """Names and number of columns whose values are elsewhere, or may not be looked at."""
+
+    def __init__(self, n_columns: int, names: list[str] | None = None) -> None:
+        super().__init__(np.empty((0, n_columns)))
+        self.names = None if names is None else [*names]
+
+    def must_be_readable(self, parameter: str) -> None:
+        """Refuse to read domains from the values."""
+        raise ValueError(
+            "Domains are not read from shards or dask collections, which would have to be looked "
+            f"at one by one: set {parameter} to public values."
+        )
 
 
 def _keeps_type(dtype: Any) -> bool:

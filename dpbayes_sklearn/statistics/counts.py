@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.schema.encoder import Codes
+from dpbayes_sklearn.schema.domains import Categories
+from dpbayes_sklearn.schema.encoder import Codes, Encoder
+from dpbayes_sklearn.schema.records import Part
 from dpbayes_sklearn.statistics.counting import count_by_state
 from dpbayes_sklearn.statistics.network import Network
 
@@ -50,6 +52,26 @@ class CountTables:
             for parents, nodes in same_parents.items():
                 _add_counts(tables, network, parents, nodes, codes, classes)
         return cls(network, tuple(tables), n)
+
+    @classmethod
+    def of_part(
+        cls, network: Network, encoder: Encoder, classes: Categories, part: Part
+    ) -> CountTables:
+        """Count some of the records by the public domains of features and class."""
+        chunks = encoder.chunks(part.table)
+        return cls.count(network, ((x, classes.encode(part.target[rows])) for rows, x in chunks))
+
+    @property
+    def structure(self) -> Network:
+        """The public model that the counts are of."""
+        return self.network
+
+    def __add__(self, other: CountTables) -> CountTables:
+        """Return the counts of the records of both, which must be different records."""
+        if self.network != other.network:
+            raise ValueError("Counts of different networks cannot be added.")
+        pairs = zip(self.tables, other.tables, strict=True)
+        return CountTables(self.network, tuple(a + b for a, b in pairs), self.n + other.n)
 
     def sensitivity(self, unit: str) -> int:
         """Return the most that neighbouring data move all tables together, in L1.

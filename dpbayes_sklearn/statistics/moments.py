@@ -14,7 +14,16 @@ from dpbayes_sklearn.schema.table import Table
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
 
-__all__ = ["GRID", "WHOLE", "Moments", "Predictive", "ReleasedMoments", "Window", "largest_grid"]
+__all__ = [
+    "GRID",
+    "WHOLE",
+    "Moments",
+    "Predictive",
+    "ReleasedMoments",
+    "Window",
+    "check_grid",
+    "largest_grid",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -43,6 +52,12 @@ def largest_grid(n: int, largest_scale: float) -> int:
             "use a larger epsilon or fewer columns."
         )
     return grid
+
+
+def check_grid(n: int, grid: int) -> None:
+    """Refuse more records than 64-bit sums on this grid can hold."""
+    if n * grid**2 >= _INT64:
+        raise ValueError(f"{n} samples are too many for exact sums on a grid of {grid}.")
 
 
 class Window(NamedTuple):
@@ -104,12 +119,15 @@ class Moments:
         The target; NaN counts as the middle of its bounds.
     scale : Scale
         The map of the target's bounds to [-1, 1].
+    start : int
+        The number of records before these, if these are a part of all.
     """
 
     design: Design
     table: Table
     y: FloatArray
     scale: Scale
+    start: int = 0
 
     kind: ClassVar[str] = "moments"
 
@@ -126,7 +144,7 @@ class Moments:
 
     def target_sums(self, grid: int) -> npt.NDArray[np.int64]:
         """Return the sums of y and y² in units of 1/grid², exactly."""
-        self._check(grid)
+        check_grid(self.n, grid)
         total = np.zeros(2, np.int64)
         for start in range(0, self.n, _TARGETS):
             steps = np.rint(self._target(slice(start, start + _TARGETS)) * grid).astype(np.int64)
@@ -141,7 +159,7 @@ class Moments:
         adds them; from there the sums go on in 64-bit integers. So neither the order of the rows
         nor the size of a chunk can move a single bit.
         """
-        self._check(grid)
+        check_grid(self.n, grid)
         rows_at_once = _DOUBLE // grid**2
         total = np.zeros((self.design.width + 2,) * 2, np.int64)
         partial = _Products(self.design.width)
@@ -154,33 +172,35 @@ class Moments:
 
     def without_noise(self) -> ReleasedMoments:
         """Return the moments when no privacy is asked for: not rounded to the grid either."""
+        gram = self.plain_gram()
+        return ReleasedMoments(self.design, self.n, gram, np.zeros(gram.shape), WHOLE)
+
+    def plain_gram(self) -> FloatArray:
+        """Return the sums of zz' in floats."""
         total = _Products(self.design.width)
         for x, edge in self._records(WHOLE, 1):
             total.add(x, edge)
-        gram = total.matrix()
-        return ReleasedMoments(self.design, self.n, gram, np.zeros(gram.shape), WHOLE)
+        return total.matrix()
 
     def squared_residuals(self, model: Predictive, grid: int, every: int) -> tuple[int, int]:
         """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over.
 
-        Each square lies in [0, 1]. Only each ``every``-th row counts. Rounded coefficients make
-        the products of rows and coefficients integers, so that no bit depends on a chunk.
+        Each square lies in [0, 1]. Only each ``every``-th of all records counts. Rounded
+        coefficients make the products of rows and coefficients integers, so that no bit depends
+        on a chunk.
         """
-        self._check(grid)
+        check_grid(self.n, grid)
         steps = np.rint(np.clip(model.coefficients, -_LARGE, _LARGE) * _FINE)
         total = used = 0
-        for rows, x in self.design.chunks(self.table.every(every), grid):
+        first = -self.start % every
+        for rows, x in self.design.chunks(self.table.rows(slice(first, None, every)), grid):
             products = (np.rint(x, out=x) @ steps[1:] + grid * steps[0]) / (grid * _FINE)
-            y = self._target(slice(rows.start * every, rows.stop * every, every))
+            y = self._target(slice(first + rows.start * every, first + rows.stop * every, every))
             variance = model.noise + (products[:, 1:] ** 2).sum(axis=1)
             share = np.abs(y - products[:, 0]) / (model.reach * np.sqrt(variance))
             total += int((np.rint(np.minimum(share, 1.0) * grid).astype(np.int64) ** 2).sum())
             used += len(x)
         return total, used
-
-    def _check(self, grid: int) -> None:
-        if self.n * grid**2 >= _INT64:
-            raise ValueError(f"{self.n} samples are too many for exact sums on a grid of {grid}.")
 
     def _target(self, rows: slice) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,0 +1,59 @@
+"""From log p(x, c) to what is asked of it, a chunk of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from dpbayes_sklearn.schema import Encoder, Table
+from dpbayes_sklearn.schema.encoder import Codes
+
+__all__ = ["RowFunction", "answer_by_row", "log_proba", "log_sum", "most_probable", "proba"]
+
+FloatArray = npt.NDArray[np.float64]
+RowFunction = Callable[[FloatArray], npt.NDArray[Any]]
+"""A function of log p(x, c), one row for each record and one column for each class."""
+
+
+class Classifying(Protocol):
+    """A posterior of a discrete network."""
+
+    def log_predictive(self, codes: Codes, /) -> FloatArray:
+        """Return log p(x, c) for every row and class."""
+
+
+def answer_by_row(
+    posterior: Classifying, encoder: Encoder, of: RowFunction, like: npt.NDArray[Any], table: Table
+) -> npt.NDArray[Any]:
+    """Return ``of`` the log joint of every row.
+
+    ``like`` is an array without rows that has the type and the columns of the answer.
+    """
+    out = np.empty((table.n_rows, *like.shape[1:]), like.dtype)
+    for rows, codes in encoder.chunks(table):
+        out[rows] = of(posterior.log_predictive(codes))
+    return out
+
+
+def most_probable(classes: npt.NDArray[Any], joint: FloatArray) -> npt.NDArray[Any]:
+    """Return the most probable class."""
+    return np.asarray(classes[joint.argmax(axis=1)])
+
+
+def log_sum(joint: FloatArray) -> FloatArray:
+    """Return log p(x) = log sum_c p(x, c)."""
+    return np.asarray(logsumexp(joint, axis=1))
+
+
+def log_proba(joint: FloatArray) -> FloatArray:
+    """Return log p(c | x) = log p(x, c) - log p(x)."""
+    return joint - log_sum(joint)[:, None]
+
+
+def proba(joint: FloatArray) -> FloatArray:
+    """Return p(c | x)."""
+    return np.exp(log_proba(joint))
