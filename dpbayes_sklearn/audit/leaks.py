@@ -160,8 +160,9 @@ def _shown(fitted: Any) -> Iterator[tuple[str, bytes]]:
     yield "str", str(fitted).encode()
     for name in ("_repr_html_", "to_json"):
         method: Callable[[], Any] | None = getattr(fitted, name, None)
-        if callable(method):
-            yield name, str(method()).encode()
+        with suppress(ValueError):  # a search has no JSON form
+            if callable(method):
+                yield name, str(method()).encode()
 
 
 def _matcher(secret: Any) -> Callable[[Any], bool]:
@@ -181,8 +182,9 @@ def _is_value(value: Any, wanted: npt.NDArray[Any]) -> bool:
 
 def _holds(value: Any, wanted: npt.NDArray[Any]) -> bool:
     """Tell whether an array, or a list of numbers, has the wanted numbers in a row."""
-    if isinstance(value, (list, tuple)) and all(isinstance(v, Number) for v in value):
-        value = np.asarray(value)
+    if isinstance(value, (list, tuple)):
+        with suppress(ValueError, TypeError):  # which tell that it is no array
+            value = np.asarray(value)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
         return False
     flat, row = value.ravel(), wanted.ravel()
@@ -197,12 +199,16 @@ def _encoded(value: str | bytes) -> bytes:
 
 
 def _prints(secret: Any, shown: bytes) -> bool:
-    """Tell whether bytes hold a secret: its text, or the memory of its numbers."""
+    """Tell whether bytes hold a secret: its text, or its numbers as text or as they are stored."""
     if isinstance(secret, (str, bytes)):
         return _encoded(secret) in shown
     array = np.asarray(secret)
     if array.ndim == 0:
         text = str(array[()]).encode()
         return text in shown or array.astype(float).tobytes() in shown
-    raw = (array.astype(kind).tobytes() for kind in (np.int64, np.float64, array.dtype))
-    return array.size > 1 and any(memory in shown for memory in raw)
+    for kind in {np.dtype(np.int64), np.dtype(np.float64), array.dtype}:
+        numbers = array.astype(kind).ravel()
+        listed = ", ".join(str(number) for number in numbers.tolist()).encode()
+        if array.size > 1 and (numbers.tobytes() in shown or listed in shown):
+            return True
+    return False
