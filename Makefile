@@ -70,5 +70,6 @@ $(OLDEST_VENV)/.installed: setup.cfg pyproject.toml
 
 clean:  ## remove everything that was built, the environments included
 	rm -rf $(VENV) $(OLDEST_VENV) build demo_output .coverage *.egg-info \
-		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/generated
+		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+		docs/generated docs/auto_examples docs/sg_execution_times.rst
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
 html_theme = "furo"
@@ -24,6 +25,34 @@ html_title = f"{project} {release}"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+
+
+def figure_style(gallery_conf, fname):
+    """Give every figure of the gallery room and little ink."""
+    import matplotlib as mpl
+
+    mpl.rcParams.update(
+        {
+            "figure.constrained_layout.use": True,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "savefig.facecolor": "white",
+        }
+    )
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "reset_modules": ("matplotlib", figure_style),
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+}
+
+suppress_warnings = ["config.cache"]  # the gallery's configuration holds a function
 
 # Inherited methods are part of an estimator; those of scikit-learn are documented by scikit-learn.
 _STOP_AT = [

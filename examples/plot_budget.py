@@ -1,0 +1,62 @@
+"""
+A budget that holds
+===================
+
+One ledger for everything that is ever released about these people. Folds, threads, processes and
+tomorrow's run share it; the fit that would cross the ceiling is refused before any noise is drawn.
+"""
+
+# %%
+# A hospital decides: ε = 2 in all, kept in a file.
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import cross_val_predict
+
+from dpbayes_sklearn import BayesianNaiveBayes, BetaBinomial, BudgetAccountant, BudgetError
+
+rng = np.random.default_rng(0)
+y = rng.integers(0, 2, 3000)
+X = (rng.random((3000, 6)) < 0.25 + 0.5 * y[:, None]).astype(int)
+folder = tempfile.TemporaryDirectory()
+path = Path(folder.name) / "patients.sqlite"
+ledger = BudgetAccountant(epsilon=2.0, path=path)
+
+# %%
+# Monday: a proportion. Tuesday: five folds, in two processes. Wednesday: two wards, which share no
+# patient, so that they cost the larger of the two and not the sum.
+model = BayesianNaiveBayes(0.2, classes=[0, 1], bounds=(0, 1), n_bins=2, accountant=ledger)
+BetaBinomial(0.1, accountant=ledger).fit(y == 1)
+guesses = cross_val_predict(model, X, y, cv=5, n_jobs=2)
+with ledger.parallel():
+    for ward in (slice(1500), slice(1500, None)):
+        model.set_params(epsilon=0.5).fit(X[ward], y[ward])
+
+# %%
+# Thursday, another run of another program: it opens the file and finds what is left.
+tomorrow = BudgetAccountant(path=path)
+print(f"spent {tomorrow.total().epsilon}, remaining {tomorrow.remaining().epsilon}")
+try:
+    model.set_params(epsilon=0.5, accountant=tomorrow).fit(X, y)
+except BudgetError as error:
+    print(f"refused: asked for {error.requested.epsilon}, {error.remaining.epsilon} remains")
+
+# %%
+# The ledger is a list of what was released, for the record.
+entries = list(tomorrow)
+total = [float(entry.spent.epsilon) for entry in entries]
+figure, ax = plt.subplots(figsize=(8, 3.4))
+ax.step(range(len(total) + 1), [0, *total], where="post", lw=2)
+ax.axhline(2.0, color="C3", ls="--", lw=1, label="ceiling")
+labels = [entry.label.split(",")[0] for entry in entries]
+ax.set_xticks(np.arange(len(labels)) + 0.5, labels, rotation=20, ha="right", fontsize=8)
+ax.set(ylabel="epsilon spent", ylim=(0, 2.2), title="Two wards cost as much as one")
+ax.legend(frameon=False)
+plt.show()
+
+# %%
+# In a notebook the accountant shows itself:
+folder.cleanup()
+tomorrow
