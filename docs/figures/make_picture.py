@@ -14,9 +14,13 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BetaBinomial
-from dpbayes_sklearn.__main__ import TUMOURS
 
 BLUE, RED, GREY = "#2a6f97", "#d1495b", "#5c6770"
+# Ranges of ten measurements of tumours, as a codebook has them.
+TUMOURS = (
+    [6, 9, 40, 140, 0.05, 0, 0, 0, 0.1, 0.04],
+    [30, 40, 190, 2600, 0.17, 0.35, 0.43, 0.21, 0.31, 0.1],
+)
 COLOURS = (BLUE, "#e09f3e", RED, "#6a4c93")
 
 
@@ -61,7 +65,12 @@ def accuracy(ax: Axes) -> None:
     def mean_accuracy(**options: object) -> float:
         scores = []
         for seed, (train, test) in enumerate(folds.split(X, y)):
-            model = BayesianNaiveBayes(schema=TUMOURS, random_state=seed, **options)  # type: ignore[arg-type]
+            model = BayesianNaiveBayes(
+                bounds=TUMOURS,
+                classes=[0, 1],
+                random_state=seed,
+                **options,  # type: ignore[arg-type]
+            )
             scores.append(model.fit(X[train, :10], y[train]).score(X[test, :10], y[test]))
         return float(np.mean(scores))
 
