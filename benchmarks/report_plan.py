@@ -1,0 +1,141 @@
+"""What the benchmark report consists of, and how long each part takes on two cores."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+OWN = "figures"  # where figures are, seen from the report
+GUIDE = "../user_guide/figures"  # those that the user guide shows too
+
+
+@dataclass(frozen=True)
+class Command:
+    """One script: its repeats in the report and in a trial, and the figures it leaves."""
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    repeats: tuple[int, int] | None = None  # full, quick
+    figures: tuple[str, ...] = ()  # paths, seen from the report
+    output: str | None = None  # what --output is: a file, or the folder of all figures
+    markdown: bool = False  # prints Markdown rather than columns of text
+
+    def line(self, quick: bool, report: Path) -> list[str]:
+        """Return the arguments of the Python that runs it."""
+        line = [str(HERE / self.script), *self.arguments]
+        if self.repeats is not None:
+            line += ["--repeats", str(self.repeats[quick])]
+        if self.output is not None:
+            line += ["--output", os.path.normpath(report / self.output)]
+        return line
+
+
+def _drawing(script: str, repeats: tuple[int, int], figure: str, markdown: bool = False) -> Command:
+    """Return a command that draws one figure."""
+    return Command(script, (), repeats, (figure,), figure, markdown)
+
+
+def _hellinger(name: str, *figures: str) -> Command:
+    paths = tuple(f"{GUIDE}/hellinger_{figure}.png" for figure in figures or (name,))
+    return Command(f"hellinger_{name}.py", figures=paths, output=GUIDE)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report that can be made alone."""
+
+    title: str
+    text: str
+    commands: tuple[Command, ...]
+    minutes: float  # on two idle cores
+    quick: bool = True  # whether a trial runs it
+
+
+def _speed() -> tuple[Command, ...]:
+    return tuple(Command(path.name) for path in sorted(HERE.glob("bench_*.py")))
+
+
+SECTIONS: dict[str, Section] = {
+    "accuracy": Section(
+        "Accuracy on public tables",
+        "Naive Bayes with declared domains on six public tables, beside exact Bayes, plug-in "
+        "Laplace and diffprivlib. Regret is the accuracy that privacy costs.",
+        (_drawing("accuracy_table.py", (20, 1), f"{OWN}/accuracy.png", markdown=True),),
+        6,
+    ),
+    "noise_aware": Section(
+        "Noise-aware inference",
+        "Two readings of the same releases of naive Bayes: accuracy, log loss and calibration.",
+        (Command("noise_aware_accuracy.py", ("--real-repeats", "10"), (200, 2), markdown=True),),
+        4,
+        quick=False,
+    ),
+    "regression": Section(
+        "Linear regression on wages and costs",
+        "R² on three tenths of the records, the worst split in brackets, and the coverage of "
+        "95 % intervals. The library's public constants were chosen on the first four sets; no "
+        "choice was made on the other four.",
+        (
+            Command("regression_accuracy.py", (), (20, 1)),
+            Command("regression_accuracy.py", ("--unseen",), (20, 1)),
+        ),
+        7,
+    ),
+    "figure_a1": Section(
+        "Accuracy against epsilon (Zhang et al., Figure 1)",
+        "Naive Bayes with 16 Boolean features and 50 training records, as in *On the Differential "
+        "Privacy of Bayesian Inference* (2016).",
+        (_drawing("naive_bayes_experiment.py", (100, 2), f"{OWN}/naive_bayes.png"),),
+        2,
+    ),
+    "figure_a2": Section(
+        "Error against prior precision (Zhang et al., Figure 2)",
+        "Linear regression on census income: a sharper prior leaves less to hide.",
+        (_drawing("regression_experiment.py", (20, 2), f"{GUIDE}/regression_prior.png"),),
+        1,
+    ),
+    "figures_b": Section(
+        "Release of a posterior (Liu et al., Figures 3 to 8)",
+        "Mechanisms tailored to the Hellinger distance, as in *Tailoring Differentially Private "
+        "Bayesian Inference to Distance Between Distributions*, with calibration added.",
+        (
+            _hellinger("candidates"),
+            _hellinger("data_size", "beta_size", "dirichlet3_size", "dirichlet4_size"),
+            _hellinger("prior"),
+            _hellinger("privacy"),
+        ),
+        8,
+        quick=False,
+    ),
+    "networks": Section(
+        "Bayesian networks",
+        "What a graph costs and what it buys: networks of the literature, and trees beside naive "
+        "Bayes.",
+        (Command("network_experiment.py", (), (5, 1), markdown=True),),
+        4,
+        quick=False,
+    ),
+    "search": Section(
+        "Private search",
+        "Test scores of what a search chooses at a total epsilon of 1, beside the best fixed "
+        "candidate and a random one.",
+        (Command("private_search.py", ("--jobs", "-1"), (10, 2)),),
+        4,
+    ),
+    "peers": Section(
+        "Beside diffprivlib",
+        "The same data, splits, bounds and epsilon; diffprivlib runs in an environment of its own.",
+        (Command("readme_table.py", markdown=True),),
+        3,
+        quick=False,
+    ),
+    "speed": Section(
+        "Speed",
+        "Times beside floors measured in the same process.",
+        _speed(),
+        6,
+        quick=False,
+    ),
+}

@@ -1,0 +1,84 @@
+"""The benchmark report: its plan can be run, and its page shows what was found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.fixture
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    for name in ("report", "report_plan"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    import report
+
+    return report
+
+
+def test_the_plan_fits_its_time(report):
+    assert sum(section.minutes for section in report.SECTIONS.values()) <= 45
+
+
+def test_every_script_takes_the_arguments_of_the_plan(report, tmp_path):
+    for section in report.SECTIONS.values():
+        for command in section.commands:
+            script, *arguments = command.line(True, tmp_path)
+            source = Path(script).read_text("utf-8")
+            flags = [a for a in arguments if a.startswith("--")]
+            if "--output" in flags and "output_folder" in source:
+                flags.remove("--output")
+            assert [flag for flag in flags if f'"{flag}"' not in source] == []
+            assert bool(command.output) is bool(command.figures)
+
+
+def test_the_page_shows_results_figures_and_versions(report, tmp_path):
+    name, section = next(iter(report.SECTIONS.items()))
+    found = {
+        "outputs": ["| table |\n|---|\n| adult |"],
+        "seconds": 90,
+        "date": "2026-01-02",
+        "versions": {"numpy": "2.0"},
+        "machine": "two cores",
+    }
+    (tmp_path / f"{name}.json").write_text(json.dumps(found))
+    page = "\n".join(report.render(tmp_path))
+    assert "| adult |" in page
+    assert f"]({section.commands[0].figures[0]})" in page
+    assert "1.5 minutes on 2026-01-02 with numpy 2.0; two cores" in page
+    assert page.count("Not run yet") == len(report.SECTIONS) - 1
+
+
+def test_a_section_that_fails_keeps_its_results(report, tmp_path, monkeypatch, capsys):
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit(3)")
+    section = report.Section("Broken", "", (report.Command(str(broken)),), 1)
+    monkeypatch.setitem(report.SECTIONS, "broken", section)
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["report.py", "--only", "broken"])
+    results = tmp_path / "benchmarks" / "results" / "report"
+    results.mkdir(parents=True)
+    (results / "broken.json").write_text("old")
+    monkeypatch.setattr(report, "render", lambda folder: ["page"])
+    assert report.main() == 1
+    assert (results / "broken.json").read_text() == "old"
+    assert "broken failed and keeps its old results" in capsys.readouterr().err
+
+
+def test_what_a_script_prints_is_kept_but_where_it_wrote(report, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("print('found 1')\nprint('wrote /somewhere/figure.png')")
+    assert report.output(report.Command(str(script)), True, tmp_path) == "found 1"
+
+
+def test_an_unknown_section_is_refused():
+    command = [sys.executable, str(BENCHMARKS / "report.py"), "--only", "weather"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "invalid choice: 'weather'" in done.stderr
