@@ -11,14 +11,15 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from dpbayes_sklearn._helpful import HelpfulEstimator
 from dpbayes_sklearn._sklearn_compat import Interval, InvalidParameterError
 from dpbayes_sklearn.exceptions import LedgerError, PrivacyLeakWarning
 from dpbayes_sklearn.mechanisms import Mechanism, Release, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
+from dpbayes_sklearn.privacy.hints import tell_if_weak
 from dpbayes_sklearn.serialization import Codec, read_model, write_model
 
 __all__ = ["PrivateEstimator"]
@@ -38,7 +39,7 @@ os.register_at_fork(after_in_child=lambda: setattr(_here, "process", uuid.uuid4(
 _TOLD: set[str] = set()  # ledgers whose holders know that scores are not private
 
 
-class PrivateEstimator(BaseEstimator):
+class PrivateEstimator(HelpfulEstimator):
     """Base of all estimators. Subclasses compute statistics and hand them to :meth:`_release`."""
 
     epsilon: Any
@@ -129,6 +130,7 @@ class PrivateEstimator(BaseEstimator):
         """
         mechanism = self._resolve_mechanism()
         mechanism.preflight(statistics, prior, budget)
+        tell_if_weak(budget)
         ledger = self._ledger()
         if ledger is not None:
             label = f"{type(self).__name__}, {mechanism.name()}, {budget.unit}"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._sklearn_compat import (
@@ -108,6 +108,7 @@ class _PosteriorRelease(PrivateEstimator):
         self
         """
         categories, release = self._read_and_release(X)
+        validate_data(self, X, skip_check_array=True)  # a data frame has a name for the column
         return self._attach(categories, release)
 
     def _attach(self, categories: Categories, release: Release[Any]) -> Self:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from dpbayes_sklearn.mechanisms.base import Mechanism, Release
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for editors; at run time all are found below, these or others
+    from dpbayes_sklearn.mechanisms.exponential import Exponential as Exponential
+    from dpbayes_sklearn.mechanisms.fourier import Fourier as Fourier
+    from dpbayes_sklearn.mechanisms.geometric import Geometric as Geometric
+    from dpbayes_sklearn.mechanisms.hellinger import Hellinger as Hellinger
+    from dpbayes_sklearn.mechanisms.laplace import Laplace as Laplace
+    from dpbayes_sklearn.mechanisms.laplace_improved import LaplaceImproved as LaplaceImproved
+    from dpbayes_sklearn.mechanisms.local import Local as Local
+    from dpbayes_sklearn.mechanisms.map import MAP as MAP
+    from dpbayes_sklearn.mechanisms.sampler import Sampler as Sampler
 
     def __getattr__(name: str) -> Any: ...
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from sklearn.base import BaseEstimator
-
+from dpbayes_sklearn._helpful import HelpfulEstimator
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
@@ -34,7 +33,7 @@ class SensitiveStatistics(Protocol):
         """Return the released form of these statistics when no privacy is asked for."""
 
 
-class Mechanism(BaseEstimator):
+class Mechanism(HelpfulEstimator):
     """A way to turn exact statistics into a private posterior.
 
     A mechanism for statistics of kind ``"counts"`` has a method ``_release_counts(statistics,

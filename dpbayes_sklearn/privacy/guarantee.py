@@ -18,7 +18,7 @@ _NEIGHBOURS = {
     "feature": "data sets that differ in one feature value of one record, its label unchanged",
 }
 _UNITS = {"record": "one record", "feature": "one feature value of one record"}
-_WEAK = 10  # above, the promise says little
+WEAK = 10  # above, the promise says little
 _WRITTEN_OUT = 15  # beyond, exp(epsilon) is a long number
 
 
@@ -148,7 +148,7 @@ class PrivacyGuarantee:
     def _accent(self) -> str:
         if math.isinf(self.epsilon):
             return "bad"
-        return "weak" if self.epsilon > _WEAK else "good"
+        return "weak" if self.epsilon > WEAK else "good"
 
 
 def _odds(epsilon: float) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import assert_all_finite
 
+from dpbayes_sklearn._suggestions import did_you_mean
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
 from dpbayes_sklearn.schema.schema import Schema
 from dpbayes_sklearn.schema.table import Table
@@ -47,7 +48,8 @@ def declared_domains(
             )
         return [*schema.columns.values()]
     if missing := [name for name in schema.columns if name not in names]:
-        raise ValueError(f"X lacks the columns {missing} that the schema declares.")
+        hint = did_you_mean(missing[0], [name for name in names if name not in schema.columns])
+        raise ValueError(f"X lacks the columns {missing} that the schema declares.{hint}")
     return [schema.columns.get(name) for name in names]
 
 
