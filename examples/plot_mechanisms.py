@@ -30,14 +30,9 @@ for mechanism in ("laplace", "fourier"):
 # %%
 # And this is what happens: cross-validated accuracy for every mechanism and budget. The curves look
 # at the data without protection, so they are for public data such as these.
-display = PrivacyUtilityDisplay.from_estimator(
-    model,
-    X[:, :10],
-    y,
-    epsilons=[0.1, 0.3, 1.0, 3.0, 10.0],
-    cv=5,
-)
 figure, ax = plt.subplots(figsize=(7, 4))
-display.plot(ax=ax)
+display = PrivacyUtilityDisplay.from_estimator(
+    model, X[:, :10], y, epsilons=[0.1, 0.3, 1.0, 3.0, 10.0], cv=5, ax=ax
+)
 ax.set(title="Naive Bayes on tumours", ylabel="accuracy")
 plt.show()

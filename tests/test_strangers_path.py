@@ -9,11 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import joblib
 import pandas as pd
 import pytest
 
-from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, Schema
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, Schema, from_json
 
 PAGE = Path(__file__).parents[1] / "docs" / "getting_started.md"
 MAKES_A_CSV = "to_csv("
@@ -75,14 +74,14 @@ def test_prints_what_the_page_shows(walked):
 def test_promises_without_conditions(walked):
     folder, printed = walked
     assert "epsilon = 1 under the laplace mechanism" in printed
-    model = joblib.load(folder / "model.joblib")
+    model = from_json((folder / "model.json").read_text())
     assert model.guarantee_.conditions == ()
     assert model.guarantee_.epsilon == 1.0
 
 
 def test_learns_something(walked):
     folder, _ = walked
-    model = joblib.load(folder / "model.joblib")
+    model = from_json((folder / "model.json").read_text())
     names = [*Schema.from_json((folder / "schema.json").read_text()).columns]
     well, ill = [20, "f", "no", 110, 0], [94, "m", "yes", 150, 5]
     chances = model.predict_proba(pd.DataFrame([well, ill], columns=names))[:, 1]
@@ -102,7 +101,7 @@ def test_the_ledger_outlives_the_script_and_refuses_more(walked):
 
 def test_nothing_of_the_rows_is_in_the_published_file(walked):
     folder, _ = walked
-    published = (folder / "model.joblib").read_bytes()
+    published = (folder / "model.json").read_bytes()
     assert b"P. 17" in (folder / "patients.csv").read_bytes()
     assert b"P. 17" not in published
     assert b"sometimes" not in published
