@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 
 from dpbayes_sklearn import (
     BayesianLinearRegression,
@@ -68,12 +70,16 @@ def _neighbours(rng: Rng, columns: list[int], labels: tuple[Any, ...], unit: str
     """Return two data sets; in the second, one record was replaced, or one value of it.
 
     Every third time only the label changes, and every third time the record was the last of its
-    class.
+    class. Every other time it is the only one that is out of the ordinary.
     """
     n, kind = SIZES[rng.integers(len(SIZES))], rng.integers(3)
-    X = [[_cell(rng, c) for c in columns] for _ in range(n)]
-    y = [labels[i] for i in rng.integers(len(labels), size=n)]
     at = int(rng.integers(n))
+    if rng.integers(2):  # all others are as they should be
+        X = [["green" if c else 0.25 for c in columns] for _ in range(n)]
+        y = [labels[1]] * n
+    else:
+        X = [[_cell(rng, c) for c in columns] for _ in range(n)]
+        y = [labels[i] for i in rng.integers(len(labels), size=n)]
     if kind == 0:  # the last of its class
         y = [labels[0]] * n
         y[at] = labels[1]
@@ -92,6 +98,14 @@ def _numbers(unit: str, labels: tuple[Any, ...] = LABELS) -> Callable[[Rng], Pai
     def make(rng: Rng) -> Pair:
         X, y, X2, y2 = _neighbours(rng, [0, 0, 0], labels, unit)
         return np.array(X, float), np.array(y), np.array(X2, float), np.array(y2)
+
+    return make
+
+
+def _sparse(unit: str) -> Callable[[Rng], Pair]:
+    def make(rng: Rng) -> Pair:
+        X, y, X2, y2 = _numbers(unit)(rng)
+        return csr_array(X), y, csr_array(X2), y2
 
     return make
 
@@ -137,6 +151,9 @@ def subjects() -> Iterator[Subject]:
         yield Subject(
             f"BayesianNaiveBayes, {what}, schema", BayesianNaiveBayes(**typed), _mixed(unit)
         )
+        sparse = BayesianNaiveBayes(**{**plain, "bounds": (0, [0.5, 2, 1])})
+        if get_tags(sparse).input_tags.sparse:
+            yield Subject(f"BayesianNaiveBayes, {what}, sparse", sparse, _sparse(unit))
         for parents in ({0: ["class"], 1: [0]}, {"class": [0, 1], 2: ["class"]}):
             yield Subject(
                 f"BayesianNetworkClassifier, {what}, {parents}",

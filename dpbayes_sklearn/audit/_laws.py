@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-__all__ = ["Ball", "Choice", "Fixed", "Law", "Noise", "quadratic_range"]
+__all__ = ["Ball", "Choice", "Fixed", "Law", "Noise", "Opaque", "quadratic_range"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -158,6 +158,19 @@ class Fixed(Law):
         """Return 0 for the same content and infinity for any other."""
         same = isinstance(other, Fixed) and self.content == other.content
         return Fraction(0) if same else math.inf
+
+
+@dataclass(frozen=True)
+class Opaque(Law):
+    """Numbers whose law could not be read: nothing can be promised about them."""
+
+    def key(self) -> bytes:
+        """Return nothing: all are alike."""
+        return b""
+
+    def loss(self, other: Law) -> float:
+        """Return infinity."""
+        return math.inf
 
 
 def quadratic_range(curvature: FloatArray, slope: FloatArray, radius: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbayes_sklearn.statistics.characters import CharacterSums
-from dpbayes_sklearn.statistics.moment_blocks import whole_block
+from dpbayes_sklearn.statistics.moment_blocks import target_block, whole_block
 from dpbayes_sklearn.statistics.moments import WHOLE, largest_grid
 
 __all__ = ["Movement", "movements"]
@@ -63,8 +63,12 @@ def _moments(one: Any, other: Any, unit: str) -> list[Movement]:
         return broken
     grid, block = largest_grid(one.n, 1.0), whole_block(one.design)
     mine, theirs = (m.gram(grid, WHOLE)[block.rows, block.columns] for m in (one, other))
-    steps = one.sensitivity(unit) * grid**2
-    return [_between("moments, in steps of the grid", [mine], [theirs], steps)]
+    steps, target = one.sensitivity(unit) * grid**2, target_block(one.design.width).together
+    sums = [one.target_sums(grid)], [other.target_sums(grid)]
+    return [
+        _between("moments, in steps of the grid", [mine], [theirs], steps),
+        _between("sums of the target, in steps of the grid", *sums, float(target * grid**2)),
+    ]
 
 
 _BY_KIND: dict[str, Callable[[Any, Any, str], list[Movement]]] = {

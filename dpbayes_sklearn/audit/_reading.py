@@ -1,8 +1,8 @@
 """Read off the production code what a release draws from: laws, not draws.
 
 A release is run with its samplers replaced by recorders. Once they return zeros: what comes out is
-what noise would have been added to. Once they return marks, a different one for each draw: the
-difference tells which number carries which noise, and which carries none.
+what noise would have been added to. Then they return marks, large numbers of both signs and a
+different one for each draw: the difference tells which number carries which noise, and which none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.audit._laws import Choice, Fixed, Law, Noise
+from dpbayes_sklearn.audit._laws import Choice, Fixed, Law, Noise, Opaque
 from dpbayes_sklearn.mechanisms import Mechanism, _split_release, exponential
 from dpbayes_sklearn.noise import discrete_laplace, zero_sum
 from dpbayes_sklearn.noise.source import RandomSource
@@ -41,7 +41,7 @@ def no_bytes(size: int) -> bytes:
 class Recorder:
     """Stands in for the samplers, and remembers the law of every single draw."""
 
-    marks: bool = False
+    marks: int = 0  # 1 or -1: draws are marked by large numbers of both signs
     scales: list[Fraction] = field(default_factory=list)  # one for each noise
     groups: list[int] = field(default_factory=list)  # noises that cancel share a number
     weights: list[npt.NDArray[np.uint64]] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Recorder:
         self.scales += [Fraction(scale)] * count
         self.groups += groups
         numbers = np.arange(first + 1, first + count + 1)
-        return numbers * _MARK if self.marks else np.zeros(count, np.int64)
+        return self.marks * np.where(numbers % 2, numbers, -numbers) * _MARK
 
     def choice(self, weights: npt.NDArray[np.uint64], source: Any) -> npt.NDArray[np.intp]:
         """Stand in for a draw from weights: always the first point."""
@@ -89,20 +89,21 @@ def laws_of_release(mechanism: Mechanism, statistics: Any, prior: Any, budget: B
 
     First comes what carries no noise, as one law.
     """
-    centres, public, recorder = _run(mechanism, statistics, prior, budget, marks=False)
-    marked, marker = centres, recorder
+    centres, public, recorder = _run(mechanism, statistics, prior, budget, marks=0)
+    up = down = centres
     if recorder.scales:
-        marked, _, marker = _run(mechanism, statistics, prior, budget, marks=True)
+        up, _, _ = _run(mechanism, statistics, prior, budget, marks=1)
+        down, _, _ = _run(mechanism, statistics, prior, budget, marks=-1)
     laws: list[Law] = [
         Choice(row[None]) for w in recorder.weights for row in w.reshape(-1, w.shape[-1])
     ]
-    bare, noises = _noises(centres, marked - centres, marker)
+    bare, noises = _noises(centres, up - centres, down - centres, recorder)
     laws += noises
     return [Fixed(pickle.dumps([public, bare, [type(law).__name__ for law in laws]])), *laws]
 
 
 def _run(
-    mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, *, marks: bool
+    mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, *, marks: int
 ) -> tuple[npt.NDArray[np.float64], bytes, Recorder]:
     with Recorder(marks).installed() as recorder:
         released = mechanism.release(statistics, prior, budget, no_bytes).posterior
@@ -128,11 +129,13 @@ def _taken_apart(thing: Any) -> tuple[list[npt.NDArray[Any]], list[Any]]:
     return [a for arrays, _ in pairs for a in arrays], [*rest, *(r for _, r in pairs)]
 
 
-def _noises(centres: Any, marks: Any, recorder: Recorder) -> tuple[Any, list[Law]]:
+def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, list[Law]]:
     """Sort the released numbers by the noise they carry; first those that carry none."""
-    named = np.rint(marks / _MARK).astype(np.int64) - 1
-    if not np.array_equal((named + 1) * _MARK, marks) or (named >= len(recorder.scales)).any():
-        return "more is done with the noise than to add it to integers", []
+    named = np.rint(np.abs(up) / _MARK).astype(np.int64) - 1
+    marks = np.where(named % 2, -(named + 1), named + 1) * _MARK
+    added = np.array_equal(up, marks) and np.array_equal(down, -marks)
+    if not added or (named >= len(recorder.scales)).any():
+        return None, [Opaque()]  # more is done with noise than to add it to integers
     bare: list[Any] = [centres[named < 0].tolist(), np.flatnonzero(named < 0).tolist()]
     together: dict[tuple[Fraction, int], list[int]] = defaultdict(list)
     first_holder: dict[int, int] = {}

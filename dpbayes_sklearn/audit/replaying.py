@@ -124,11 +124,14 @@ def replay(
     tape: list[tuple[str, Any]] = []
     one = _fit(estimator, X, y, _recording(tape), freeze)
     two = _fit(estimator, X2, y2, _playing(tape), freeze)
-    moved = [
-        movement
-        for a, b in zip(one.releases, two.releases, strict=False)
-        for movement in movements(a.statistics, b.statistics, a.unit)
-    ]
+    try:
+        moved = [
+            movement
+            for a, b in zip(one.releases, two.releases, strict=False)
+            for movement in movements(a.statistics, b.statistics, a.unit)
+        ]
+    except Exception as error:  # of statistics that are made when they are asked for
+        moved = [Movement(f"statistics ({type(error).__name__})", math.inf, 0.0)]
     divergences = [
         *one.broken,
         *two.broken,

@@ -1,0 +1,133 @@
+"""What is drawn: by the right law, from the given bytes and from nothing else, and no more told."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, DirichletMultinomial
+from dpbayes_sklearn.audit.leaks import fitted_numbers
+from dpbayes_sklearn.audit.releases import audit_release
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
+from dpbayes_sklearn.noise import box, discrete_laplace, finite, zero_sum
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.network import Network
+
+__all__ = ["attacks", "laws", "origins"]
+
+SIGMAS = 6.0  # a right law strays so far once in 500 million
+NETWORK = Network.star([2], 2)
+PRIOR = DirichletPrior(NETWORK, (np.ones(2), np.ones(2)))
+SIDES = tuple(
+    CountTables.count(NETWORK, [(np.array([[x]], np.uint8), np.array([x]))]) for x in (1, 0)
+)
+
+
+def _strays(what: str, hits: int, runs: int, chance: float) -> Iterator[str]:
+    spread = np.sqrt(max(runs * chance * (1 - chance), 1e-9))
+    if abs(hits - runs * chance) > SIGMAS * spread + 1:
+        yield f"{what}: {hits / runs:.4f} in place of {chance:.4f}"
+
+
+def laws() -> Iterator[str]:
+    """Compare frequencies of every sampler with its law."""
+    source, runs = random_source(0), 40_000
+    for scale in (Fraction(1, 2), Fraction(4)):
+        z = discrete_laplace.discrete_laplace(scale, runs, source)
+        for k in range(6):
+            chance = float(discrete_laplace.discrete_laplace_pmf(k, scale))
+            yield from _strays(f"P(Z={k})", int((z == k).sum()), runs, chance)
+        for k in (2, 8, 20):
+            chance = float(discrete_laplace.discrete_laplace_survival(k, scale))
+            yield from _strays(f"P(|Z|>={k})", int((abs(z) >= k).sum()), runs, chance)
+    pairs = zero_sum.zero_sum_laplace(Fraction(4), 2, runs // 4, source)[:, 0]
+    for k in range(4):
+        chance = float(discrete_laplace.discrete_laplace_pmf(k, 2.0))
+        yield from _strays(f"zero-sum P(Z={k})", int((pairs == k).sum()), runs // 4, chance)
+    radii = [abs(box.discrete_box(np.array([1, 1]), Fraction(6), source)).max() for _ in range(900)]
+    weights = np.array([r * 8 or 1 for r in range(400)]) * np.exp(-np.arange(400) / 6)
+    for r in (3, 12, 24):
+        chance = float(weights[:r].sum() / weights.sum())
+        yield from _strays(f"box P(R<{r})", int((np.array(radii) < r).sum()), 900, chance)
+    rows = np.tile(np.array([1, 2, 5], np.uint64), (runs // 4, 1))
+    chosen = finite.finite_draw(rows, source)
+    for j, weight in enumerate((1, 2, 5)):
+        yield from _strays(f"choice {j}", int((chosen == j).sum()), runs // 4, weight / 8)
+
+
+def attacks() -> Iterator[str]:
+    """Attack releases of one record and of its opposite; half the noise is found out."""
+    for mechanism in (Laplace(), Fourier(), Sampler(n_points=2), MAP(n_points=2)):
+        bound = audit_release(
+            mechanism, *SIDES, PRIOR, Budget(Fraction(1)), 20_000, random_state=0, verbose=False
+        )
+        if bound.epsilon > 1:
+            yield f"{mechanism}: {bound}"
+
+
+class Stream:
+    """Stands in for the operating system's generator: bytes that depend on a key alone."""
+
+    def __init__(self, key: int) -> None:
+        self.key, self.turn = key, itertools.count()
+
+    def __call__(self, size: int) -> bytes:
+        seed = f"{self.key},{next(self.turn)}".encode()
+        return hashlib.shake_256(seed).digest(size)
+
+
+def origins() -> Iterator[str]:
+    """See that the noise is a function of the system's bytes and of nothing else."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (50, 2)), rng.integers(0, 2, 50)
+    common: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
+    models: list[Any] = [
+        BayesianNaiveBayes(0.2, mechanism=m, **common)
+        for m in ("laplace", "fourier", "sampler", "map")
+    ]
+    models += [
+        BayesianLinearRegression(0.2, bounds_X=(0, 1), bounds_y=(0, 1), mechanism=m)
+        for m in ("laplace", "sampler")
+    ]
+    models += [
+        DirichletMultinomial(0.2, categories=3, mechanism=m) for m in ("geometric", "exponential")
+    ]
+    for model in models:
+        data = (X[:, 0],) if isinstance(model, DirichletMultinomial) else (X, y)
+        same, again, other = (_numbers(model, data, key, seed) for key, seed in _KEYS)
+        if not np.array_equal(same, again):
+            yield f"{type(model).__name__}, {model.mechanism}: noise from elsewhere"
+        if np.array_equal(same, other):
+            yield f"{type(model).__name__}, {model.mechanism}: noise that repeats"
+    yield from _batches(common, X, y)
+
+
+_KEYS = ((1, 7), (1, 8), (2, 7))  # of the system's bytes, and of everybody else's generators
+
+
+def _numbers(model: Any, data: Any, key: int, seed: int) -> npt.NDArray[np.float64]:
+    np.random.seed(seed)  # noqa: NPY002  what must have no say
+    random.seed(seed)
+    with mock.patch.object(os, "urandom", Stream(key)):
+        return fitted_numbers(model.fit(*data))
+
+
+def _batches(common: dict[str, Any], X: Any, y: Any) -> Iterator[str]:
+    """See that batches with one seed have noise of their own."""
+    model = BayesianNaiveBayes(0.2, random_state=3, **common)
+    one = model.partial_fit(X, y).posterior_.released.tables
+    both = model.partial_fit(X, y).posterior_.released.tables
+    if all(np.array_equal(2 * a, b) for a, b in zip(one, both, strict=True)):
+        yield "two batches have the same noise"

@@ -1,0 +1,147 @@
+"""Every layer in short: what it finds wrong with the library as it stands, in a second or two.
+
+The tests ask that nothing is found; the planted faults, that something is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from sklearn.base import clone
+
+import dpbayes_sklearn
+from benchmarks.audit._accounting import accounting
+from benchmarks.audit._draws import attacks, laws, origins
+from benchmarks.audit._pairs import Subject, subjects
+from benchmarks.audit._values import values
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    DirichletMultinomial,
+)
+from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.audit.leaks import leaks
+from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
+from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler, exponential
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.network import Network
+
+__all__ = ["LAYERS"]
+
+STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
+WORLDS: tuple[tuple[Any, Any, int, dict[str, Any]], ...] = (
+    ("laplace", PAIR, 2, {}),
+    ("laplace", PAIR, 2, {"unit": "feature"}),
+    (Laplace(budget_split=0.5), STAR, 2, {}),
+    ("fourier", PAIR, 2, {}),
+    ("fourier", THREE, 2, {"unit": "feature"}),
+    (Sampler(n_points=33), STAR, 3, {}),
+    (Sampler(n_points=33), STAR, 3, {"unit": "feature"}),
+    (Sampler(2, n_points=9), STAR, 3, {"unit": "feature"}),
+    (MAP(n_points=33), STAR, 3, {"unit": "feature", "epsilon": 8.0}),
+    (MAP(score="posterior"), STAR, 3, {}),
+    *((name, 3, 4, {}) for name in ("geometric", "laplace", "laplace_improved")),
+    *(
+        (name, 2, 100, {"prior": (0.01, 5.0), "epsilon": 0.5})
+        for name in ("exponential", "hellinger", "local")
+    ),
+    *(
+        (name, Design((Interval(0, 1),)), 1, {})
+        for name in ("laplace", "fourier", "sampler", "map")
+    ),
+    ("laplace", Design((Categories("abc"),)), 1, {}),
+)
+
+
+def enumeration() -> Iterator[str]:
+    """Enumerate small worlds of every mechanism."""
+    exponential._cached_law.cache_clear()  # laws of another state of the code
+    for mechanism, structure, n, options in WORLDS:
+        found = enumerate_loss(mechanism, structure, n, **options, transcripts=1)
+        if not found.within:
+            yield f"{mechanism}: loss {found.loss:g} of {found.claim:g}"
+
+
+@lru_cache
+def _few() -> list[Subject]:
+    """Return one subject of every kind and mechanism, and more of one mechanism."""
+    everything = [s for s in subjects() if "laplace" in s.name or "feature" not in s.name]
+    first = {(type(s.estimator), s.estimator.mechanism): s for s in reversed(everything)}
+    return [s for s in everything if s in first.values() or "laplace" in s.name]
+
+
+def replays() -> Iterator[str]:
+    """Replay two pairs of neighbours for every estimator and mechanism."""
+    ledger = BudgetAccountant()
+    for number, subject in enumerate(_few()):
+        rng = np.random.default_rng(1000 + number)
+        estimator = clone(subject.estimator).set_params(accountant=ledger)
+        for freeze in (CHOKE_POINT, DRAWS):
+            found = replay(estimator, *subject.make(rng), freeze=freeze)
+            yield from (f"{subject}: {what}" for what in found.divergences)
+
+
+def leak_walk() -> Iterator[str]:
+    """Walk fitted objects in search of exact statistics."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((400, 2)), rng.integers(0, 2, 400)
+    secrets = {"a column": X[:, 0], "the labels": y, "class counts": np.bincount(y)}
+    seen: list[Any] = []
+    real = Mechanism.release
+
+    def watched(self: Any, statistics: Any, *rest: Any) -> Any:
+        seen.append(statistics)
+        return real(self, statistics, *rest)
+
+    with mock.patch.object(Mechanism, "release", watched):
+        for mechanism in ("laplace", "fourier", "sampler", "map"):
+            common = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2, "mechanism": mechanism}
+            for inference in ("plug_in", "noise_aware"):
+                model = BayesianNaiveBayes(0.1, inference=inference, **common).fit(X, y)
+                tables = {f"table {j}": t for j, t in enumerate(seen[-1].tables)}
+                yield from leaks(model, {**secrets, **tables})
+            line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), mechanism=mechanism)
+            line.fit(X, y)
+            sums = {"sums of the target": seen[-1].target_sums(1)}
+            yield from leaks(line, {"a column": X[:, 0], "the labels": y, **sums})
+        for mechanism in ("geometric", "exponential", "laplace_improved"):
+            codes = rng.integers(0, 3, 60)
+            multi = DirichletMultinomial(0.1, mechanism=mechanism, categories=3).fit(codes)
+            yield from leaks(multi, {"counts": seen[-1].counts, "records": codes})
+
+
+def source_code() -> Iterator[str]:
+    """Read the sources: no generator of numpy or Python where noise is made."""
+    package = Path(dpbayes_sklearn.__file__).parent
+    files = [*(package / "noise").glob("*.py"), *(package / "mechanisms").glob("*.py")]
+    for file in files:
+        if file.name == "source.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if any(name.split(".")[0] in {"random", "secrets"} for name in names):
+                yield f"{file.name} imports {names}"
+            if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("np.random"):
+                yield f"{file.name}, line {node.lineno}: {ast.unparse(node)}"
+
+
+LAYERS: dict[str, Callable[[], Iterator[str]]] = {
+    "enumeration": enumeration,
+    "replay": replays,
+    "sampler laws": laws,
+    "attacks": attacks,
+    "source of bytes": origins,
+    "leak walk": leak_walk,
+    "accounting": accounting,
+    "values": values,
+}
+"""By name. (`source_code` cannot see a fault that is planted at run time.)"""

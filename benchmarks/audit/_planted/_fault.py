@@ -1,0 +1,39 @@
+"""A privacy bug as replacements of parts of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+__all__ = ["Fault", "fault"]
+
+Replacements = Iterator[tuple[Any, str, Any]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A bug, where it sits, and the layer that the tests ask to see it."""
+
+    area: str
+    name: str
+    seen_by: str
+    replacements: Callable[[], Replacements]
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Run a block with the bug in the library."""
+        with ExitStack() as stack:
+            for owner, name, wrong in self.replacements():
+                stack.enter_context(mock.patch.object(owner, name, wrong))
+            yield
+
+    def __str__(self) -> str:
+        return f"{self.area}: {self.name}"
+
+
+def fault(area: str, seen_by: str, name: str) -> Callable[[Callable[[], Replacements]], Fault]:
+    """Make a fault of a generator of (owner, attribute, wrong part)."""
+    return lambda replacements: Fault(area, name, seen_by, replacements)

@@ -1,0 +1,160 @@
+"""Bugs in reading data: values that go where none should, and tell by what happens then."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn import _discrete_classifier, linear_model
+from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.schema import reading as reading_module
+from dpbayes_sklearn.statistics import counting, counts, design, moments
+from dpbayes_sklearn.statistics.moments import Moments
+
+Replacements = Iterator[tuple[Any, str, Any]]
+
+
+@fault("data", "replay", "Features of a regression are not clipped to their bounds")
+def features_not_clipped() -> Replacements:
+    def unclipped(chunk: Any, factor: Any, shift: Any, out: Any, grid: int) -> None:
+        numbers = np.nan_to_num(np.asarray(chunk, float), nan=0.0, posinf=1e6, neginf=-1e6)
+        out[:] = grid * np.clip(numbers * factor - shift, -1e6, 1e6)
+
+    yield design, "_map_numbers", unclipped
+
+
+@fault(
+    "data",
+    "replay",
+    "The target of a regression is scaled, but the result of clipping it is dropped",
+)
+def target_not_clipped() -> Replacements:
+    def unclipped(self: Moments, rows: slice) -> Any:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (self.y[rows] - self.scale.centre) / self.scale.half
+        return np.nan_to_num(scaled, nan=0.0, posinf=1e3, neginf=-1e3).clip(-1e3, 1e3)
+
+    yield Moments, "_target", unclipped
+
+
+@fault("data", "values", "A missing target stays NaN on its way into the sums")
+def nan_passed_through() -> Replacements:
+    def poisoned(self: Moments, rows: slice) -> Any:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (self.y[rows] - self.scale.centre) / self.scale.half
+        return np.clip(scaled, -1.0, 1.0)
+
+    yield Moments, "_target", poisoned
+
+
+@fault("data", "replay", "Declared classes are ignored and read from the labels without a word")
+def classes_of_the_data() -> Replacements:
+    yield DiscreteClassifier, "_declared_classes", lambda self, classes: None
+    yield DiscreteClassifier, "_leak", lambda self, what, parameter: ""
+
+
+@fault("data", "replay", "Declared bounds are replaced by the smallest and largest value there is")
+def bounds_of_the_data() -> Replacements:
+    real = _discrete_classifier.declared_domains
+
+    def nothing(names: Any, n_columns: int, *rest: Any) -> Any:
+        return [None if isinstance(d, Interval) else d for d in real(names, n_columns, *rest)]
+
+    def seen(table: Any, j: int) -> Any:
+        values = np.asarray(table.column(j), float)
+        values = values[np.isfinite(values) & (np.abs(values) < 1e6)]
+        return Interval(values.min(initial=0.0), values.max(initial=1.0))
+
+    yield _discrete_classifier, "declared_domains", nothing
+    yield _discrete_classifier, "domain_from_data", seen
+    yield DiscreteClassifier, "_leak", lambda self, what, parameter: ""
+
+
+@fault("data", "values", "A missing value makes a fit fail although all domains are declared")
+def nan_refused() -> Replacements:
+    real = reading_module.read_records
+
+    def strict(estimator: Any, X: Any, y: Any, *, reset: bool, declared: bool) -> Any:
+        return real(estimator, X, y, reset=reset, declared=False)
+
+    yield _discrete_classifier, "read_records", strict
+    yield linear_model, "read_records", strict
+
+
+@fault("data", "replay", "A value beyond its bounds is warned of, so that the warning tells of it")
+def a_warning_about_values() -> Replacements:
+    real = DiscreteClassifier.fit
+
+    def chatty(self: Any, X: Any, y: Any) -> Any:
+        if isinstance(X, np.ndarray) and (X > 1e6).any():
+            warnings.warn("values were clipped", UserWarning, stacklevel=2)
+        return real(self, X, y)
+
+    yield DiscreteClassifier, "fit", chatty
+
+
+@fault("data", "values", "An error quotes the value that it is about")
+def a_message_with_a_value() -> Replacements:
+    def quoting(X: Any, declared: bool) -> Any:
+        array = np.asarray(X)
+        return array if declared and array.ndim == 2 else array.astype(float)
+
+    yield reading_module, "_as_array", quoting
+
+
+@fault(
+    "data",
+    "replay",
+    "Records with a category that was not declared are left out, which changes their number",
+)
+def unseen_left_out() -> Replacements:
+    real = counts.CountTables.count.__func__
+
+    def without(cls: Any, network: Any, chunks: Any) -> Any:
+        kept = ((x[x[:, 0] > 0], c[x[:, 0] > 0]) for x, c in chunks)
+        return real(cls, network, kept)
+
+    yield counts.CountTables, "count", classmethod(without)
+
+
+@fault("data", "values", "Counts are kept in single bytes, which wrap around")
+def short_counters() -> Replacements:
+    real = counting.count_by_state
+    yield (
+        counts,
+        "count_by_state",
+        lambda *args: real(*args).astype(np.int8).astype(np.int64),
+    )
+
+
+@fault(
+    "data",
+    "values",
+    "Products are added up as floats, so that the order of the rows moves the last bits",
+)
+def float_sums() -> Replacements:
+    def floats(self: Any, grid: int, window: Any) -> Any:
+        total = np.zeros((self.design.width + 2,) * 2, np.float32)
+        for x, edge in self._records(window, grid):
+            z = np.hstack([edge[:, :1], x, edge[:, 1:]]).astype(np.float32)
+            total += z.T @ z
+        return np.rint(total).astype(np.int64)
+
+    yield moments.Moments, "gram", floats
+
+
+@fault("data", "replay", "A category that was not declared raises")
+def a_category_that_raises() -> Replacements:
+    real = Categories._code
+
+    def strict(self: Categories, value: Any) -> int:
+        if value is None:
+            raise ValueError("missing values are not supported")
+        return real(self, value)
+
+    yield Categories, "_code", strict

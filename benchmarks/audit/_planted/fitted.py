@@ -1,0 +1,160 @@
+"""Bugs that leave something of the data behind in what is handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.mechanisms import Mechanism, _moment_release, laplace
+from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.statistics.moments import Window
+
+Replacements = Iterator[tuple[Any, str, Any]]
+
+
+@fault("fitted", "leak walk", "The exact statistics stay in a private attribute")
+def exact_counts_kept() -> Replacements:
+    real = PrivateEstimator._release
+
+    def keeping(self: Any, statistics: Any, *rest: Any, **options: Any) -> Any:
+        self._counts = getattr(statistics, "tables", None)
+        return real(self, statistics, *rest, **options)
+
+    yield PrivateEstimator, "_release", keeping
+
+
+@fault("fitted", "leak walk", "A function that is kept holds on to the exact statistics")
+def exact_counts_in_a_closure() -> Replacements:
+    real = Mechanism.release
+
+    def keeping(self: Any, statistics: Any, *rest: Any) -> Any:
+        released = real(self, statistics, *rest)
+        object.__setattr__(released.posterior, "_recount", lambda: statistics)
+        return released
+
+    yield Mechanism, "release", keeping
+
+
+@fault("fitted", "leak walk", "The labels stay on the fitted object, as if for later use")
+def labels_kept() -> Replacements:
+    real = BayesianLinearRegression.fit
+
+    def keeping(self: Any, X: Any, y: Any) -> Any:
+        real(self, X, y)
+        self._y_train = y
+        return self
+
+    yield BayesianLinearRegression, "fit", keeping
+
+
+@fault("fitted", "replay", "The number of classes that occur is kept, for a later warning")
+def a_diagnosis_of_the_data() -> Replacements:
+    real = DiscreteClassifier.fit
+
+    def keeping(self: Any, X: Any, y: Any) -> Any:
+        real(self, X, y)
+        self.n_present_ = len({str(label) for label in y})
+        return self
+
+    yield DiscreteClassifier, "fit", keeping
+
+
+@fault("fitted", "replay", "The pickle has a cell that the object does not show")
+def a_pickle_with_more() -> Replacements:
+    fit, state = DiscreteClassifier.fit, PrivateEstimator.__getstate__
+    hidden: dict[int, Any] = {}
+
+    def remembering(self: Any, X: Any, y: Any) -> Any:
+        fitted = fit(self, X, y)
+        hidden[id(self)] = [str(label) for label in y]
+        return fitted
+
+    def extended(self: Any) -> Any:
+        return {**state(self), **({"_y": hidden[id(self)]} if id(self) in hidden else {})}
+
+    yield DiscreteClassifier, "fit", remembering
+    yield PrivateEstimator, "__getstate__", extended
+
+
+@fault(
+    "fitted",
+    "enumeration",
+    "Where to clip the target is read from the exact sums instead of the noisy ones",
+)
+def a_window_of_the_data() -> Replacements:
+    real = _moment_release.noisy_target
+
+    def peeking(statistics: Any, grid: int, epsilon: Any, source: Any) -> Any:
+        noisy = real(statistics, grid, epsilon, source)
+        sums = statistics.target_sums(grid) / grid**2 / statistics.n
+        return noisy._replace(mean=float(np.clip(sums[0], -1, 1)))
+
+    yield _moment_release, "noisy_target", peeking
+
+
+@fault("fitted", "replay", "A wide window is cut to the exact range of the target")
+def a_narrower_window_of_the_data() -> Replacements:
+    real = _moment_release.NoisyTarget.window
+
+    exact: list[float] = []
+    sums = _moment_release.noisy_target
+
+    def remembering(statistics: Any, *rest: Any) -> Any:
+        exact[:] = [float(statistics.target_sums(1)[1])]
+        return sums(statistics, *rest)
+
+    def cut(self: Any, *args: Any) -> Window:
+        window = real(self, *args)
+        return window._replace(high=window.high - 1e-3 * (exact[0] % 2))
+
+    yield _moment_release, "noisy_target", remembering
+    yield _moment_release.NoisyTarget, "window", cut
+
+
+@fault("fitted", "enumeration", "Negative noisy counts are replaced by the exact ones")
+def repaired_counts() -> Replacements:
+    real = laplace.with_noise
+
+    def repaired(arrays: Any, *rest: Any) -> Any:
+        noisy = real(arrays, *rest)
+        return tuple(np.where(z <= 0, a, z) for a, z in zip(arrays, noisy, strict=True))
+
+    yield laplace, "with_noise", repaired
+
+
+@fault(
+    "fitted", "enumeration", "Noisy counts are cut at the exact number of records of their class"
+)
+def clipped_at_the_exact_total() -> Replacements:
+    real = laplace.ReleasedCounts
+    seen: list[Any] = []
+    scales = laplace.Laplace._count_scales
+
+    def remembering(self: Any, statistics: Any, budget: Any) -> Any:
+        seen[:] = [int(statistics.tables[-1].max())]
+        return scales(self, statistics, budget)
+
+    def cut(network: Any, tables: Any, n: int, laws: Any) -> Any:
+        return real(network, tuple(np.minimum(t, seen[0]) for t in tables), n, laws)
+
+    yield laplace.Laplace, "_count_scales", remembering
+    yield laplace, "ReleasedCounts", cut
+
+
+@fault("fitted", "replay", "The prior is centred at the shares of the classes in the data")
+def a_prior_of_the_data() -> Replacements:
+    real = PrivateEstimator._release
+
+    def centred(self: Any, statistics: Any, prior: Any, *rest: Any, **options: Any) -> Any:
+        if isinstance(prior, DirichletPrior):
+            alphas = (*prior.alphas[:-1], 1.0 + statistics.tables[-1] / statistics.n)
+            prior = DirichletPrior(prior.network, alphas, prior.inference)
+        return real(self, statistics, prior, *rest, **options)
+
+    yield PrivateEstimator, "_release", centred

@@ -1,0 +1,148 @@
+"""What values do: none makes a fit fail, speak or lose a bit; outputs lie on public lattices."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    DirichletMultinomial,
+)
+from dpbayes_sklearn.audit.leaks import fitted_numbers
+from dpbayes_sklearn.mechanisms import Mechanism, Sampler, _moment_release
+from dpbayes_sklearn.schema import Categories
+from dpbayes_sklearn.statistics.moments import WHOLE
+
+__all__ = ["values"]
+
+BAD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 0.3)
+CANARY = "HIV+7391"
+COUNTS: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 3}
+MOMENTS: dict[str, Any] = {"bounds_X": (0, 1), "bounds_y": (0, 1)}
+
+
+def values() -> Iterator[str]:
+    """Try bad values, messages, orders of rows, types, and the lattices of what comes out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield from _bad_values()
+        yield from _same_statistics()
+        yield from _lattices()
+    yield from _messages()
+
+
+def _models() -> list[Any]:
+    names = ("laplace", "fourier", "sampler", "map")
+    return [
+        *(BayesianNaiveBayes(mechanism=m, **COUNTS) for m in names),
+        *(BayesianLinearRegression(mechanism=m, **MOMENTS) for m in names),
+    ]
+
+
+def _bad_values() -> Iterator[str]:
+    X = np.array(BAD * 3).reshape(-1, 2)
+    y = np.array([np.nan, np.inf, 1e308, 0, 1, 9] * 2)
+    for model in _models():
+        name = f"{type(model).__name__}, {model.mechanism}"
+        try:
+            fitted = model.fit(X, y)
+        except (Exception, Warning) as error:
+            yield f"{name}: {type(error).__name__}"
+            continue
+        if (
+            not np.isfinite(fitted_numbers(fitted)).all()
+            or not np.isfinite(np.asarray(fitted.predict(X), float)).all()
+        ):
+            yield f"{name}: numbers that are not finite"
+    odd = np.empty(5, object)
+    odd[:] = ["a", None, 3.5, ("b",), CANARY]
+    DirichletMultinomial(categories=Categories(["a", "b"])).fit(odd)
+
+
+def _messages() -> Iterator[str]:
+    column = np.array([["1"], [CANARY], ["2"], ["3"]], dtype=object)
+    labels = np.array([0, 1, 1, 0])
+    for call in (
+        lambda: BayesianNaiveBayes(classes=[0, 1]).fit(column, labels),
+        lambda: BayesianNaiveBayes(**COUNTS).fit(column.ravel(), labels),
+        lambda: BayesianLinearRegression(bounds_y=(0, 1)).fit(column, labels),
+        lambda: DirichletMultinomial(categories=["1", "2"]).fit(column),
+        lambda: BayesianNaiveBayes(**COUNTS).fit(column, column.ravel()[:2]),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                call()
+                said = ""
+            except (TypeError, ValueError) as error:
+                said = f"{error!r} {error.__cause__!r} {error.__context__!r}"
+        if CANARY in said + "".join(str(w.message) for w in caught):
+            yield "a message shows a value"
+
+
+def _statistics(model: Any, X: Any, y: Any) -> Any:
+    """Return the exact statistics that a fit hands to its mechanism."""
+    seen: list[Any] = []
+    real = Mechanism.release
+
+    def watched(self: Any, statistics: Any, *rest: Any) -> Any:
+        seen.append(statistics)
+        return real(self, statistics, *rest)
+
+    with mock.patch.object(Mechanism, "release", watched):
+        model.fit(X, y)
+    if hasattr(seen[0], "tables"):
+        return np.concatenate([t.ravel() for t in seen[0].tables])
+    return seen[0].gram(2**10, WHOLE).ravel()
+
+
+def _same_statistics() -> Iterator[str]:
+    rng = np.random.default_rng(0)
+    X, y = rng.random((700, 3)), rng.integers(0, 2, 700)
+    order = rng.permutation(700)
+    for model in (BayesianNaiveBayes(**COUNTS), BayesianLinearRegression(**MOMENTS)):
+        name, there = type(model).__name__, _statistics(model, X, y)
+        if not np.array_equal(there, _statistics(model, X[order], y[order])):
+            yield f"{name}: sums depend on the order of the rows"
+        halves = sum(_statistics(model, X[i::2], y[i::2]) for i in (0, 1))
+        if not np.array_equal(there, halves):
+            yield f"{name}: two halves do not add up to the whole"
+        whole = (X > 0.5).astype(float)
+        there = _statistics(model, whole, y)
+        for kind in (np.int8, np.uint64, np.float32, bool):
+            if not np.array_equal(there, _statistics(model, whole.astype(kind), y)):
+                yield f"{name}: sums depend on the type {np.dtype(kind)}"
+
+
+def _lattices() -> Iterator[str]:
+    rng = np.random.default_rng(0)
+    X, y = rng.random((30, 2)), rng.integers(0, 2, 30)
+    for mechanism in ("laplace", "fourier"):
+        model = BayesianNaiveBayes(mechanism=mechanism, inference="plug_in", **COUNTS).fit(X, y)
+        released = model.posterior_.released
+        arrays = released.tables if mechanism == "laplace" else released.blocks.values()
+        if any(array.dtype.kind != "i" for array in arrays):
+            yield f"{mechanism}: released numbers are not integers"
+    fixed = Sampler(omega=0.1, n_points=9)
+    drawn = BayesianNaiveBayes(mechanism=fixed, **{**COUNTS, "n_bins": 2}).fit(X, y).posterior_
+    odds = np.log(drawn.draws[0]) - np.log1p(-drawn.draws[0])
+    if not np.allclose(odds / np.log(9) * 4, np.rint(odds / np.log(9) * 4)):
+        yield "sampler: draws are not on the grid"
+    noisy: list[Any] = []
+    real = _moment_release.add_noise
+
+    def watched(sums: Any, block: Any, grid: int, *rest: Any) -> Any:
+        found = real(sums, block, grid, *rest)
+        noisy.append(np.asarray(found[0]) * grid**2)
+        return found
+
+    with mock.patch.object(_moment_release, "add_noise", watched):
+        BayesianLinearRegression(**MOMENTS).fit(X, y)
+    if any((steps != np.rint(steps)).any() for steps in noisy):
+        yield "moments: released sums are not on the grid"

@@ -1,0 +1,42 @@
+"""Every layer of the audit in short: silent as things stand, and each planted fault is seen."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchmarks.audit._layers import LAYERS, source_code
+from benchmarks.audit._planted import FAULTS, Fault
+from benchmarks.audit.faults import sees
+from dpbayes_sklearn.audit import enumerate_loss
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_finds_nothing_wrong(layer: str) -> None:
+    assert sees(layer) is None
+
+
+def test_no_generator_but_the_source_is_used_for_noise() -> None:
+    assert list(source_code()) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_planted_fault_is_seen(fault: Fault) -> None:
+    with fault.planted():
+        assert sees(fault.seen_by) is not None
+
+
+def test_there_are_enough_faults_of_every_kind() -> None:
+    assert len(FAULTS) >= 25
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+    assert {fault.area for fault in FAULTS} >= {"noise", "sensitivity", "data", "spending"}
+    assert {fault.seen_by for fault in FAULTS} <= set(LAYERS)
+
+
+def test_a_fault_is_gone_when_its_block_ends() -> None:
+    (fault,) = (fault for fault in FAULTS if fault.name.startswith("The scale of the counts'"))
+    with fault.planted():
+        assert enumerate_loss("laplace", 3, 2).loss == 2.0
+    assert enumerate_loss("laplace", 3, 2).loss == 1.0
+    assert math.isfinite(enumerate_loss("geometric", 2, 2).loss)
