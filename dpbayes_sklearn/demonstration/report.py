@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from html import escape
 from importlib.metadata import version
 
 from dpbayes_sklearn._html import Html, tag
@@ -36,7 +37,7 @@ table.scores{border-collapse:collapse;margin:1.1rem 0;font-variant-numeric:tabul
 table.scores th,table.scores td{padding:.35rem .9rem;text-align:right;
 border-bottom:1px solid var(--line)}
 table.scores th:first-child{text-align:left}
-table.scores thead th{font-weight:600}
+table.scores thead th{font-weight:600;white-space:nowrap}
 table.scores tbody th{font-weight:500}
 footer{margin-top:4rem;font-size:.85rem;opacity:.72}
 """
@@ -108,7 +109,7 @@ def _cell(score: float, best: float) -> Html:
 
 def _figure(picture: Picture) -> Html:
     dark = f'<source media="(prefers-color-scheme:dark)" srcset="{_uri(picture.dark)}">'
-    image = f'<img src="{_uri(picture.light)}" alt="">'
+    image = f'<img src="{_uri(picture.light)}" alt="{escape(picture.text)}">'
     return tag("figure", tag("picture", Html(dark), Html(image)), tag("figcaption", picture.text))
 
 
