@@ -254,7 +254,7 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
         d = network.target
         try:
             alpha = np.asarray(self.alpha, np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             alpha = np.array(np.nan)
         if alpha.shape not in {(), (d,)} or not (np.isfinite(alpha) & (alpha > 0)).all():
             raise ValueError(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import uuid
 import warnings
 from contextlib import suppress
 from fractions import Fraction
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any, ClassVar, Self
 
 from sklearn.utils.validation import check_is_fitted
@@ -57,6 +58,18 @@ class PrivateEstimator(HelpfulEstimator):
         "accountant": [BudgetAccountant, None],
         "random_state": ["random_state"],
     }
+
+    def _validate_params(self) -> None:
+        """Check all parameters; scikit-learn trips over fractions and over very long integers."""
+        for name, value in self.get_params(deep=False).items():
+            takes_fractions = Fraction in self._parameter_constraints.get(name, [])
+            too_long = isinstance(value, Rational) and abs(Fraction(value)) > sys.float_info.max
+            if too_long or (isinstance(value, Fraction) and not takes_fractions):
+                raise InvalidParameterError(
+                    f"The '{name}' parameter of {type(self).__name__} must be a float or an int "
+                    f"that fits one. Got {type(value).__name__} instead."
+                )
+        super()._validate_params()
 
     def _budget(self, unit: str = "record") -> Budget:
         """Return what one fit spends, read exactly."""

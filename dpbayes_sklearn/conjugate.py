@@ -390,7 +390,10 @@ class DirichletMultinomial(_PosteriorRelease):
 
 def _pseudo_counts(prior: Any, n_categories: int) -> npt.NDArray[np.float64]:
     """Return the prior as one positive number for each category."""
-    numbers = np.asarray(prior, dtype=float)
+    try:
+        numbers = np.asarray(prior, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.array(np.nan)
     if (
         numbers.shape not in {(), (n_categories,)}
         or not (np.isfinite(numbers) & (numbers > 0)).all()

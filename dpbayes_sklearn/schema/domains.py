@@ -175,6 +175,8 @@ class Categories:
 
     def __init__(self, values: Iterable[Hashable], unseen: Hashable = None) -> None:
         plain = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
+        if not all(isinstance(value, Hashable) for value in plain):
+            raise TypeError("Categories must be values such as strings or numbers, not lists.")
         if not plain:
             raise ValueError("Categories must hold at least one value. Got an empty list instead.")
         if len(set(plain)) != len(plain):

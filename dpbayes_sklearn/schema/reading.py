@@ -87,7 +87,7 @@ def _as_array(X: Any, declared: bool) -> npt.NDArray[Any]:
         )
     if declared or array.dtype.kind in "biuf":
         return array
-    with suppress(TypeError, ValueError, OverflowError):
+    with suppress(Exception):  # whatever an odd object raises when asked for its number
         return array.astype(np.float64)
     # raised out here because an exception remembers, and may show, the one it is raised in
     raise TypeError(

@@ -74,7 +74,7 @@ def intervals_from_bounds(bounds: Any, n_features: int, name: str = "bounds") ->
     """Return one interval per feature from (low, high), each a number or one per feature."""
     try:
         low, high = (np.broadcast_to(np.asarray(b, np.float64), n_features) for b in bounds)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{name} must be a pair (low, high), each a number or an array with one entry for "
             f"each of the {n_features} features."
@@ -161,11 +161,11 @@ class Bins:
         given = (
             [int(self.n_bins)] * self.d if one_for_all else np.asarray(self.n_bins).ravel().tolist()
         )
-        whole = all(type(k) is int and k >= 2 for k in given)
+        whole = all(type(k) is int and 2 <= k <= 2**16 for k in given)
         if len(given) != self.d or not whole:
             raise ValueError(
                 "n_bins must be 'auto', an int >= 2, or one int >= 2 for each of the "
-                f"{self.d} features."
+                f"{self.d} features; at most 65536 bins."
             )
         return list(given)
 

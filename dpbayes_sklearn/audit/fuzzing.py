@@ -1,0 +1,100 @@
+"""Feed estimators what they should bear, or refuse, and tell what they said."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from copy import deepcopy
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbayes_sklearn.audit.catalogue import Case
+from dpbayes_sklearn.audit.odd_values import NUMBERS, OBJECTS, everything_said, spiked
+from dpbayes_sklearn.privacy import BudgetAccountant
+
+__all__ = ["BAD_PARAMETERS", "Outcome", "bad_shapes", "fit_with", "odd_records"]
+
+BAD_PARAMETERS: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1, 0.0, -0.5, math.nan, math.inf, -math.inf, 1e-320, 1e308, 1j),
+    *("x", "", "0.5", b"x", object(), int, len, ...),
+    *(10**400, -(10**400), 2**70, Fraction(-1, 2), Fraction(0), Decimal("1"), np.float32("nan")),
+    *([], [math.nan], [[1]], (), (1,), (1, 2, 3), (2, 1), (math.nan, 1), (0, 10**400), ("a", "b")),
+    *({}, {"x": [1]}, {1: ["class", 7]}, {0: [0]}, [(0,)], [(0, 1), (1, 0)]),
+    *(np.array([]), np.array([np.nan]), np.array(["a"])),
+)
+"""Values that hardly any parameter takes; which ones it does take is for the estimator to say."""
+
+
+class Outcome(NamedTuple):
+    """What a fit did.
+
+    Attributes
+    ----------
+    fitted : estimator or None
+        None if the fit was refused.
+    error : Exception or None
+    warned : list of str
+    spent : int
+        Entries in the ledger.
+    """
+
+    fitted: Any
+    error: Exception | None
+    warned: list[str]
+    spent: int
+
+    @property
+    def said(self) -> str:
+        """All texts of the error, its causes, and the warnings."""
+        error = "" if self.error is None else everything_said(self.error)
+        return "\n".join([error, *self.warned])
+
+
+def fit_with(estimator: Any, X: Any, y: Any, **parameters: Any) -> Outcome:
+    """Fit a copy that charges a ledger of its own; errors and warnings are caught, not raised."""
+    ledger = BudgetAccountant()
+    model = deepcopy(estimator).set_params(accountant=ledger).set_params(**parameters)
+    error = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model.fit(X, y)
+        except Exception as raised:
+            error = raised
+    fitted = None if error is not None else model
+    return Outcome(fitted, error, [str(w.message) for w in caught], len(ledger))
+
+
+def odd_records(case: Case, count: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return the records of a case with ``count`` odd values in them, in some container."""
+    odd = NUMBERS if rng.random() < 0.3 else OBJECTS
+    if case.y is None:
+        return _contained(spiked(case.X, odd, count, rng), rng), None
+    in_y = count // 4
+    X, y = spiked(case.X, odd, count - in_y, rng), spiked(case.y, odd, in_y, rng)
+    return _contained(X, rng), _contained(y, rng)
+
+
+def _contained(values: Any, rng: np.random.Generator) -> Any:
+    kind = rng.integers(4)
+    if kind == 0:
+        return values.tolist()
+    if kind == 1:
+        return np.asfortranarray(values)
+    if kind == 2 and values.ndim == 2:
+        return [tuple(row) for row in values]
+    return values
+
+
+def bad_shapes(case: Case) -> Iterator[tuple[Any, Any]]:
+    """Yield records whose shapes no estimator takes, whatever is in them."""
+    X, y = case.X, case.y
+    columns = X.reshape(len(X), -1)
+    yield from ((X[:0], y if y is None else y[:0]), (X[None, None], y), (np.float64(1.0), y))
+    yield from ((columns[:, :0], y), (None, y), (columns[:, :, None, None], y))
+    if y is not None:
+        yield from ((X, y[:-1]), (X[:-1], y), (X, None), (X, np.column_stack([y, y])), (X, y[:0]))
