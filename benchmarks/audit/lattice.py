@@ -1,0 +1,184 @@
+"""Every released number lies on a public lattice: low bits of floating-point noise betray data.
+
+Counts and character sums are integers, moments whole multiples of 1/grid², draws of tables points
+of the public grid, posteriors of one variable members of the public list. The draws of the
+regression's sampler and MAP are rounded to a public lattice too, but their law is that of real
+numbers, and the guarantee has to say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.audit._table import Row
+from dpbayes_sklearn import BayesianLinearRegression, mechanisms
+from dpbayes_sklearn.audit.releases import released_numbers
+from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_release
+from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC
+from dpbayes_sklearn.noise.ball_gaussian import LATTICE, ball_gaussian
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.truncated_beta import SplitGrid
+from dpbayes_sklearn.posteriors.candidates import Candidates
+from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
+from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.schema import Interval, Table
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.design import Design, Scale
+from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.simplex import SimplexCounts
+from dpbayes_sklearn.statistics.splits import leaf_probabilities
+
+VALUES = 1_000_000
+BUDGET = Budget(Fraction(1, 3))
+NETWORK = Network.star([2, 3, 3], 2)
+PRIOR = DirichletPrior(NETWORK, tuple(np.full(k, 0.7) for k in NETWORK.sizes))
+POINTS = 33
+
+
+def tables() -> CountTables:
+    codes = np.random.default_rng(0).integers(0, 2, (50, 4), np.uint8)
+    return CountTables.count(NETWORK, [(codes[:, :-1], codes[:, -1])])
+
+
+def batches(mechanism: Mechanism, statistics: Any, prior: Any, wanted: float) -> Iterator[Any]:
+    """Yield released numbers until there are enough."""
+    seen = 0
+    while seen < wanted:
+        numbers = released_numbers(mechanism, statistics, prior, BUDGET, 2_000)
+        seen += numbers.size
+        yield numbers
+
+
+def whole(numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.isfinite(numbers) & (numbers == np.rint(numbers)))
+
+
+def row(what: str, seen: int, off: int) -> Row:
+    return Row(
+        "lattice", f"{what}: {seen:,} released values", f"{off} off the lattice", "0", off == 0
+    )
+
+
+def integers(scale: float) -> Iterator[Row]:
+    simplex = SimplexCounts(np.array([7, 3, 20]))
+    belief = SimplexPrior(Dirichlet([0.5, 1.0, 2.0]))
+    cases: list[tuple[str, Mechanism, Any, Any]] = [
+        ("counts, laplace", mechanisms.Laplace(), tables(), PRIOR),
+        ("character sums, fourier", mechanisms.Fourier(), tables(), PRIOR),
+        ("one variable, laplace", mechanisms.Laplace(), simplex, belief),
+        ("one variable, laplace_improved", mechanisms.LaplaceImproved(), simplex, belief),
+        ("one variable, geometric", mechanisms.Geometric(), simplex, belief),
+    ]
+    for what, mechanism, statistics, prior in cases:
+        found = [
+            (n.size, (~whole(n)).sum())
+            for n in batches(mechanism, statistics, prior, VALUES * scale)
+        ]
+        yield row(what, *(int(sum(part)) for part in zip(*found, strict=True)))
+
+
+def chosen(scale: float) -> Iterator[Row]:
+    """Mechanisms that choose among all posteriors of n records choose one of them."""
+    counts = SimplexCounts(np.array([2, 5, 5]))
+    belief = SimplexPrior(Dirichlet([1.0, 1.0, 1.0]))
+    public = {tuple(c) for c in Candidates(12, (1.0, 1.0, 1.0)).counts.tolist()}
+    for mechanism in (mechanisms.Exponential(), mechanisms.Hellinger(), mechanisms.Local()):
+        seen = off = 0
+        for numbers in batches(mechanism, counts, belief, VALUES * scale):
+            distinct, many = np.unique(numbers, axis=0, return_counts=True)
+            off += sum(
+                m for c, m in zip(distinct.tolist(), many, strict=True) if tuple(c) not in public
+            )
+            seen += numbers.size
+        yield row(f"one variable, {mechanism.name()}", seen, int(off))
+
+
+def draws(scale: float) -> Iterator[Row]:
+    """Tables drawn by sampler and MAP are made of grid points, and nothing but them."""
+    for mechanism in (
+        mechanisms.Sampler(n_points=POINTS, omega=0.2),
+        mechanisms.MAP(n_points=POINTS, omega=0.2),
+        mechanisms.MAP(score="posterior", n_points=POINTS, omega=0.2),
+    ):
+        left = SplitGrid(0.2, POINTS).left
+        public = np.unique(
+            np.concatenate(
+                [leaf_probabilities(np.array([*product(left, repeat=s)])).ravel() for s in (1, 2)]
+            )
+        )
+        seen = off = 0
+        for numbers in batches(mechanism, tables(), PRIOR, VALUES * scale):
+            seen, off = seen + numbers.size, off + int((~np.isin(numbers, public)).sum())
+        name = getattr(mechanism, "score", "draws")
+        yield row(f"tables, {mechanism.name()} ({name})", seen, off)
+
+
+def records(columns: int) -> Moments:
+    rng = np.random.default_rng(0)
+    design = Design((Interval(-1, 1),) * columns)
+    X, y = rng.uniform(-1, 1, (100, columns)), rng.uniform(-1, 1, 100)
+    return Moments(design, Table(X), y, Scale(0.0, 1.0))
+
+
+def moments(scale: float) -> Iterator[Row]:
+    statistics = records(40)
+    prior = GaussianPrior(statistics.design)
+    add_noise, counted = _moment_release.add_noise, [0, 0]
+
+    def watched(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
+        noisy, variance = add_noise(sums, block, grid, epsilon, source)
+        counted[0] += noisy.size
+        counted[1] += int((~whole(noisy * float(grid**2))).sum())
+        return noisy, variance
+
+    for mechanism in (mechanisms.Laplace(), mechanisms.Fourier()):
+        counted[:] = [0, 0]
+        with mock.patch.object(_moment_release, "add_noise", watched):
+            while counted[0] < VALUES * scale:
+                mechanism.release(statistics, prior, BUDGET, random_source())
+        yield row(f"moments, {mechanism.name()}", *counted)
+
+
+def coefficients(scale: float) -> Iterator[Row]:
+    statistics = records(40)
+    prior = GaussianPrior(statistics.design, noise_variance=0.1)
+    counted = [0, 0]
+
+    def watched(precision: Any, linear: Any, radius: float, *rest: Any) -> Any:
+        drawn = ball_gaussian(precision, linear, radius, *rest)
+        counted[0] += drawn.size
+        counted[1] += int((~whole(drawn / (LATTICE * radius))).sum())
+        return drawn
+
+    for mechanism in (mechanisms.Sampler(500), mechanisms.MAP()):
+        counted[:] = [0, 0]
+        with mock.patch.object(_coefficient_draws, "ball_gaussian", watched):
+            while counted[0] < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
+                mechanism.release(statistics, prior, BUDGET, random_source())
+        yield row(f"coefficients, {mechanism.name()}", *counted)
+    X, y = np.zeros((20, 1)), np.zeros(20)
+    silent = [
+        name
+        for name in ("sampler", "map")
+        if REAL_ARITHMETIC
+        not in BayesianLinearRegression(mechanism=name, bounds_X=(0, 1), bounds_y=(0, 1))
+        .fit(X, y)
+        .guarantee_.conditions
+    ]
+    what = "regression draws say that they assume real arithmetic"
+    yield Row("lattice", what, f"{len(silent)} silent", "0", not silent)
+
+
+def run(scale: float) -> Iterator[Row]:
+    for part in (integers, chosen, draws, moments, coefficients):
+        yield from part(scale)
