@@ -1,0 +1,51 @@
+"""Released numbers lie on public lattices; floating-point noise would be seen."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from benchmarks.audit import lattice
+from dpbayes_sklearn.mechanisms import _coefficient_draws, _moment_release, _noisy_arrays
+
+PARTS = ("integers", "chosen", "draws", "moments", "coefficients")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_nothing_is_off_the_lattice(part):
+    rows = [*getattr(lattice, part)(0.002)]
+    assert len(rows) > 1
+    assert all(row.passed for row in rows), rows
+
+
+def continuous(scale, size, source):
+    return np.random.default_rng(0).laplace(scale=float(scale), size=size)
+
+
+def test_floating_point_noise_on_counts_is_seen():
+    with mock.patch.object(_noisy_arrays, "discrete_laplace", continuous):
+        assert not next(lattice.integers(0.002)).passed
+
+
+def test_floating_point_noise_on_moments_is_seen():
+    with (
+        mock.patch.object(_moment_release, "discrete_laplace", continuous),
+        mock.patch.object(_moment_release, "box_acceptance", return_value=0.0),
+    ):
+        assert not next(lattice.moments(0.002)).passed
+
+
+def test_draws_of_another_grid_are_seen():
+    with mock.patch.object(lattice, "POINTS", 32):
+        mechanism = lattice.mechanisms.Sampler(n_points=33, omega=0.2)
+        with mock.patch.object(lattice.mechanisms, "Sampler", return_value=mechanism):
+            assert not next(lattice.draws(0.002)).passed
+
+
+def test_a_silent_guarantee_is_seen():
+    with mock.patch.object(lattice, "REAL_ARITHMETIC", "something else"):
+        *_, said = lattice.coefficients(0.0001)
+    assert not said.passed
+    assert _coefficient_draws.REAL_ARITHMETIC != "something else"
