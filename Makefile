@@ -48,7 +48,7 @@ docs: $(VENV)/.extra-docs  ## build the documentation into build/html; a warning
 check: lint test docs  ## everything that must hold before a commit
 
 audit: $(VENV)/.extra-test  ## try every privacy claim in earnest; one table, within an hour
-	$(BIN)/python -m benchmarks.audit
+	$(BIN)/python -m benchmarks.audit --jobs $(WORKERS)
 
 bench: bench-data  ## run all benchmarks and write docs/benchmarks (45 minutes at most on 2 cores)
 	$(BIN)/python benchmarks/report.py

@@ -1,6 +1,6 @@
 """Run all layers of the audit, or those that are named, and print one table.
 
-``python -m benchmarks.audit [LAYER ...] [--scale 0.1] [--write docs/security/audit_table.md]``
+``python -m benchmarks.audit [LAYER ...] [--scale 0.1] [--jobs 2] [--write FILE.md]``
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+from joblib import Parallel, delayed
+
 from benchmarks.audit._table import HEADER, Row, line, markdown
+from dpbayes_sklearn._progress import progress
 
 __all__ = ["main"]
 
@@ -23,25 +26,37 @@ def layers() -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
+def tried(name: str, scale: float) -> tuple[str, list[Row], float]:
+    """Return the rows of a layer, and the seconds it took."""
+    start = time.perf_counter()
+    rows = list(importlib.import_module(f"benchmarks.audit.{name}").run(scale))
+    return name, rows, time.perf_counter() - start
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table; return how many rows failed."""
+    """Print the table; return 1 if a row failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("layers", nargs="*", default=[], help="layers to run; all if left out")
     parser.add_argument("--scale", type=float, default=1.0, help="part of the cases to try")
+    parser.add_argument("--jobs", type=int, default=1, help="layers to run at the same time")
     parser.add_argument("--write", type=Path, help="also write the table to this Markdown file")
     options = parser.parse_args(arguments)
-    rows: list[Row] = []
+    names = options.layers or layers()
+    # a process for each: layers replace parts of the library while they run
+    done = Parallel(options.jobs, return_as="generator_unordered")(
+        delayed(tried)(name, options.scale) for name in names
+    )
+    table: dict[str, list[Row]] = {}
     print(line(HEADER, ""), flush=True)
-    for name in options.layers or layers():
-        start = time.perf_counter()
-        for row in importlib.import_module(f"benchmarks.audit.{name}").run(options.scale):
-            rows.append(row)
-            print(line(row), flush=True)
-        print(f"  ({name}: {time.perf_counter() - start:.0f} s)", file=sys.stderr, flush=True)
+    for name, rows, seconds in progress(done, "layers", total=len(names)):
+        table[name] = rows
+        print("\n".join(map(line, rows)), flush=True)
+        print(f"  ({name}: {seconds:.0f} s)", file=sys.stderr, flush=True)
+    every = [row for name in names for row in table[name]]
     if options.write:
-        options.write.write_text(markdown(rows))
-    failed = sum(not row.passed for row in rows)
-    print(f"{len(rows)} rows, {failed} failed")
+        options.write.write_text(markdown(every))
+    failed = sum(not row.passed for row in every)
+    print(f"{len(every)} rows, {failed} failed")
     return min(failed, 1)
 
 
