@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr
@@ -37,14 +36,11 @@ def test_a_file_sees_nothing() -> None:
     assert file.getvalue() == ""
 
 
-def test_without_tqdm_the_work_is_done_in_silence() -> None:
-    program = (
-        "import sys; sys.modules['tqdm'] = None\n"
-        "from dpbayes_sklearn._progress import progress\n"
-        "print(list(progress(range(3), 'steps')))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[0, 1, 2]\n", "")
+def test_without_tqdm_the_work_is_done_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with redirect_stderr(Terminal()) as screen:
+        assert list(progress(range(3), "steps")) == [0, 1, 2]
+    assert screen.getvalue() == ""
 
 
 def test_an_error_of_a_step_is_the_callers() -> None:
