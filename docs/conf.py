@@ -1,6 +1,9 @@
 """Configuration of Sphinx."""
 
+import re
+import sys
 from importlib.metadata import metadata
+from pathlib import Path
 from typing import get_origin
 
 from docutils.parsers.rst.states import Inliner
@@ -10,17 +13,21 @@ author = metadata(project)["Author"]
 copyright = f"2026, {author}"
 release = version = metadata(project)["Version"]
 
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 extensions = [
+    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
 html_theme = "furo"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
 html_title = f"{project} {release}"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
@@ -85,6 +92,12 @@ def plain_bar(inliner, match, lineno):
     return match.string[:end], [], match.string[end:], []
 
 
+def without_empty_end(app, docname, source):
+    """Take away the empty line that doctest needs before a closing fence."""
+    source[0] = re.sub(r"\n\n(```+)$", r"\n\1", source[0], flags=re.M)
+
+
 def setup(app):
+    app.connect("source-read", without_empty_end)
     Inliner.dispatch["|"] = plain_bar
     app.connect("autodoc-skip-member", skip_type_alias)
