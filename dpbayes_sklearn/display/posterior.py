@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn.display._axes import COLOURS, Drawn, check_matplotlib
@@ -161,7 +162,7 @@ class PosteriorDisplay(Drawn):
             self._density(ax, prior, level, color)
         else:
             self._rows(ax, prior, level, color)
-        ax.set_xlabel(self.quantity)
+        ax.set_xlabel(self.quantity if rows > 1 else next(iter(self.posterior)))
         return self
 
     def _density(self, ax: Axes, prior: Mapping[str, Law] | None, level: float, color: str) -> None:
@@ -169,18 +170,15 @@ class PosteriorDisplay(Drawn):
         ((name, law),) = self.posterior.items()
         density: Any = law
         low, high = self.intervals_[name]
-        reach = np.array(_ends(law, 0.9999))
-        margin = 0.6 * (reach[1] - reach[0])
-        support = density.support()
-        x = np.linspace(max(reach[0] - margin, support[0]), min(reach[1] + margin, support[1]), 800)
+        x = _around(density)
         if prior is not None:
             before: Any = prior[name]
             ax.fill_between(x, before.pdf(x), color="0.5", alpha=0.3, lw=0, label="prior")
         ax.plot(x, density.pdf(x), color=color, lw=1.8, label="released posterior")
         inside = x[(x >= low) & (x <= high)]
-        ax.fill_between(inside, density.pdf(inside), color=color, alpha=0.25, lw=0,
-                        label=f"{level:.0%} interval")  # fmt: skip
-        ax.set(ylim=(0, None), ylabel="density", title=name)
+        shade: Any = {"color": color, "alpha": 0.25, "lw": 0, "label": f"{level:.0%} interval"}
+        ax.fill_between(inside, density.pdf(inside), **shade)
+        ax.set(ylim=(0, 1.12 * density.pdf(inside).max()), ylabel="density")
         ax.legend(frameon=False)
 
     def _rows(self, ax: Axes, prior: Mapping[str, Law] | None, level: float, color: str) -> None:
@@ -200,6 +198,14 @@ class PosteriorDisplay(Drawn):
         ax.grid(axis="x", alpha=0.35, lw=0.7)
         ax.set_axisbelow(True)
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+def _around(law: Any) -> npt.NDArray[np.float64]:
+    """Return points that all of the law lies between, inside its support."""
+    low, high = _ends(law, 0.9999)
+    margin = 0.6 * (high - low)
+    first, last = law.support()
+    return np.linspace(max(low - margin, first), min(high + margin, last), 802)[1:-1]
 
 
 def _ends(law: Law, level: float) -> tuple[float, float]:

@@ -48,6 +48,14 @@ def test_a_beta_is_drawn_as_a_density_with_its_interval() -> None:
     assert (prior.mean(), prior.var()) == pytest.approx((0.4, beta(2, 3).var()))
 
 
+def test_a_density_that_is_infinite_at_its_end_can_be_drawn() -> None:
+    model = BetaBinomial(epsilon=np.inf, prior=(0.5, 0.5)).fit(np.zeros(50, dtype=bool))
+    display = shown(model)
+    assert np.isfinite(display.ax_.get_ylim()[1])
+    assert display.ax_.get_xlim()[1] < 0.5
+    assert display.ax_.get_xlabel() == "probability of a one"
+
+
 def test_a_dirichlet_has_a_row_for_each_category() -> None:
     model = DirichletMultinomial(categories=["clerk", "nurse", "pilot"], random_state=0).fit(JOBS)
     display = shown(model)
