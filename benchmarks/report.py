@@ -67,8 +67,13 @@ def render(results: Path) -> Iterator[str]:
         for command, text in zip(section.commands, found["outputs"], strict=False):
             for figure in command.figures:
                 yield f"![{section.title}]({figure})\n"
-            yield text + "\n" if command.markdown else f"```text\n{text}\n```\n"
+            yield text + "\n" if has_table(text) else f"```text\n{text}\n```\n"
         yield made_with(name, found) + "\n"
+
+
+def has_table(text: str) -> bool:
+    """Tell whether a script printed Markdown rather than columns of text."""
+    return any(line.startswith("|--") for line in text.split("\n"))
 
 
 def made_with(name: str, found: dict[str, Any]) -> str:
@@ -87,6 +92,7 @@ def main() -> int:
     parser.add_argument("--render", action="store_true", help="run nothing")
     parser.add_argument("--quick", action="store_true", help="few repeats, into build/bench")
     options = parser.parse_args()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the scripts share out the cores themselves
     base = ROOT / "build" / "bench" if options.quick else ROOT
     results, report = base / "benchmarks" / "results" / "report", base / "docs" / "benchmarks"
     for folder in (results, report / OWN, report / GUIDE):

@@ -20,7 +20,6 @@ class Command:
     repeats: tuple[int, int] | None = None  # full, quick
     figures: tuple[str, ...] = ()  # paths, seen from the report
     output: str | None = None  # what --output is: a file, or the folder of all figures
-    markdown: bool = False  # prints Markdown rather than columns of text
 
     def line(self, quick: bool, report: Path) -> list[str]:
         """Return the arguments of the Python that runs it."""
@@ -32,9 +31,9 @@ class Command:
         return line
 
 
-def _drawing(script: str, repeats: tuple[int, int], figure: str, markdown: bool = False) -> Command:
+def _drawing(script: str, repeats: tuple[int, int], figure: str) -> Command:
     """Return a command that draws one figure."""
-    return Command(script, (), repeats, (figure,), figure, markdown)
+    return Command(script, (), repeats, (figure,), figure)
 
 
 def _hellinger(name: str, *figures: str) -> Command:
@@ -62,13 +61,13 @@ SECTIONS: dict[str, Section] = {
         "Accuracy on public tables",
         "Naive Bayes with declared domains on six public tables, beside exact Bayes, plug-in "
         "Laplace and diffprivlib. Regret is the accuracy that privacy costs.",
-        (_drawing("accuracy_table.py", (20, 1), f"{OWN}/accuracy.png", markdown=True),),
+        (_drawing("accuracy_table.py", (20, 1), f"{OWN}/accuracy.png"),),
         6,
     ),
     "noise_aware": Section(
         "Noise-aware inference",
         "Two readings of the same releases of naive Bayes: accuracy, log loss and calibration.",
-        (Command("noise_aware_accuracy.py", ("--real-repeats", "10"), (200, 2), markdown=True),),
+        (Command("noise_aware_accuracy.py", ("--real-repeats", "10"), (200, 2)),),
         4,
         quick=False,
     ),
@@ -113,7 +112,7 @@ SECTIONS: dict[str, Section] = {
         "Bayesian networks",
         "What a graph costs and what it buys: networks of the literature, and trees beside naive "
         "Bayes.",
-        (Command("network_experiment.py", (), (5, 1), markdown=True),),
+        (Command("network_experiment.py", (), (5, 1)),),
         4,
         quick=False,
     ),
@@ -127,7 +126,7 @@ SECTIONS: dict[str, Section] = {
     "peers": Section(
         "Beside diffprivlib",
         "The same data, splits, bounds and epsilon; diffprivlib runs in an environment of its own.",
-        (Command("readme_table.py", markdown=True),),
+        (Command("readme_table.py"),),
         3,
         quick=False,
     ),
