@@ -103,7 +103,8 @@ def moments() -> Iterator[Case]:
 def run(scale: float) -> Iterator[Row]:
     """Go through all cases, or through some evenly spaced ones."""
     cases = [*counts(), *posteriors(), *moments()]
-    cases = cases[:: max(1, ceil(1 / scale))]
+    step = max(1, ceil(1 / scale))
+    cases = cases[step // 2 :: step]
     found: defaultdict[str, list[tuple[Case, Enumeration]]] = defaultdict(list)
     for case in progress(cases, "enumeration"):
         found[case.group].append((case, case.found()))
@@ -123,7 +124,7 @@ def run(scale: float) -> Iterator[Row]:
     pairs, outcomes = (
         sum(getattr(e, name) for e in everything) for name in ("n_pairs", "n_outcomes")
     )
-    wanted = int(1_000_000 * min(scale, 1)) if scale >= 1 else 0
+    wanted = 1_000_000 if scale >= 1 else 1
     yield Row("enumeration", "neighbouring pairs", f"{pairs:,}", f">= {wanted:,}", pairs >= wanted)
     yield Row("enumeration", "log ratios of outcomes", f"{outcomes:,}", "> 0", outcomes > 0)
 

@@ -1,0 +1,40 @@
+"""The table of the audit: every layer is run, and a row that fails fails the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.audit.__main__ import layers, main
+from benchmarks.audit._planted import FAULTS
+from benchmarks.audit._table import Row, line, markdown
+
+
+def test_all_layers_are_found() -> None:
+    assert {"enumeration", "replay", "faults", "ledger", "regression"} <= set(layers())
+
+
+def test_a_short_audit_passes_and_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "table.md"
+    assert main(["replay", "--scale", "0.001", "--write", str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert "0 failed" in printed
+    assert "0 divergences" in file.read_text()
+    assert "scikit-learn" in file.read_text()
+
+
+def test_a_planted_fault_fails_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    (fault,) = (f for f in FAULTS if f.name.startswith("The prior is centred"))
+    with fault.planted():
+        assert main(["replay", "--scale", "0.001"]) == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+def test_rows_are_printed_with_their_verdict() -> None:
+    good, bad = (Row("layer", "what", "1", "<= 1", passed) for passed in (True, False))
+    assert line(good).endswith("ok")
+    assert line(bad).endswith("FAILED")
+    assert "| layer | what | 1 | <= 1 | **failed** |" in markdown([good, bad])
