@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
+import dpbayes_sklearn
+from dpbayes_sklearn import mechanisms
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/[!_]*/**/*.md")],
@@ -133,3 +136,10 @@ def test_prompts_outside_the_doctested_pages_are_found():
 def test_testpaths_hold_the_doctested_pages(pytestconfig):
     assert set(DOCTESTED) <= set(pytestconfig.getini("testpaths"))
     assert "--doctest-glob=*.md" in pytestconfig.getini("addopts")
+
+
+def test_the_reference_has_every_public_name():
+    listed = set(re.findall(r"^   ([\w.]+)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.M))
+    modules = {"mechanisms", "planning", "theory"}
+    assert {*dpbayes_sklearn.__all__} - modules <= listed
+    assert {name for name in mechanisms.__all__ if name[0].isupper()} <= listed
