@@ -22,7 +22,7 @@ from dpbayes_sklearn.privacy.budget import Budget, exact
 __all__ = ["Enumeration", "enumerate_loss"]
 
 Rows = npt.NDArray[np.intp]
-FloatArray = npt.NDArray[np.float64]
+_CLEAR = 1e-9  # a loss that is further below epsilon, as a part of it, is so without rounding
 
 
 @dataclass(frozen=True)
@@ -156,17 +156,20 @@ class _Comparison:
     def __init__(self, laws: list[list[Law]], first: Rows, second: Rows) -> None:
         steps = max(map(len, laws))
         self._laws = [[*own, *[Fixed(b"")] * (steps - len(own))] for own in laws]
+        self._here, self._there = (
+            np.concatenate(sides) for sides in ((first, second), (second, first))
+        )
         self.n_outcomes = 0
-        here, there = np.concatenate([first, second]), np.concatenate([second, first])
-        total = np.zeros(len(here))
-        for step in range(steps):
-            total += self._losses(step, here, there)
-        worst = int(np.argmax(total))
-        self.pair = int(here[worst]), int(there[worst])
-        self._rounded_up = float(total[worst])
+        self._total = np.zeros(len(self._here))
+        self._kinds = np.stack([self._add(step) for step in range(steps)], axis=1)
+        worst = int(np.argmax(self._total))
+        self.pair = int(self._here[worst]), int(self._there[worst])
 
-    def _losses(self, step: int, here: Rows, there: Rows) -> FloatArray:
-        """Return the loss of every pair at one step; equal laws are compared only once."""
+    def _add(self, step: int) -> Rows:
+        """Add the loss of every pair at one step; return numbers that tell losses apart.
+
+        Equal laws are compared only once.
+        """
         numbers: dict[bytes, int] = {}
         laws: list[Law] = []
         number_of = np.empty(len(self._laws), np.intp)
@@ -174,12 +177,15 @@ class _Comparison:
             number_of[i] = numbers.setdefault(own[step].key(), len(laws))
             if number_of[i] == len(laws):
                 laws.append(own[step])
-        kinds, which = np.unique(
-            number_of[here] * len(laws) + number_of[there], return_inverse=True
-        )
-        losses = [float(laws[k // len(laws)].loss(laws[k % len(laws)])) for k in kinds.tolist()]
-        self.n_outcomes += int(np.array([law.n_outcomes for law in laws])[number_of[here]].sum())
-        return np.array(losses)[which]
+        here, there = number_of[self._here], number_of[self._there]
+        pairs, which = np.unique(here * len(laws) + there, return_inverse=True)
+        losses = [laws[p // len(laws)].loss(laws[p % len(laws)]) for p in pairs.tolist()]
+        self._total += np.array(losses, np.float64)[which]
+        self.n_outcomes += int(np.array([law.n_outcomes for law in laws])[here].sum())
+        seen: dict[Any, int] = {}
+        # a fraction is the loss itself; a float may stand for several that differ a little
+        keys = (x if isinstance(x, Fraction) else (i, x) for i, x in enumerate(losses))
+        return np.array([seen.setdefault(key, len(seen)) for key in keys], np.intp)[which]
 
     @property
     def loss(self) -> float:
@@ -188,12 +194,20 @@ class _Comparison:
         each = [one.loss(other) for one, other in pairs]
         if all(isinstance(loss, Fraction) for loss in each):
             return float(sum(each))
-        return self._rounded_up
+        return float(self._total.max())
 
     def within(self, epsilon: Fraction) -> bool:
-        """Decide in exact rationals, as far as the laws have them, whether the worst pair is."""
+        """Tell whether no pair loses more, in exact rationals where floats could not decide."""
+        close = np.flatnonzero(self._total > float(epsilon) * (1 - _CLEAR))
+        _, examples = np.unique(self._kinds[close], axis=0, return_index=True)
+        worst_first = close[examples][np.argsort(-self._total[close[examples]])]
+        return all(
+            self._pair_within(int(self._here[i]), int(self._there[i]), epsilon) for i in worst_first
+        )
+
+    def _pair_within(self, here: int, there: int, epsilon: Fraction) -> bool:
         rest, ratio = Fraction(0), Fraction(1)
-        for one, other in zip(*(self._laws[side] for side in self.pair), strict=True):
+        for one, other in zip(self._laws[here], self._laws[there], strict=True):
             loss = one.loss(other)
             if math.isinf(loss):
                 return False
