@@ -35,11 +35,23 @@ def line(row: Row, verdict: str | None = None) -> str:
     return "  ".join([*cells, ("ok" if row.passed else "FAILED") if verdict is None else verdict])
 
 
+_PAGE = """---
+orphan: true
+---
+
+# What the audit found
+
+This page is written by `python -m benchmarks.audit --write FILE`, which runs every layer; `make
+audit` prints the same table and fails if a row does.
+
+"""
+
+
 def markdown(rows: Iterable[Row]) -> str:
-    """Return the table for the documentation."""
+    """Return the table as a page of the documentation."""
     head = ["| layer | what | figure | must be | |", "|---|---|---|---|---|"]
     body = [f"| {' | '.join(row[:4])} | {'ok' if row.passed else '**failed**'} |" for row in rows]
-    return "\n".join([*head, *body, "", versions(), ""])
+    return _PAGE + "\n".join([*head, *body, "", versions(), ""])
 
 
 def versions() -> str:
