@@ -105,7 +105,7 @@ SECTIONS: dict[str, Section] = {
             _hellinger("prior"),
             _hellinger("privacy"),
         ),
-        8,
+        4,
         quick=False,
     ),
     "networks": Section(
