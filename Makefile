@@ -11,7 +11,7 @@ PYTEST := -m pytest -n $(WORKERS) -q
 # Each test worker has a core to itself, and no more.
 test test-oldest audit: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: help demo test lint format docs check audit bench bench-data bench-peers test-oldest clean
+.PHONY: help demo test lint format docs check audit bench bench-data bench-peers audit-peers test-oldest clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -50,6 +50,14 @@ check: lint test docs  ## everything that must hold before a commit
 audit: $(VENV)/.extra-test  ## try every privacy claim in earnest; one table, within an hour
 	$(BIN)/python -m benchmarks.audit --jobs $(WORKERS)
 
+audit-peers: $(VENV)-diffprivlib/.installed  ## the same tools pointed at diffprivlib 0.6.6
+	$(VENV)-diffprivlib/bin/python benchmarks/peer_audit.py --write docs/security/peers_table.inc
+
+$(VENV)-diffprivlib/.installed: setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)-diffprivlib
+	$(VENV)-diffprivlib/bin/python -m pip install -qq -e . diffprivlib==0.6.6 scikit-learn==1.6.1
+	@touch $@
+
 bench: bench-data  ## run all benchmarks and write docs/benchmarks (45 minutes at most on 2 cores)
 	$(BIN)/python benchmarks/report.py
 
@@ -72,7 +80,7 @@ $(OLDEST_VENV)/.installed: setup.cfg pyproject.toml
 	@touch $@
 
 clean:  ## remove everything that was built, the environments included
-	rm -rf $(VENV) $(OLDEST_VENV) build demo_output .coverage *.egg-info \
+	rm -rf $(VENV) $(VENV)-diffprivlib $(OLDEST_VENV) build demo_output .coverage *.egg-info \
 		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
 		docs/generated docs/auto_examples docs/sg_execution_times.rst
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn.audit.events import Sides, epsilon_below, learn_event
 from dpbayes_sklearn.audit.leaks import fitted_numbers
+from dpbayes_sklearn.privacy import BudgetAccountant
 
 __all__ = ["EpsilonBound", "audit", "bound_from_outcomes"]
 
@@ -77,12 +78,13 @@ def audit(
     """Fit an estimator again and again to two neighbouring data sets and bound epsilon from below.
 
     Works for any estimator with ``fit``, of this library or not. Use made-up data: the fits are
-    charged to nobody, and thousands of them together are not private.
+    charged to nobody (but to the accountant of an open ``with`` block), and thousands of them
+    together are not private.
 
     Parameters
     ----------
     estimator : estimator
-        Cloned for every run. Its ``accountant`` is left out, its ``random_state`` replaced.
+        Cloned for every run, without its ``accountant`` and with another ``random_state``.
     X, y, X2, y2 : arrays
         The two data sets, which differ in one record. ``y`` may be None.
     n_runs : int, default=2000
@@ -195,10 +197,13 @@ def _fits(
     """Fit once for every seed and return what is observed."""
     observe = observe or fitted_numbers
     given = estimator.get_params(deep=False)
+    bare = clone(estimator)
+    if isinstance(given.get("accountant"), BudgetAccountant):  # it would be charged for every run
+        bare.set_params(accountant=None)
     rows = []
     for seed in seeds:
-        # cloned with an accountant, an estimator would charge it for every run
-        fresh = {"accountant": None, "random_state": None if unseeded else seed}
-        model = clone(estimator).set_params(**{k: v for k, v in fresh.items() if k in given})
+        model = clone(bare)
+        if "random_state" in given:
+            model.set_params(random_state=None if unseeded else seed)
         rows.append(np.ravel(np.asarray(observe(model.fit(X, y)), dtype=float)))
     return rows
