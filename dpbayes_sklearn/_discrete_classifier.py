@@ -88,8 +88,8 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Records, one per person.
+        X : array, sparse matrix, data frame or dask collection of shape (n_samples, n_features)
+            Records, one per person. What a sparse matrix does not store is zero.
         y : array-like of shape (n_samples,)
             Their classes.
 
@@ -386,4 +386,5 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
         name = self.mechanism.name() if isinstance(self.mechanism, Mechanism) else self.mechanism
         poor = isinstance(name, str) and name in {"sampler", "map"}
         tags.classifier_tags.poor_score = poor
+        tags.input_tags.sparse = True
         return tags

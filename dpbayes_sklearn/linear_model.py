@@ -177,7 +177,7 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n_samples, n_features)
+        X : array, data frame or dask collection of shape (n_samples, n_features)
             Records, one per person.
         y : array-like of shape (n_samples,)
             Their targets.

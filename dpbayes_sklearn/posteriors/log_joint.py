@@ -40,7 +40,9 @@ def answer_by_row(
 
 
 def most_probable(classes: npt.NDArray[Any], joint: FloatArray) -> npt.NDArray[Any]:
-    """Return the most probable class."""
+    """Return the most probable class, the first of equals."""
+    if len(classes) == 2:  # far faster than a search of every row
+        return np.asarray(classes[(joint[:, 1] > joint[:, 0]).astype(np.intp)])
     return np.asarray(classes[joint.argmax(axis=1)])
 
 

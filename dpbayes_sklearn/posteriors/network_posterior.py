@@ -16,6 +16,8 @@ from dpbayes_sklearn.statistics.network import Network
 __all__ = ["NetworkPosterior", "log_joint"]
 
 _BLOCK = 1024
+_ROWS = 4096
+_FEW_CELLS = 1024  # tables of so many cells stay in the cache
 
 
 class NetworkPosterior(ABC):
@@ -65,22 +67,58 @@ def log_joint(network: Network, log_tables: Tables, codes: Codes) -> npt.NDArray
 
 
 def _star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
-    """Log p(x, c) = log p(c) + sum_j log p(x_j | c), a feature and a class at a time."""
-    score = np.repeat(log_tables[-1][:, None], len(codes), axis=1)
-    for column, table in zip(np.ascontiguousarray(codes.T), log_tables[:-1], strict=True):
-        for of_class, values in zip(score, table, strict=True):
-            of_class += values.take(column)
-    return score.T
+    """Log p(x, c) = log p(c) + sum_j log p(x_j | c), two neighbouring features at a time."""
+    *features, classes = log_tables
+    n_values = max(table.shape[1] for table in features)
+    if codes.dtype == np.uint8 and n_values**2 <= _FEW_CELLS:
+        pairs = list(zip(features[::2], features[1::2], strict=False))
+        tables = [_pair_table(*pair, n_values) for pair in pairs] + features[2 * len(pairs) :]
+    else:
+        pairs, tables = [], features
+    tables = [np.ascontiguousarray(table.T) for table in tables]
+    score = np.empty((len(codes), len(classes)))
+    score[:] = classes
+    term = np.empty((_ROWS, len(classes)))
+    for start in range(0, len(codes), _ROWS):
+        block, total = codes[start : start + _ROWS], score[start : start + _ROWS]
+        for cells, table in zip(_cells(block, len(pairs), n_values), tables, strict=True):
+            total += table.take(cells, axis=0, out=term[: len(total)], mode="clip")
+    return score
+
+
+def _pair_table(
+    first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], n_values: int
+) -> npt.NDArray[np.float64]:
+    """Return log p(x_i, x_j | c) for the cell x_i * n_values + x_j."""
+    table = np.zeros((len(first), n_values, n_values))
+    table[:, : first.shape[1], : second.shape[1]] = first[:, :, None] + second[:, None, :]
+    return table.reshape(len(first), -1)
+
+
+def _cells(codes: Codes, n_pairs: int, n_values: int) -> npt.NDArray[np.intp]:
+    """Return the cells of the pairs of columns, and the last column if it has no partner.
+
+    Two bytes are read as one word, whose lower byte is the first column, so that both columns
+    are computed with at once.
+    """
+    if not n_pairs:
+        return codes.T.astype(np.intp)
+    words = np.ascontiguousarray(codes[:, : 2 * n_pairs]).view("<u2")
+    cells = ((words & 255) * n_values + (words >> 8)).T.astype(np.intp)
+    return np.concatenate([cells, codes[:, 2 * n_pairs :].T])
 
 
 def _boolean_star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
     """Log p(x, c) = log p(c) + sum_j log p(0 | c) + sum_j x_j log(p(1 | c) / p(0 | c))."""
-    features = np.stack(log_tables[:-1])
+    features = np.array(log_tables[:-1])
     constant = log_tables[-1] + features[:, :, 0].sum(axis=0)
     weights = features[:, :, 1] - features[:, :, 0]
     score = np.empty((len(codes), len(constant)))
+    floats = np.empty((_BLOCK, codes.shape[1]))
     for start in range(0, len(codes), _BLOCK):  # floats of so few rows stay in the cache
-        block = slice(start, start + _BLOCK)
-        np.matmul(codes[block].astype(np.float64), weights, out=score[block])
+        block = codes[start : start + _BLOCK]
+        x = floats[: len(block)]
+        np.copyto(x, block)
+        np.matmul(x, weights, out=score[start : start + _BLOCK])
     score += constant
     return score

@@ -95,7 +95,7 @@ class LocalRecords:
 
     def total(self, ask: Callable[[Part], A]) -> A:
         """Return the sum of what ``ask`` says of every part."""
-        threads = min(effective_n_jobs(), self.n * self.table.n_columns // _CELLS_A_THREAD)
+        threads = min(effective_n_jobs(None), self.n * self.table.n_columns // _CELLS_A_THREAD)
         parts = [piece for part in self.parts for piece in _pieces(part, threads)]
         if len(parts) == 1:
             return ask(parts[0])

@@ -63,6 +63,17 @@ class Table:
             rows = slice(start, min(start + step, self.n_rows))
             yield rows, _by_position(self._X)[rows]
 
+    @property
+    def n_stored(self) -> int:
+        """Number of values that a sparse matrix stores."""
+        return int(self._X.nnz)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values of an array or a sparse matrix."""
+        dtype: np.dtype[Any] = np.dtype(self._X.dtype)
+        return dtype
+
     def rows(self, rows: slice) -> Table:
         """Return the table of some rows."""
         return Table(_by_position(self._X)[rows])
@@ -83,6 +94,16 @@ class Table:
             return np.asarray(column)
         # pandas' and polars' own types may turn into one numpy type or another with the values
         return as_cells(column.to_list(), 1)
+
+    def as_numbers(self, chunk: Any) -> npt.NDArray[Any] | None:
+        """Return a chunk as one array of numbers if all columns have the same type of numpy."""
+        if self.names is None:
+            return chunk if chunk.dtype.kind in "biuf" else None
+        types = set(getattr(chunk, "dtypes", [None]))
+        one = types.pop()
+        if types or not isinstance(one, np.dtype) or one.kind not in "biuf":
+            return None
+        return np.asarray(chunk)
 
     def kind(self, j: int) -> str:
         """Return numpy's letter for the type of column ``j``: b, i, u, f, or O for anything else.

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.schema.encoder import Codes
 
-__all__ = ["count_by_state"]
+__all__ = ["Space", "count_by_state"]
 
 _FEW_VALUES = 16  # up to here comparing with each value is faster than a histogram
 _BLOCK = 255  # most ones that a byte can add up
+_BLOCK_CELLS = 1 << 17  # cells of a histogram that stay in the cache
+
+
+class Space:
+    """Memory that is used again for every chunk: fresh memory costs more than the counting."""
+
+    def __init__(self) -> None:
+        self._memory: dict[str, npt.NDArray[Any]] = {}
+
+    def take(self, shape: tuple[int, ...], dtype: Any, purpose: str) -> npt.NDArray[Any]:
+        """Return an array of this shape and type, with any content."""
+        size, memory = prod(shape), self._memory.get(purpose)
+        if memory is None or memory.dtype != dtype or memory.size < size:
+            memory = self._memory[purpose] = np.empty(size, dtype)
+        return memory[:size].reshape(shape)
 
 
 def count_by_state(
-    states: npt.NDArray[np.intp], n_states: int, codes: Codes, sizes: Sequence[int]
+    states: npt.NDArray[np.intp],
+    n_states: int,
+    codes: Codes,
+    sizes: Sequence[int],
+    space: Space,
 ) -> npt.NDArray[np.int64]:
     """Count the rows in each state that hold each code; shape (n_states, columns, max(sizes)).
 
@@ -29,15 +50,19 @@ def count_by_state(
     # numpy sorts short words by counting them
     order = np.argsort(states.astype(np.min_scalar_type(n_states)), kind="stable")
     totals = np.bincount(states, minlength=n_states)
-    sorted_codes = codes.take(order, axis=0)
+    # "clip" because other modes fill a buffer of their own first
+    out = space.take(codes.shape, codes.dtype, "sorted")
+    sorted_codes = codes.take(order, axis=0, out=out, mode="clip")
     counts = np.zeros((n_states, codes.shape[1], n_values), np.int64)
+    equal = space.take(codes.shape if n_values > 2 else (0,), np.bool_, "equal")
     start = 0
     for state, total in enumerate(totals):
         rows = sorted_codes[start : start + total]
         start += total
+        ones: Codes = rows  # two-valued codes are their own indicator
         for value in range(1, n_values):
-            # two-valued codes are their own indicator
-            ones = rows if n_values == 2 else (rows == value).view(np.uint8)
+            if n_values > 2:
+                ones = np.equal(rows, value, out=equal[: len(rows)]).view(np.uint8)
             counts[state, :, value] = _column_sums(ones)
     counts[:, :, 0] = totals[:, None] - counts.sum(axis=2)
     return counts
@@ -56,7 +81,13 @@ def _column_sums(ones: Codes) -> npt.NDArray[np.int64]:
 def _histogram(
     states: npt.NDArray[np.intp], n_states: int, codes: Codes, n_values: int
 ) -> npt.NDArray[np.int64]:
-    n_columns = codes.shape[1]
-    cell = codes + (states[:, None] * n_columns + np.arange(n_columns)) * n_values
-    flat = np.bincount(cell.ravel(), minlength=n_states * n_columns * n_values)
-    return flat.reshape(n_states, n_columns, n_values)
+    """Count all cells at once, a block at a time that is no smaller than the counts."""
+    shape = n_states, codes.shape[1], n_values
+    counts = np.zeros(prod(shape), np.int64)
+    columns = np.arange(shape[1]) * n_values
+    step = max(1, max(_BLOCK_CELLS, counts.size) // max(1, shape[1]))
+    for start in range(0, len(codes), step):
+        cells = codes[start : start + step] + columns
+        cells += (states[start : start + step] * (shape[1] * n_values))[:, None]
+        counts += np.bincount(cells.ravel(), minlength=counts.size)
+    return counts.reshape(shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -15,8 +15,9 @@ import numpy.typing as npt
 from dpbayes_sklearn.schema.domains import Categories
 from dpbayes_sklearn.schema.encoder import Codes, Encoder
 from dpbayes_sklearn.schema.records import Part
-from dpbayes_sklearn.statistics.counting import count_by_state
+from dpbayes_sklearn.statistics.counting import Space, count_by_state
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.sparse_counting import count_sparse_star
 
 __all__ = ["CountTables", "ReleasedCounts", "Tables"]
 
@@ -42,22 +43,26 @@ class CountTables:
         cls, network: Network, chunks: Iterable[tuple[Codes, npt.NDArray[Any]]]
     ) -> CountTables:
         """Count records given as chunks of feature codes and class codes."""
-        tables = [np.zeros(shape, np.int64) for shape in network.shapes]
         same_parents: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for node, parents in enumerate(network.parents):
             same_parents[parents].append(node)
-        n = 0
+        groups = [_Group(network, *item) for item in same_parents.items()]
+        n, space = 0, Space()
         for codes, classes in chunks:
             n += len(classes)
-            for parents, nodes in same_parents.items():
-                _add_counts(tables, network, parents, nodes, codes, classes)
-        return cls(network, tuple(tables), n)
+            for group in groups:
+                group.add(codes, classes, space)
+        by_node = dict(table for group in groups for table in group.tables())
+        return cls(network, tuple(by_node[node] for node in range(len(network.sizes))), n)
 
     @classmethod
     def of_part(
         cls, network: Network, encoder: Encoder, classes: Categories, part: Part
     ) -> CountTables:
         """Count some of the records by the public domains of features and class."""
+        if part.table.is_sparse and network.is_star:
+            tables = count_sparse_star(network, encoder, classes, part)
+            return cls(network, tables, part.table.n_rows)
         chunks = encoder.chunks(part.table)
         return cls.count(network, ((x, classes.encode(part.target[rows])) for rows, x in chunks))
 
@@ -87,32 +92,41 @@ class CountTables:
         return ReleasedCounts(self.network, self.tables, self.n, ((),) * len(self.tables))
 
 
-def _add_counts(
-    tables: list[npt.NDArray[np.int64]],
-    network: Network,
-    parents: tuple[int, ...],
-    nodes: list[int],
-    codes: Codes,
-    classes: npt.NDArray[Any],
-) -> None:
-    """Add one chunk to the tables of all nodes that have the same parents."""
-    shape = tuple(network.sizes[u] for u in parents)
-    state = np.zeros(len(classes), np.intp)
-    for u, size in zip(parents, shape, strict=True):
-        state = state * size + (classes if u == network.target else codes[:, u])
-    if network.target in nodes:
-        sizes = (prod(shape), network.sizes[network.target])
-        joint = np.bincount(state * sizes[1] + classes, minlength=prod(sizes))
-        tables[network.target] += joint.reshape(network.shapes[network.target])
-    features = [u for u in nodes if u != network.target]
-    if features:
-        all_of_them = len(features) == codes.shape[1]
-        sizes_of = [network.sizes[u] for u in features]
-        counts = count_by_state(
-            state, prod(shape), codes if all_of_them else codes[:, features], sizes_of
-        )
-        for column, u in enumerate(features):
-            tables[u] += counts[:, column, : network.sizes[u]].reshape(network.shapes[u])
+class _Group:
+    """Counts of all nodes that have the same parents."""
+
+    def __init__(self, network: Network, parents: tuple[int, ...], nodes: list[int]) -> None:
+        self._network, self._parents = network, parents
+        self._features = [u for u in nodes if u != network.target]
+        self._has_class = len(self._features) < len(nodes)
+        self._n_states = prod(network.sizes[u] for u in parents)
+        self._sizes = [network.sizes[u] for u in self._features]
+        shape = self._n_states, len(self._features), max(self._sizes, default=0)
+        self._counts = np.zeros(shape, np.int64)
+        self._classes = np.zeros(self._n_states * network.sizes[-1], np.int64)
+
+    def add(self, codes: Codes, classes: npt.NDArray[Any], space: Space) -> None:
+        """Add one chunk of records."""
+        target, sizes = self._network.target, self._network.sizes
+        state = np.zeros(len(classes), np.intp)
+        for u in self._parents:
+            state = state * sizes[u] + (classes if u == target else codes[:, u])
+        if self._has_class:
+            cells = state * sizes[target] + classes
+            self._classes += np.bincount(cells, minlength=len(self._classes))
+        if self._features:
+            every = len(self._features) == codes.shape[1]
+            wanted = codes if every else codes[:, self._features]
+            counts = count_by_state(state, self._n_states, wanted, self._sizes, space)
+            self._counts += counts
+
+    def tables(self) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """Yield every node of the group and its table."""
+        shapes, target = self._network.shapes, self._network.target
+        if self._has_class:
+            yield target, self._classes.reshape(shapes[target])
+        for column, (u, size) in enumerate(zip(self._features, self._sizes, strict=True)):
+            yield u, self._counts[:, column, :size].reshape(shapes[u])
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
+from dpbayes_sklearn.schema.runs import PerColumn, runs
 from dpbayes_sklearn.schema.table import Table
 
 __all__ = ["Design", "Scale"]
 
 FloatArray = npt.NDArray[np.float64]
 
-_CHUNK_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache between mapping and product
+_CHUNK_CELLS = 1 << 18  # so many that a product is worth its overhead
+_BLOCK_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache while it is mapped
 
 
 class Scale(NamedTuple):
@@ -113,10 +115,11 @@ class Design:
         centres, halves = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
         return centres, halves
 
-    def chunks(self, table: Table, grid: int = 1) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield ``(rows, coordinates times grid)``; the array is used again for the next chunk.
+    def chunks(self, table: Table, grid: int | None = None) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield ``(rows, coordinates)``; the array is used again for the next chunk.
 
-        Numbers are clipped; a missing one is 0, the middle.
+        Numbers are clipped; a missing one is 0, the middle. With a ``grid`` the coordinates are
+        multiplied by it and rounded to integers.
         """
         step = max(1, _CHUNK_CELLS // max(1, self.width, table.n_columns))
         buffer = np.empty((min(step, table.n_rows), self.width))
@@ -125,9 +128,14 @@ class Design:
             self._fill(table, chunk, out, grid)
             yield rows, out
 
-    def _fill(self, table: Table, chunk: Any, out: FloatArray, grid: int) -> None:
-        if self.numbers.all() and (whole := np.asarray(chunk)).dtype.kind in "biuf":
-            _map_numbers(whole, *self._factor_and_shift, out, grid)
+    def _fill(self, table: Table, chunk: Any, out: FloatArray, grid: int | None) -> None:
+        whole = table.as_numbers(chunk) if self.numbers.all() and self.width else None
+        if whole is not None:
+            factor, shift = self._factor_and_shift
+            for x, part, rows in runs(whole, out, factor, shift, cells=_BLOCK_CELLS):
+                _map_numbers(x, factor.of(rows), shift.of(rows), part, grid or 1)
+                if grid:
+                    np.rint(part, out=part)
             return
         for j, domain in enumerate(self.domains):
             values, places = table.column(j, chunk), np.flatnonzero(self.column == j)
@@ -135,18 +143,20 @@ class Design:
             if isinstance(domain, Interval):
                 centre, half = (pair[j] for pair in self.scales)
                 numbers = as_numbers(values)[:, None]
-                _map_numbers(numbers, 1 / half, centre / half, part, grid)
+                _map_numbers(numbers, 1 / half, centre / half, part, grid or 1)
             elif self._is_sign(domain):
-                part[:, 0] = grid * (2 * domain.encode(values) - 1)
+                part[:, 0] = (grid or 1) * (2 * domain.encode(values) - 1)
             else:
-                part[:] = grid * (domain.encode(values)[:, None] == np.arange(domain.n_values))
+                levels = domain.encode(values)[:, None] == np.arange(domain.n_values)
+                np.multiply(levels, grid or 1, out=part)
+        if grid:
+            np.rint(out, out=out)
 
     @cached_property
-    def _factor_and_shift(self) -> tuple[Any, Any]:
-        """The map of all columns; one number for many that are the same is far faster."""
+    def _factor_and_shift(self) -> tuple[PerColumn, PerColumn]:
+        """The map of all columns together."""
         centres, halves = self.scales
-        pair = (1 / halves, centres / halves)
-        return tuple(v[0] if np.all(v == v[0]) else v for v in pair)  # type: ignore[return-value]
+        return PerColumn(1 / halves), PerColumn(centres / halves)
 
     def in_units_of_columns(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """Return slopes per unit of each column, or per category, and the constant.
@@ -164,10 +174,10 @@ def _map_numbers(chunk: Any, factor: Any, shift: Any, out: FloatArray, grid: int
     """Write numbers mapped to [-grid, grid]; infinities go to the ends, NaN to 0."""
     with np.errstate(over="ignore", invalid="ignore"):
         np.multiply(chunk, grid * factor, out=out)
-        if np.any(shift):
+        if np.ndim(shift) or shift:
             out -= grid * shift
-        flat = out.reshape(-1)
-        anything_missing = np.isnan(flat @ flat)  # the fastest way to look at every cell
-    if anything_missing:
+        # two looks at the cache are cheaper than clipping; both are NaN if any number is
+        inside = out.size == 0 or (out.min() >= -grid and out.max() <= grid)
+    if not inside:
         np.nan_to_num(out, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    np.clip(out, -grid, grid, out=out)
+        np.clip(out, -grid, grid, out=out)

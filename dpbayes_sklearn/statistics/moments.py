@@ -167,7 +167,7 @@ class Moments:
             if partial.rows + len(x) > rows_at_once:
                 total += partial.matrix().astype(np.int64)
                 partial = _Products(self.design.width)
-            partial.add(np.rint(x, out=x), np.rint(edge, out=edge))
+            partial.add(x, edge)
         return total + partial.matrix().astype(np.int64)
 
     def without_noise(self) -> ReleasedMoments:
@@ -178,7 +178,7 @@ class Moments:
     def plain_gram(self) -> FloatArray:
         """Return the sums of zz' in floats."""
         total = _Products(self.design.width)
-        for x, edge in self._records(WHOLE, 1):
+        for x, edge in self._records(WHOLE):
             total.add(x, edge)
         return total.matrix()
 
@@ -194,7 +194,7 @@ class Moments:
         total = used = 0
         first = -self.start % every
         for rows, x in self.design.chunks(self.table.rows(slice(first, None, every)), grid):
-            products = (np.rint(x, out=x) @ steps[1:] + grid * steps[0]) / (grid * _FINE)
+            products = (x @ steps[1:] + grid * steps[0]) / (grid * _FINE)
             y = self._target(slice(first + rows.start * every, first + rows.stop * every, every))
             variance = model.noise + (products[:, 1:] ** 2).sum(axis=1)
             share = np.abs(y - products[:, 0]) / (model.reach * np.sqrt(variance))
@@ -207,15 +207,15 @@ class Moments:
             scaled = (self.y[rows] - self.scale.centre) / self.scale.half
         return np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
 
-    def _records(self, window: Window, grid: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield chunks of x and of (1, t), all times grid and in [-grid, grid]."""
-        t = np.empty(self.n)
-        for start in range(0, self.n, _TARGETS):
-            rows = slice(start, start + _TARGETS)
-            t[rows] = grid * window.map(self._target(rows))
+    def _records(
+        self, window: Window, grid: int | None = None
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield chunks of x and of (1, t), in [-1, 1], or in steps of a grid."""
         for rows, x in self.design.chunks(self.table, grid):
-            edge = np.full((len(x), 2), float(grid))
-            edge[:, 1] = t[rows]
+            edge = np.ones((len(x), 2))
+            edge[:, 1] = window.map(self._target(rows))
+            if grid:
+                np.rint(np.multiply(edge, grid, out=edge), out=edge)
             yield x, edge
 
 

@@ -1,0 +1,79 @@
+"""Arithmetic with one number for each column, in runs long enough for the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["PerColumn", "runs"]
+
+_RUN = 4096  # numbers that numpy should compute in one go
+
+Array = npt.NDArray[Any]
+
+
+class PerColumn:
+    """One number for each column; if they are all the same, one for all.
+
+    Floats are computed faster with one number than with an array; for integers, numpy's minimum
+    and maximum are several times faster with an array.
+
+    Examples
+    --------
+    >>> PerColumn(np.array([1.0, 2.0])).of(rows=2)
+    array([1., 2., 1., 2.])
+    >>> PerColumn(np.array([3.0, 3.0])).of(rows=2)
+    np.float64(3.0)
+    """
+
+    def __init__(self, each: Array) -> None:
+        self.each = each
+
+    @cached_property
+    def _same(self) -> bool:
+        return self.each.dtype.kind == "f" and bool((self.each == self.each[0]).all())
+
+    @cached_property
+    def repeat(self) -> int:
+        """Rows that make one long run."""
+        return 1 if self._same else max(1, _RUN // len(self.each))
+
+    @cached_property
+    def _tiled(self) -> Array:
+        return np.tile(self.each, self.repeat)
+
+    def of(self, rows: int) -> Any:
+        """Return the numbers for a run of so many rows."""
+        return self.each[0] if self._same else self._tiled[: rows * len(self.each)]
+
+    def cast(self, dtype: np.dtype[Any], low: int, high: int) -> PerColumn:
+        """Return the numbers brought between two others, in another type."""
+        return PerColumn(np.clip(self.each, low, high).astype(dtype))
+
+
+def runs(
+    values: Array, out: Array, *numbers: PerColumn, cells: int | None = None
+) -> Iterator[tuple[Array, Array, int]]:
+    """Yield blocks of both arrays, of about so many cells, and the rows that make one run of them.
+
+    >>> values = np.arange(6).reshape(3, 2)
+    >>> numbers = PerColumn(np.array([10, 20]))
+    >>> [(x.shape, rows) for x, _, rows in runs(values, values.copy(), numbers)]
+    [((1, 6), 3)]
+    """
+    n, d = values.shape
+    step = n if cells is None else max(1, cells // d)
+    contiguous = values.flags.c_contiguous and out.flags.c_contiguous
+    together = max(each.repeat for each in numbers) if contiguous else 1
+    step = max(1, step // together) * together
+    for start in range(0, n, step):
+        x, y = values[start : start + step], out[start : start + step]
+        repeat = min(together, len(x))
+        whole = len(x) // repeat * repeat
+        yield x[:whole].reshape(-1, d * repeat), y[:whole].reshape(-1, d * repeat), repeat
+        if whole < len(x):
+            yield x[whole:], y[whole:], 1
