@@ -19,6 +19,7 @@ TOPICS = {
     "BayesianNetworkClassifier(": "a network",
     "PosteriorQuerySession(": "a query session",
     "PrivateSearchCV(": "a private search",
+    "import dask": "dask",
 }
 
 
