@@ -61,8 +61,8 @@ def laws() -> Iterator[str]:
     for r in (3, 12, 24):
         chance = float(weights[:r].sum() / weights.sum())
         yield from _strays(f"box P(R<{r})", int((np.array(radii) < r).sum()), 900, chance)
-    rows = np.tile(np.array([1, 2, 5], np.uint64), (runs // 4, 1))
-    chosen = finite.finite_draw(rows, source)
+    weights = finite.integer_weights(np.log([1, 2, 5]))
+    chosen = finite.finite_draw(np.tile(weights, (runs // 4, 1)), source)
     for j, weight in enumerate((1, 2, 5)):
         yield from _strays(f"choice {j}", int((chosen == j).sum()), runs // 4, weight / 8)
 

@@ -20,7 +20,10 @@ def sees(layer: str) -> str | None:
     """Return the first thing that a layer finds wrong, or None."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return next(islice(LAYERS[layer](), 1), None)
+        try:
+            return next(islice(LAYERS[layer](), 1), None)
+        except Exception as error:  # nobody could overlook that
+            return f"{type(error).__name__}: {error}"
 
 
 def layers_that_see(fault: Fault) -> dict[str, str]:

@@ -19,7 +19,7 @@ from dpbayes_sklearn.mechanisms import (
     geometric,
     laplace,
 )
-from dpbayes_sklearn.noise import bernoulli, discrete_laplace, finite, zero_sum
+from dpbayes_sklearn.noise import bernoulli, discrete_laplace, zero_sum
 from dpbayes_sklearn.noise.source import random_source
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -64,14 +64,6 @@ def rejection_without_a_second_try() -> Replacements:
         return drawn % np.asarray(limit, dtype=word)
 
     yield bernoulli, "words_below", once
-    # a die whose faces do not divide the words shows it most
-    yield (
-        finite,
-        "uniform_below",
-        lambda bound, size, source: bernoulli.uniform_below(
-            np.asarray(bound, np.uint8), size, source, np.uint8
-        ).astype(np.uint64),
-    )
 
 
 @fault("noise", "source of bytes", "Noise comes from numpy's global generator")
