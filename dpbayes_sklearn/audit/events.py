@@ -93,13 +93,27 @@ class Event:
 
 
 def learn_event(sides: Sides, confidence: float, delta: float = 0.0) -> Event:
-    """Return the event with the largest bound: orders from one half of these runs, then the best.
+    """Return the event with the largest bound on these runs.
 
-    An order that merely learned its own runs by heart does badly on the other half.
+    Orders that have to be learned are learned from one half of these runs and judged by the other:
+    one that merely knows its own runs by heart does badly there. A single number needs no learning,
+    so if it is best, its threshold is looked for among all runs.
     """
-    train, sides = sides.halves()
-    best, event = -np.inf, Event("everything", lambda rows: np.zeros(len(rows)), 0.0, False)
-    for name, score in _orders(train):
+    train, judges = sides.halves()
+    learned, single = [*_learned_orders(train)], [*_single_numbers(train)]
+    nothing = [("everything", lambda rows: np.zeros(len(rows)))]
+    _, event = _best_event(learned + single + nothing, judges, confidence, delta)
+    if event.score not in [score for _, score in single]:
+        return event
+    return _best_event([(event.name, event.score)], sides, confidence, delta)[1]
+
+
+def _best_event(
+    orders: list[tuple[str, Score]], sides: Sides, confidence: float, delta: float
+) -> tuple[float, Event]:
+    """Return the largest bound that a threshold in one of some orders gives, and that event."""
+    found = []
+    for name, score in orders:
         scores = score(sides.first), score(sides.second)
         for swapped in (False, True):
             likely, rare = (np.sort(s) for s in (scores[::-1] if swapped else scores))
@@ -107,14 +121,12 @@ def learn_event(sides: Sides, confidence: float, delta: float = 0.0) -> Event:
             hits, others = (len(s) - np.searchsorted(s, thresholds) for s in (likely, rare))
             bounds = epsilon_below(hits, others, len(likely), confidence, delta)
             at = int(bounds.argmax())
-            if bounds[at] > best:
-                best = float(bounds[at])
-                event = Event(name, score, float(thresholds[at]), swapped)
-    return event
+            found.append((float(bounds[at]), Event(name, score, float(thresholds[at]), swapped)))
+    return max(found, key=lambda one: one[0])
 
 
-def _orders(sides: Sides) -> Iterator[tuple[str, Score]]:
-    """Yield ways to order outcomes, each also the other way round."""
+def _learned_orders(sides: Sides) -> Iterator[tuple[str, Score]]:
+    """Yield ways to order outcomes that depend on these, each also the other way round."""
     for bins in _BINS:
         histograms = _Histograms.of(sides, bins)
         yield "all numbers", histograms.log_ratio
@@ -122,7 +134,11 @@ def _orders(sides: Sides) -> Iterator[tuple[str, Score]]:
     linear = _fisher(sides)
     yield "a linear combination", lambda rows: _finite(rows) @ linear
     yield "a linear combination", lambda rows: -(_finite(rows) @ linear)
-    for j in np.argsort(-histograms.divergence)[:_SINGLE]:
+
+
+def _single_numbers(sides: Sides) -> Iterator[tuple[str, Score]]:
+    """Yield the numbers that tell most, each also the other way round."""
+    for j in np.argsort(-_Histograms.of(sides, max(_BINS)).divergence)[:_SINGLE]:
         yield f"number {j}", lambda rows, j=j: rows[:, j]  # type: ignore[misc]
         yield f"number {j}", lambda rows, j=j: -rows[:, j]  # type: ignore[misc]
 
