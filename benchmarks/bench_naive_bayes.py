@@ -1,98 +1,76 @@
-"""Naive Bayes beside one pass over memory and beside BernoulliNB: 1,000,000 x 100.
+"""Naive Bayes beside one pass over memory and beside other naive Bayes classifiers.
 
-Times are processor times, as ratios to a floor measured in the same process: the sum of all cells
-of a float64 array, the bitwise or of all words of a uint8 array. Extra memory is the peak of what
-was allocated while the call ran. Run ``python benchmarks/bench_naive_bayes.py [--rows 1000000]
-[--features 100]``.
+Processor times as ratios to a floor that is measured in turns with them: the sum of all cells of
+a float64 array, the bitwise or of all words of a uint8 array. Extra memory is the peak of what was
+allocated while the call ran. Run ``python benchmarks/bench_naive_bayes.py [--quick]``.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-import tracemalloc
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.naive_bayes import BernoulliNB
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
+from speed_clock import beside, diffprivlib, extra_megabytes, one_pass
 
 from dpbayes_sklearn import BayesianNaiveBayes
 
-REPEATS = 5
-Call = Callable[[], object]
+SHAPES = ((100_000, 20), (1_000_000, 20), (1_000_000, 100))
+Array = Any
 
 
-def seconds(call: Call, repeats: int = REPEATS) -> float:
-    """Return the best of several runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
-def extra_megabytes(call: Call) -> float:
-    """Return the peak of memory allocated during the call."""
-    tracemalloc.start()
-    call()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak / 1e6
-
-
-def one_pass(X: npt.NDArray[np.generic]) -> Call:
-    """Return the cheapest call that reads every byte."""
-    if X.dtype == np.float64:
-        return lambda: X.sum()
-    words = X.reshape(-1).view(np.uint64)
-    return lambda: np.bitwise_or.reduce(words)
-
-
-def print_row(name: str, fit: Call, predict: Call, floor: float, repeats: int = REPEATS) -> None:
+def row(name: str, model: Any, X: Array, y: Array, repeats: int, memory: bool = True) -> None:
+    """Print fit and predict of one classifier."""
+    model.fit(X[:1000], y[:1000])  # what is computed once from public facts is not counted
     cells = []
-    for call in (fit, predict):
-        taken = seconds(call, repeats)
-        cells.append(
-            f"{1e3 * taken:>9,.0f} ms {taken / floor:>7.1f}x {extra_megabytes(call):>7,.0f} MB"
-        )
-    print(f"{name:<34}" + "  ".join(cells), flush=True)
+    for call in (lambda: model.fit(X, y), lambda: model.predict(X)):
+        text = str(beside(call, one_pass(X), repeats))
+        cells.append(text + (f" {extra_megabytes(call):>6,.0f} MB" if memory else ""))
+    print(f"{name:<44}" + "  ".join(cells), flush=True)
 
 
-def table(X: npt.NDArray[np.generic], y: npt.NDArray[np.int64], classes: int) -> None:
-    """Print fit and predict of both classifiers on one array."""
-    floor = min(seconds(one_pass(X)) for _ in range(2))
-    size = f"{X.nbytes / 1e6:,.0f} MB"
-    print(f"\n{X.dtype}, {classes} classes: one pass over {size} is {1e3 * floor:.1f} ms")
-    print(f"{'':<34}{'fit':>32}{'predict':>34}")
-    for label, n_bins in (("two bins", 2), ("8 bins", 8)):
-        high = 1 if X.dtype == np.float64 else n_bins - 1
-        model = BayesianNaiveBayes(
-            inference="plug_in", classes=range(classes), bounds=(0, high), n_bins=n_bins
-        )
-        model.fit(X[:1000], y[:1000])
-        print_row(
-            f"BayesianNaiveBayes, {label}",
-            lambda model=model: model.fit(X, y),
-            lambda model=model: model.predict(X),
-            floor,
-        )
-    theirs = BernoulliNB(binarize=0.5).fit(X[:1000], y[:1000])
-    print_row("BernoulliNB", lambda: theirs.fit(X, y), lambda: theirs.predict(X), floor, 1)
+def ours(X: Array, y: Array, n_classes: int, n_bins: int, repeats: int) -> None:
+    high = 1 if X.dtype == np.float64 else n_bins - 1
+    model = BayesianNaiveBayes(
+        inference="plug_in", classes=range(n_classes), bounds=(0, high), n_bins=n_bins
+    )
+    name = f"BayesianNaiveBayes, {X.dtype}, k={n_classes}, K={n_bins}"
+    row(name, model, X, y, repeats)
+
+
+def table(rows: int, features: int, repeats: int) -> None:
+    """Print all classifiers on data of one shape."""
+    rng = np.random.default_rng(0)
+    labels = {k: rng.integers(0, k, rows) for k in (2, 10)}
+    print(f"\n{rows:,} x {features}")
+    print(f"{'':<44}{'fit':>20}{'predict':>31}")
+    X: Array = rng.random((rows, features))
+    for k, y in labels.items():
+        for n_bins in (2, 8, 32):
+            ours(X, y, k, n_bins, repeats)
+    row("BernoulliNB, float64, k=2", BernoulliNB(binarize=0.5), X, labels[2], 1, memory=False)
+    row("GaussianNB, float64, k=2", GaussianNB(), X, labels[2], 1, memory=False)
+    for k, y in labels.items():
+        for n_bins in (2, 8, 32):
+            ours(rng.integers(0, n_bins, X.shape, dtype=np.uint8), y, k, n_bins, repeats)
+    codes = rng.integers(0, 8, X.shape, dtype=np.uint8)
+    row("BernoulliNB, uint8, k=2", BernoulliNB(binarize=0.5), codes, labels[2], 1, memory=False)
+    categorical = CategoricalNB(min_categories=8)
+    row("CategoricalNB, uint8, k=2, K=8", categorical, codes, labels[2], 1, memory=False)
+    peer = diffprivlib("GaussianNB", rows, features)
+    if peer is not None:
+        name = "diffprivlib GaussianNB, float64, k=2"
+        print(f"{name:<44}{peer[0]:>19.1f}x{peer[1]:>30.1f}x")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--features", type=int, default=100)
+    parser.add_argument("--quick", action="store_true", help="small tables only")
+    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    rng = np.random.default_rng(0)
-    shape = options.rows, options.features
-    for classes in (2, 10):
-        y = rng.integers(0, classes, options.rows)
-        table(rng.random(shape), y, classes)
-        table(rng.integers(0, 2, shape, dtype=np.uint8), y, classes)
+    for shape in SHAPES[: 1 if options.quick else None]:
+        table(*shape, options.repeats)
 
 
 if __name__ == "__main__":

@@ -68,11 +68,11 @@ def _parts(collection: Any) -> list[Any]:
     """Return the partitions, of X and of y in the same order and number.
 
     A full optimisation of frames may put several files together, and not the same ones for all
-    columns.
+    columns; one of arrays would compute what X and y share twice.
     """
     if hasattr(collection, "simplify"):
-        return list(collection.simplify().to_delayed(optimize_graph=False))
-    return list(np.ravel(collection.to_delayed()))
+        collection = collection.simplify()  # reads no more columns than it needs
+    return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
 
 def _sizes(collection: Any) -> list[float]:
