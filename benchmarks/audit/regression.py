@@ -102,7 +102,7 @@ def projections(mechanism: Mechanism, corner: float, runs: int, fault: int) -> n
 
 def run(scale: float) -> Iterator[Row]:
     """Audit every mechanism, as it is and with a planted lack of noise."""
-    runs = max(500, int(5_000 * scale))
+    runs = max(1_500, int(5_000 * scale))
     for mechanism, statistic, fault in (
         (Laplace(), log_ratios, 4),
         (Fourier(), log_ratios, 4),
