@@ -151,7 +151,8 @@ def _read_float(json: Any, where: str) -> float:
 
 def _read_array(json: Any, where: str) -> Any:
     given = only_fields(json, {"dtype", "shape", "axes", "data"}, where)
-    if given["dtype"] not in _DTYPES or not isinstance(given["data"], list):
+    plain = isinstance(given["dtype"], str) and given["dtype"] in _DTYPES
+    if not plain or not isinstance(given["data"], list):
         refuse(where, "must be an array of a plain dtype")
     values = PARAMETER.decode(given["data"], f"{where}.data")
     kind = _KINDS.get(np.dtype(given["dtype"]).kind)

@@ -205,7 +205,21 @@ def published(case):
     return model.fit(case.X, case.y).to_json()
 
 
-TEXTS = {name: published(case) for name, case in CASES.items()}
+def elaborate():
+    """Return a case whose parameters are of many types."""
+    case = CASES["BayesianNetworkClassifier, sampler, plug_in"]
+    model = deepcopy(case.estimator).set_params(
+        epsilon=Fraction(7, 3),
+        alpha=np.array([0.5, 1.0, 2.0], np.float32),
+        bounds=(np.zeros(3, np.int8), [2, 2, np.float64(2)]),
+        classes=np.array([0, 1], object),
+        mechanism=mechanisms.Sampler(2, omega=0.3),
+    )
+    return case._replace(estimator=model)
+
+
+MODELS = {**CASES, "elaborate": elaborate()}
+TEXTS = {name: published(case) for name, case in MODELS.items()}
 
 
 @pytest.mark.parametrize(
@@ -330,12 +344,12 @@ def read(text):
 
 
 @given(st.data())
-@settings(max_examples=400)
+@settings(max_examples=500)
 def test_mutated_texts_are_refused_or_are_models(data):
     name = data.draw(st.sampled_from(sorted(TEXTS)))
     model = read(mutated(data, TEXTS[name]))
     if model is not None:
-        assert type(model) is type(CASES[name].estimator)
+        assert type(model) is type(MODELS[name].estimator)
         assert from_json(model.to_json()).to_json() == model.to_json()
         for output in outputs(model, np.zeros((3, model.n_features_in_))):
             assert output.dtype.kind != "f" or not np.isnan(output).any()
