@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ class Outcome(NamedTuple):
         None if the fit was refused.
     error : Exception or None
     warned : list of str
+    logged : list of str
     spent : int
         Entries in the ledger.
     """
@@ -45,28 +47,44 @@ class Outcome(NamedTuple):
     fitted: Any
     error: Exception | None
     warned: list[str]
+    logged: list[str]
     spent: int
 
     @property
     def said(self) -> str:
-        """All texts of the error, its causes, and the warnings."""
+        """All texts of the error, its causes, the warnings and the log."""
         error = "" if self.error is None else everything_said(self.error)
-        return "\n".join([error, *self.warned])
+        return "\n".join([error, *self.warned, *self.logged])
+
+
+class _Ear(logging.Handler):
+    """Remembers what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.NOTSET)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the text of a record."""
+        self.heard.append(record.getMessage())
 
 
 def fit_with(estimator: Any, X: Any, y: Any, **parameters: Any) -> Outcome:
     """Fit a copy that charges a ledger of its own; errors and warnings are caught, not raised."""
     ledger = BudgetAccountant()
     model = deepcopy(estimator).set_params(accountant=ledger).set_params(**parameters)
-    error = None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
+    error, ear, logger = None, _Ear(), logging.getLogger()
+    logger.addHandler(ear)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             model.fit(X, y)
-        except Exception as raised:
-            error = raised
+    except Exception as raised:
+        error = raised
+    finally:
+        logger.removeHandler(ear)
     fitted = None if error is not None else model
-    return Outcome(fitted, error, [str(w.message) for w in caught], len(ledger))
+    return Outcome(fitted, error, [str(w.message) for w in caught], ear.heard, len(ledger))
 
 
 def odd_records(case: Case, count: int, rng: np.random.Generator) -> tuple[Any, Any]:

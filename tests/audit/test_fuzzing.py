@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -168,6 +170,14 @@ class Careless(BayesianNaiveBayes):
         return super().fit(X, y)
 
 
+class Chatty(BayesianNaiveBayes):
+    """Logs what it sees."""
+
+    def fit(self, X, y):
+        logging.getLogger("dpbayes_sklearn").warning("first: %s", np.asarray(X, object)[0])
+        return super().fit(X, y)
+
+
 class Eager(BayesianNaiveBayes):
     """Charges before it checks."""
 
@@ -184,6 +194,8 @@ def test_planted_faults_are_seen():
     assert isinstance(outcome.error, ValueError)
     assert MARK in outcome.said
     assert fit_with(Eager(**options), case.X, case.y[:-1]).spent == 1
+    all_marked = np.full(case.X.shape, f"HIV+{MARK}", object)
+    assert MARK in fit_with(Chatty(**options), all_marked, case.y).said
 
 
 def test_a_canary_behind_an_error_is_heard():
