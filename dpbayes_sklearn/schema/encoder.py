@@ -171,9 +171,10 @@ class Encoder:
 
     def _floats(self, values: npt.NDArray[Any], codes: Codes) -> None:
         """Many bins: the code is the position, in bins from the low end, without its fraction."""
-        space = np.empty(min(values.size, _BLOCK_CELLS + values.shape[1]))
+        space = np.empty(0)
         used = self._low, self._scale, self._top
         for x, out, repeat in runs(values, codes, *used, cells=_BLOCK_CELLS):
+            space = space if space.size >= x.size else np.empty(x.size)
             flat = space[: x.size]
             position = flat.reshape(x.shape)
             # infinities, also of a difference too large, go to the ends

@@ -66,10 +66,10 @@ def runs(
     [((1, 6), 3)]
     """
     n, d = values.shape
-    step = n if cells is None else max(1, cells // d)
     contiguous = values.flags.c_contiguous and out.flags.c_contiguous
     together = max(each.repeat for each in numbers) if contiguous else 1
-    step = max(1, step // together) * together
+    blocks = 1 if cells is None else max(1, -(-n * d // cells))
+    step = max(1, -(-n // (blocks * together))) * together  # blocks of about the same size
     for start in range(0, n, step):
         x, y = values[start : start + step], out[start : start + step]
         repeat = min(together, len(x))

@@ -211,11 +211,15 @@ class Moments:
         self, window: Window, grid: int | None = None
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield chunks of x and of (1, t), in [-1, 1], or in steps of a grid."""
+        first, t = 0, np.empty(0)
         for rows, x in self.design.chunks(self.table, grid):
-            edge = np.ones((len(x), 2))
-            edge[:, 1] = window.map(self._target(rows))
-            if grid:
-                np.rint(np.multiply(edge, grid, out=edge), out=edge)
+            if rows.stop > first + len(t):  # targets of several chunks at once
+                first = rows.start
+                t = window.map(self._target(slice(first, first + max(len(x), _TARGETS))))
+                if grid:
+                    t = np.rint(grid * t)
+            edge = np.full((len(x), 2), float(grid or 1))
+            edge[:, 1] = t[rows.start - first : rows.stop - first]
             yield x, edge
 
 
