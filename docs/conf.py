@@ -24,7 +24,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["**/*_table.md"]  # written by scripts, included by pages
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]

@@ -40,13 +40,13 @@ def accuracy(upper, seed):
 
 
 # %%
-# Twenty releases at each upper bound, the share of clipped incomes on top. Here the best bounds
+# Ten releases at each upper bound, the share of clipped incomes on top. Here the best bounds
 # clip about one income in twelve. Twice as wide or half as wide loses some of what income tells,
 # fifty times as wide loses all of it, and the model falls back on age.
 uppers = np.array([15e3, 30e3, 60e3, 120e3, 300e3, 1e6, 3e6])
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8))
 for ax, score, name in zip(axes, (r2, accuracy), ("R²", "accuracy"), strict=True):
-    found = np.array([[score(upper, seed) for seed in range(20)] for upper in uppers])
+    found = np.array([[score(upper, seed) for seed in range(10)] for upper in uppers])
     ax.plot(uppers, found.mean(1), "o-")
     ax.fill_between(uppers, found.min(1), found.max(1), alpha=0.15)
     ax.set(xscale="log", xlabel="upper bound of income", ylabel=name)

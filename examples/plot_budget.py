@@ -48,15 +48,18 @@ except BudgetError as error:
 entries = list(tomorrow)
 total = [float(entry.spent.epsilon) for entry in entries]
 figure, ax = plt.subplots(figsize=(8, 3.4))
-ax.step(range(len(total) + 1), [0, *total], where="post", lw=2)
+ax.bar(range(len(total)), total, width=0.8)
 ax.axhline(2.0, color="C3", ls="--", lw=1, label="ceiling")
 labels = [entry.label.split(",")[0] for entry in entries]
-ax.set_xticks(np.arange(len(labels)) + 0.5, labels, rotation=20, ha="right", fontsize=8)
-ax.set(ylabel="epsilon spent", ylim=(0, 2.2), title="Two wards cost as much as one")
+ax.set_xticks(range(len(labels)), labels, rotation=20, ha="right", fontsize=8)
+ax.set(ylabel="spent in all", ylim=(0, 2.2), title="The last two, disjoint wards, cost as one")
 ax.legend(frameon=False)
 plt.show()
 
 # %%
 # In a notebook the accountant shows itself:
-folder.cleanup()
 tomorrow
+
+# %%
+# The ledger would stay; this one was for the example only.
+folder.cleanup()

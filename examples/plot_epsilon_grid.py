@@ -13,7 +13,7 @@ the same kind a plain :class:`~sklearn.model_selection.GridSearchCV` answers tha
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import GridSearchCV, RepeatedStratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from dpbayes_sklearn import BayesianNaiveBayes
 
@@ -24,9 +24,9 @@ model = BayesianNaiveBayes(
 )
 
 # %%
-# Every combination is fitted in 10 folds. Fits take milliseconds, so this is quick.
+# Every combination is fitted in five folds. Fits take milliseconds, so this is quick.
 grid = {"epsilon": [0.1, 0.2, 0.5, 1.0, 2.0, 5.0], "n_bins": [2, 4, 8, 16]}
-folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)
+folds = StratifiedKFold(5, shuffle=True, random_state=0)
 search = GridSearchCV(model, grid, cv=folds, refit=False).fit(X, y)
 accuracy = search.cv_results_["mean_test_score"].reshape(6, 4).T
 

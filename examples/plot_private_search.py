@@ -34,7 +34,7 @@ grid = {"mechanism": ["laplace", "fourier", "sampler", "map"], "alpha": [0.1, 1.
 print(PrivateSearchCV.cost(BayesianNaiveBayes(0.2), grid, n=2000))
 ledger = BudgetAccountant(epsilon=1.0)
 search = PrivateSearchCV(
-    model, grid, epsilon=0.6, runs_per_candidate=4, accountant=ledger, random_state=0
+    model, grid, epsilon=0.6, runs_per_candidate=3, accountant=ledger, random_state=0
 ).fit(X, y)
 print(search.best_params_, f"score {search.best_score_:.3f}")
 print(search.guarantee_)
