@@ -256,9 +256,10 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
             alpha = np.asarray(self.alpha, np.float64)
         except (TypeError, ValueError, OverflowError):
             alpha = np.array(np.nan)
-        if alpha.shape not in {(), (d,)} or not (np.isfinite(alpha) & (alpha > 0)).all():
+        if alpha.shape not in {(), (d,)} or not ((alpha >= 1e-100) & (alpha <= 1e12)).all():
             raise ValueError(
-                f"alpha must be a positive number, or one for each of the {d} features."
+                f"alpha must be a positive number, or one for each of the {d} features, "
+                "and at most 1e12."
             )
         per_node = [*np.broadcast_to(alpha, d), alpha if alpha.ndim == 0 else 1.0]
         return tuple(np.full(k, float(a)) for k, a in zip(network.sizes, per_node, strict=True))
@@ -368,15 +369,15 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
             :func:`dpbayes_sklearn.theory.utility_bound`.
         """
         mechanism = self._resolve_mechanism()
-        draws = getattr(mechanism, "n_samples", 1)
+        options = getattr(mechanism, "n_samples", 1), getattr(mechanism, "noise", "independent")
         if batches := getattr(self, "_batches", ()):
             share, network = delta / len(batches), self.posterior_.network
-            each = ((g.mechanism, network, g.epsilon, share, g.unit, draws) for g in batches)
+            each = ((g.mechanism, network, g.epsilon, share, g.unit, *options) for g in batches)
             return sum(utility_bound(*batch) for batch in each)
         if n is None:
             raise ValueError("Before a fit, utility_bound needs the number n of records.")
         network, epsilon = self._network(self._declared_schema(n)), float(self.epsilon)
-        return utility_bound(mechanism.name(), network, epsilon, delta, self.privacy_unit, draws)
+        return utility_bound(mechanism.name(), network, epsilon, delta, self.privacy_unit, *options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -268,10 +268,11 @@ def _pseudo_counts(prior: Any, n_categories: int) -> npt.NDArray[np.float64]:
         numbers = np.array(np.nan)
     if (
         numbers.shape not in {(), (n_categories,)}
-        or not (np.isfinite(numbers) & (numbers > 0)).all()
+        or not ((numbers >= 1e-100) & (numbers <= 1e12)).all()
     ):
         raise ValueError(
-            f"prior must hold {n_categories} positive numbers, one for each category. "
+            f"prior must hold {n_categories} positive numbers, one for each category, and none "
+            "above 1e12. "
             f"Got {prior!r} instead."
         )
     return np.broadcast_to(numbers, (n_categories,)).copy()

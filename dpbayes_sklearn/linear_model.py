@@ -133,9 +133,10 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
         **PrivateEstimator._parameter_constraints,
         "mechanism": [StrOptions(mechanism_names("moments")), Mechanism],
         "inference": [StrOptions({"plug_in", "noise_aware"})],
-        "prior_precision": [Range(Real, 0, None, closed="neither")],
-        "noise_variance": [Range(Real, 0, None, closed="neither"), None],
-        "coef_bound": [Range(Real, 0, None, closed="neither"), None],
+        # so that squares and reciprocals of these stay within what a float can hold
+        "prior_precision": [Range(Real, 1e-100, 1e100, closed="both")],
+        "noise_variance": [Range(Real, 1e-100, 1e100, closed="both"), None],
+        "coef_bound": [Range(Real, 1e-100, 1e100, closed="both"), None],
         "fit_intercept": ["boolean"],
         "bounds_X": ["array-like", None],
         "bounds_y": ["array-like", None],

@@ -36,6 +36,8 @@ from dpbayes_sklearn.statistics.simplex import ReleasedSimplex, SimplexCounts
 
 __all__ = ["Exponential"]
 
+_LEAST, _MOST = 1e-12, 1e100  # of epsilon: what floats can tell apart, and can hold
+
 
 class Exponential(Mechanism):
     """Choose a posterior by its Hellinger distance, on the scale of the global sensitivity.
@@ -71,6 +73,11 @@ class Exponential(Mechanism):
 
     def _law(self, candidates: Candidates, budget: Budget) -> ScoredCandidates:
         epsilon = float(budget.epsilon)
+        if not _LEAST <= epsilon <= _MOST:
+            raise ValueError(
+                f"epsilon={epsilon:g} must be from {_LEAST:g} to {_MOST:g} to choose among "
+                "posteriors; mechanism='geometric' takes any."
+            )
         if self.calibrate:
             return calibrated(lambda e: self._at_nominal(candidates, budget, e), epsilon)
         return self._at_nominal(candidates, budget, without_rounding(candidates, epsilon))
