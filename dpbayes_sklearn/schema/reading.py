@@ -108,7 +108,7 @@ def read_target(estimator: Any, y: Any, n_rows: int) -> npt.NDArray[Any]:
         y = as_cells(y, 2)
     _refuse_complex(np.asarray(y), "y")
     target: npt.NDArray[Any] = column_or_1d(y, warn=True)
-    check_consistent_length(np.empty(n_rows), target)
+    check_consistent_length(np.broadcast_to(0, n_rows), target)
     return target
 
 

@@ -14,6 +14,7 @@ __all__ = ["SealedTable", "Table", "as_cells", "is_frame"]
 
 CHUNK_CELLS = 1 << 21
 """Cells read at a time: small enough for the cache, large enough to hide Python's overhead."""
+_MOST_ROWS = 1 << 17  # rows read at a time, for what is computed once for each row
 
 
 def as_cells(values: Any, ndim: int) -> npt.NDArray[Any]:
@@ -58,7 +59,7 @@ class Table:
 
     def chunks(self, step: int | None = None) -> Iterator[tuple[slice, Any]]:
         """Yield ``(rows, chunk)``; a chunk is an array, or a frame of the same kind."""
-        step = step or max(1, CHUNK_CELLS // max(1, self.n_columns))
+        step = step or max(1, min(_MOST_ROWS, CHUNK_CELLS // max(1, self.n_columns)))
         for start in range(0, self.n_rows, step):
             rows = slice(start, min(start + step, self.n_rows))
             yield rows, _by_position(self._X)[rows]
