@@ -53,7 +53,7 @@ orphan: true
 
 # Planted faults
 
-A test that nothing can fail proves nothing. So {faults} privacy bugs are planted into the library,
+A test that cannot fail proves nothing. So {faults} privacy bugs are planted into the library,
 one at a time, and every layer of the audit is run in short: a dot means that the layer sees the
 bug. Without a bug no layer sees anything. Every fault is seen by at least one layer, and
 `make test` fails with any of them.

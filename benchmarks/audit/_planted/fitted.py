@@ -98,23 +98,23 @@ def a_window_of_the_data() -> Replacements:
     yield _moment_release, "noisy_target", peeking
 
 
-@fault("fitted", "replay", "A wide window is cut to the exact range of the target")
-def a_narrower_window_of_the_data() -> Replacements:
+@fault("fitted", "replay", "The window of the target is shifted by what its exact sums are")
+def a_shifted_window_of_the_data() -> Replacements:
     real = _moment_release.NoisyTarget.window
 
     exact: list[float] = []
     sums = _moment_release.noisy_target
 
     def remembering(statistics: Any, *rest: Any) -> Any:
-        exact[:] = [float(statistics.target_sums(1)[1])]
+        exact[:] = [float(statistics.target_sums(2**10).sum())]
         return sums(statistics, *rest)
 
-    def cut(self: Any, *args: Any) -> Window:
+    def shifted(self: Any, *args: Any) -> Window:
         window = real(self, *args)
-        return window._replace(high=window.high - 1e-3 * (exact[0] % 2))
+        return window._replace(centre=window.centre + 1e-6 * (exact[0] % 97))
 
     yield _moment_release, "noisy_target", remembering
-    yield _moment_release.NoisyTarget, "window", cut
+    yield _moment_release.NoisyTarget, "window", shifted
 
 
 @fault("fitted", "enumeration", "Negative noisy counts are replaced by the exact ones")
