@@ -94,17 +94,21 @@ class _Steps:
         elif len(set(recorder.scales)) == 1:
             scale = recorder.scales[0]
         self.laws.append(Noise(centre, scale, sides))
-        return self._answer(lambda seed: self._add_noise(sums, block, grid, epsilon, seed))
+        return self._answer(
+            lambda seed: self._add_noise(sums, block, grid, epsilon, seed), ("sums", len(centre))
+        )
 
     def ball(self, precision: Any, linear: Any, radius: float, n: int, source: Any) -> Any:
         """Stand in for draws from a ball."""
         self.laws.append(Ball(np.array(precision), np.array(linear), float(radius), n))
-        return self._answer(lambda seed: self._ball(precision, linear, radius, n, seed))
+        return self._answer(
+            lambda seed: self._ball(precision, linear, radius, n, seed), ("draws", len(linear))
+        )
 
-    def _answer(self, draw: Any) -> Any:
+    def _answer(self, draw: Any, kind: tuple[str, int]) -> Any:
         if self._seed is not None:
-            self._said.append(draw(self._seed))
+            self._said.append((kind, draw(self._seed)))
         step = len(self.laws) - 1
-        if step >= len(self._said):
-            raise ValueError("The number of steps of a release depends on the data.")
-        return self._said[step]
+        if step >= len(self._said) or self._said[step][0] != kind:
+            raise ValueError("Which steps a release takes depends on the data.")
+        return self._said[step][1]

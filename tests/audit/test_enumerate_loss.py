@@ -160,6 +160,29 @@ def test_a_share_spent_twice_in_a_regression(
     assert not enumerate_loss("laplace", DESIGN, 1).within
 
 
+def test_noise_that_is_not_only_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = laplace_module.with_noise
+
+    def cut(arrays: Any, *rest: Any) -> Any:
+        return tuple(np.minimum(noisy, 9) for noisy in real(arrays, *rest))
+
+    monkeypatch.setattr(laplace_module, "with_noise", cut)
+    assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
+
+
+def test_steps_that_depend_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = _moment_release.noisy_target
+
+    def twice(statistics: Any, *rest: Any) -> Any:
+        if statistics.target_sums(1)[0] > 0:
+            real(statistics, *rest)
+        return real(statistics, *rest)
+
+    monkeypatch.setattr(_moment_release, "noisy_target", twice)
+    with pytest.raises(ValueError, match="steps a release takes depends on the data"):
+        enumerate_loss("laplace", DESIGN, 1)
+
+
 def test_enumeration_leaves_no_trace_in_the_library() -> None:
     network, scale = Network.star([2], 2), Fraction(4)
     stealth_increment.cache_clear()
@@ -193,6 +216,8 @@ def test_the_loss_of_a_choice_has_a_direction() -> None:
     assert math.isinf(one.loss(Choice(np.array([[0, 4, 4]], np.uint64))))
     assert Fixed(b"a").loss(Fixed(b"a")) == 0
     assert math.isinf(Fixed(b"a").loss(Fixed(b"b")))
+    for law in (one, Noise(np.array([0]), Fraction(1)), Ball(np.eye(1), np.zeros(1), 1.0, 1)):
+        assert math.isinf(law.loss(Fixed(b"a")))
 
 
 def test_the_range_of_a_quadratic_is_never_missed() -> None:
