@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from fractions import Fraction
 from math import prod
 from typing import Any, ClassVar
 
@@ -13,7 +12,8 @@ import numpy.typing as npt
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import Fourier, Laplace
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
+from dpbayes_sklearn.mechanisms._joint_noise import noise_law
+from dpbayes_sklearn.mechanisms.fourier import simulated_noise
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.ancestral import ancestral_sample
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
@@ -21,8 +21,7 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.schema import Categories, Schema, Table
 from dpbayes_sklearn.schema.resolution import declared_width
-from dpbayes_sklearn.statistics.character_movement import character_movement
-from dpbayes_sklearn.statistics.characters import closure, tables_from_characters
+from dpbayes_sklearn.statistics.characters import CharacterSums, tables_from_characters
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.theory.updates import noise_scale
@@ -108,18 +107,9 @@ class NetworkSimulation(Simulation):
 
     def _fourier_noise(self) -> FloatArray:
         """Return noises of all cells in many releases, the public increment left out."""
-        supports = closure(self.network)
-        moved = character_movement(self.network, supports, self.budget.unit)
-        scale = representable_scale(Fraction(moved) / Fraction(self.budget.epsilon))
+        law = noise_law(self.mechanism.noise, CharacterSums(self.network, {}, self.n), self.budget)
         cells = sum(prod(shape) for shape in self.network.shapes)
-        blocks = {
-            support: discrete_laplace(
-                scale,
-                (1 + _NOISES // cells, *(self.network.sizes[u] - 1 for u in support)),
-                self.source,
-            )
-            for support in supports
-        }
+        blocks = simulated_noise(self.network, law, 1 + _NOISES // cells)
         tables = tables_from_characters(self.network, blocks, 0)
         return np.concatenate([np.abs(table).ravel() for table in tables])
 

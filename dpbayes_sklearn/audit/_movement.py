@@ -48,7 +48,13 @@ def _counts(one: Any, other: Any, unit: str) -> list[Movement]:
     return [
         _between("counts", one.tables, other.tables, one.sensitivity(unit)),
         _between("character sums", blocks[0], blocks[1], mine.sensitivity(unit)),
+        Movement("largest character sum", _largest(*blocks), mine.largest_movement(unit)),
     ]
+
+
+def _largest(one: Iterable[Any], other: Iterable[Any]) -> float:
+    """Return the sup norm of the difference."""
+    return float(max((np.abs(a - b).max() for a, b in zip(one, other, strict=True)), default=0))
 
 
 def _simplex(one: Any, other: Any, unit: str) -> list[Movement]:

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.audit._laws import Choice, Fixed, Law, Noise, Opaque
-from dpbayes_sklearn.mechanisms import Mechanism, _split_release, exponential
-from dpbayes_sklearn.noise import discrete_laplace, zero_sum
+from dpbayes_sklearn.mechanisms import Mechanism, _joint_noise, _split_release, exponential
+from dpbayes_sklearn.noise import box, discrete_laplace, zero_sum
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
@@ -30,6 +30,7 @@ __all__ = ["Recorder", "laws_of_release", "no_bytes"]
 IntArray = npt.NDArray[np.int64]
 _MARK = 1 << 32  # far above any count
 _laplace = discrete_laplace._proposals
+_boxes = box.discrete_boxes
 
 
 def no_bytes(size: int) -> bytes:
@@ -44,6 +45,7 @@ class Recorder:
     marks: int = 0  # 1 or -1: draws are marked by large numbers of both signs
     scales: list[Fraction] = field(default_factory=list)  # one for each noise
     groups: list[int] = field(default_factory=list)  # noises that cancel share a number
+    boxes: dict[int, tuple[int, int]] = field(default_factory=dict)  # noise: its box, its side
     weights: list[npt.NDArray[np.uint64]] = field(default_factory=list)
 
     def laplace(self, scale: Fraction, count: int, source: RandomSource) -> IntArray:
@@ -57,6 +59,17 @@ class Recorder:
         first = len(self.scales)
         together = [first + row for row in range(count) for _ in range(cells)]
         return self._noise(scale, count * cells, together).reshape(count, cells)
+
+    def box(self, sides: IntArray, scale: Fraction, count: int, source: RandomSource) -> IntArray:
+        """Stand in for noises of many entries each."""
+        if source is not no_bytes:
+            return _boxes(sides, scale, count, source)
+        rows = []
+        for _ in range(count):
+            first = len(self.scales)
+            self.boxes |= {first + i: (first, int(side)) for i, side in enumerate(sides)}
+            rows.append(self._noise(scale, len(sides), [-1] * len(sides)))
+        return np.stack(rows)
 
     def _noise(self, scale: Fraction, count: int, groups: list[int]) -> IntArray:
         first = len(self.scales)
@@ -77,6 +90,7 @@ class Recorder:
             for module, name, stand_in in (
                 (discrete_laplace, "_proposals", self.laplace),
                 (zero_sum, "_proposals", self.zero_sum),
+                (_joint_noise, "discrete_boxes", self.box),
                 (_split_release, "finite_draw", self.choice),
                 (exponential, "finite_draw", self.choice),
             ):
@@ -109,7 +123,8 @@ def _run(
         released = mechanism.release(statistics, prior, budget, no_bytes).posterior
     arrays, rest = _taken_apart(released)
     numbers = np.concatenate([np.ravel(a).astype(np.float64) for a in arrays] or [np.empty(0)])
-    return numbers, pickle.dumps(rest), recorder
+    steps = numbers * getattr(released, "grid", 1)  # where sums lie on a public lattice
+    return steps, pickle.dumps(rest), recorder
 
 
 def _taken_apart(thing: Any) -> tuple[list[npt.NDArray[Any]], list[Any]]:
@@ -137,7 +152,7 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
     if not added or (named >= len(recorder.scales)).any():
         return None, [Opaque()]  # more is done with noise than to add it to integers
     bare: list[Any] = [centres[named < 0].tolist(), np.flatnonzero(named < 0).tolist()]
-    together: dict[tuple[Fraction, int], list[int]] = defaultdict(list)
+    together: dict[tuple[Fraction, int, int], list[int]] = defaultdict(list)
     first_holder: dict[int, int] = {}
     for cell in np.flatnonzero(named >= 0).tolist():
         noise = int(named[cell])
@@ -145,12 +160,14 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
             bare.append(float(centres[cell] - centres[first_holder[noise]]))
             continue
         first_holder[noise] = cell
-        together[recorder.scales[noise], recorder.groups[noise]].append(cell)
+        shared, _ = recorder.boxes.get(noise, (-1, 0))
+        together[recorder.scales[noise], recorder.groups[noise], shared].append(cell)
     laws: list[Law] = []
-    for (scale, group), cells in together.items():
+    for (scale, group, shared), cells in together.items():
         centre = centres[cells].astype(np.int64)
         bare += [cells, (centres[cells] - centre).tolist()]  # noise hides no fraction
         if group >= 0:
             bare.append(int(centre.sum()))
-        laws.append(Noise(centre, scale))
+        sides = [recorder.boxes[int(named[cell])][1] for cell in cells] if shared >= 0 else None
+        laws.append(Noise(centre, scale, None if sides is None else np.array(sides)))
     return bare, laws

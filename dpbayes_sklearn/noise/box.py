@@ -27,7 +27,9 @@ from dpbayes_sklearn.noise.bernoulli import Words, rounds, uniform_below
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
 
-__all__ = ["box_acceptance", "box_variance", "discrete_box"]
+__all__ = ["box_acceptance", "box_variance", "discrete_box", "discrete_boxes"]
+
+_CELLS = 1 << 18  # drawn at a time
 
 
 def box_variance(sides: npt.NDArray[np.int64], scale: float) -> npt.NDArray[np.float64]:
@@ -76,6 +78,45 @@ def discrete_box(
     inside = uniform_below(steps, m, source).astype(np.int64)
     centred: npt.NDArray[np.int64] = inside - (steps // np.uint64(2)).astype(np.int64)
     return centred
+
+
+def discrete_boxes(
+    sides: npt.NDArray[np.int64], scale: Fraction, count: int, source: RandomSource
+) -> npt.NDArray[np.int64]:
+    """Draw independent vectors with the law of `discrete_box`, shape (count, m), many at a time.
+
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> discrete_boxes(np.array([1, 1, 2]), Fraction(1000), 4, random_source(0)).shape
+    (4, 3)
+    """
+    most, parts = max(1, _CELLS // (len(sides) + 1)), [np.empty((0, len(sides)), np.int64)]
+    for first in range(0, count, most):
+        radii = _radii(sides, scale, min(most, count - first), source)
+        reach = np.multiply.outer(radii, sides)
+        steps = (2 * reach + 1).astype(np.uint64)
+        inside = uniform_below(steps.ravel(), steps.size, source).reshape(steps.shape)
+        parts.append(inside.astype(np.int64) - reach)
+    return np.concatenate(parts)
+
+
+def _radii(
+    sides: npt.NDArray[np.int64], scale: Fraction, count: int, source: RandomSource
+) -> npt.NDArray[np.int64]:
+    """Draw radii R with weight q^R prod_i (2 c_i R + 1): the proposals whose coins all succeed."""
+    m, doubled = len(sides), 2 * np.asarray(sides).astype(np.uint64)
+    found, attempt = np.empty(0, np.int64), rounds()
+    while len(found) < count and next(attempt):
+        rows = 2 * (count - len(found))
+        sums = _geometric(representable_scale(scale), rows * (m + 1), source)
+        proposed = sums.reshape(rows, m + 1).sum(axis=1)
+        if (m + int(proposed.max()) + 1) * int(doubled.max(initial=1)) >= 2**63:
+            raise OverflowError("The noise does not fit 64-bit integers; use a coarser grid.")
+        radius = proposed.astype(np.uint64)[:, None]
+        sure: Words = doubled * (radius + np.arange(1, m + 1, dtype=np.uint64))
+        coins = uniform_below(sure.ravel(), sure.size, source).reshape(sure.shape)
+        successes = (coins < doubled * radius + np.uint64(1)).all(axis=1)
+        found = np.concatenate([found, proposed[successes]])
+    return found[:count]
 
 
 def _geometric(scale: Fraction, size: int, source: RandomSource) -> npt.NDArray[np.int64]:

@@ -139,6 +139,11 @@ class NoiseLaw:
         """Variance, that of the continuous law: 2 b^2 for each scale b."""
         return 2.0 * float(np.square(self.scales).sum())
 
+    @property
+    def sharpness(self) -> float:
+        """Distance over which the law falls: the scale of a Laplace law with this variance."""
+        return float(np.sqrt(self.variance / 2.0))
+
 
 def noise_bound(scales: Mapping[float, int], nats: float) -> float:
     """Bound that a sum of Laplace variables crosses with probability below exp(-nats).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.posteriors.character_fit import nonnegative_fit
 from dpbayes_sklearn.posteriors.count_laws import NoiseLaw
+from dpbayes_sklearn.posteriors.joint_law import MarginalLaw
 from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
-from dpbayes_sklearn.posteriors.noisy_characters import BooleanCharacters
+from dpbayes_sklearn.posteriors.noisy_characters import BooleanCharacters, SumLaw
 from dpbayes_sklearn.posteriors.noisy_counts import dirichlet_draws
 from dpbayes_sklearn.statistics.characters import ReleasedCharacters
 from dpbayes_sklearn.statistics.counts import Tables
@@ -31,6 +33,10 @@ class NoiseAwareCharacters(NetworkPosterior):
     graph it is the Dirichlet posterior at the non-negative, consistent tables that are nearest to
     the released sums under the covariance of the noise: :attr:`exact` tells. In both cases the
     increment that plug-in needs against negative cells is not used.
+
+    Noise that all sums share is taken as if each sum had a noise of its own, of the same law: what
+    the entries tell about their common radius is left out, so the posterior is not exact. After
+    several batches of which one has such noise, the nearest tables are used.
     """
 
     network: Network
@@ -40,15 +46,33 @@ class NoiseAwareCharacters(NetworkPosterior):
     @property
     def exact(self) -> bool:
         """True if this is the exact posterior given all released sums."""
-        return self.network.is_star and set(self.network.sizes) == {2}
+        return self._boolean and not self.released.joint
+
+    @property
+    def _boolean(self) -> bool:
+        """Whether the law of every sum's noise is at hand, and planes of counts can be summed."""
+        known = not self.released.joint or len(self.released.scales) == 1
+        return known and self.network.is_star and set(self.network.sizes) == {2}
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep what was released; everything else follows from it."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
-    def _law(self) -> NoiseLaw:
-        return NoiseLaw([float(scale) for scale in self.released.scales])
+    def _law(self) -> SumLaw:
+        if self.released.joint:
+            return MarginalLaw(self.released.joint[0])
+        return NoiseLaw([float(scale) for scale in self._scales])
+
+    @property
+    def _scales(self) -> list[Fraction]:
+        return [scale for scale in self.released.scales if isinstance(scale, Fraction)]
+
+    @property
+    def _variance(self) -> float:
+        """Variance of the noise of a sum, all batches together."""
+        joint = sum(law.variance for law in self.released.joint)
+        return joint + 2.0 * sum(float(scale) ** 2 for scale in self._scales)
 
     def _infer(self) -> BooleanCharacters:
         target, blocks = self.network.target, self.released.blocks
@@ -65,14 +89,14 @@ class NoiseAwareCharacters(NetworkPosterior):
     @cached_property
     def concentrations(self) -> Tables:
         """Parameters of the Dirichlet of every row, at the fitted counts."""
-        tolerance = 1e-3 * float(np.sqrt(self._law.variance))
+        tolerance = 1e-3 * float(np.sqrt(self._variance))
         released = self.released
         counts = nonnegative_fit(self.network, released.blocks, released.n, tolerance)
         return tuple(a + t for a, t in zip(self.alphas, counts, strict=True))
 
     @cached_property
     def _mean(self) -> Tables:
-        if self.exact:
+        if self._boolean:
             inference = self._infer()
             return (*inference.table_means, inference.class_mean)
         return tuple(c / c.sum(axis=-1, keepdims=True) for c in self.concentrations)
@@ -83,7 +107,7 @@ class NoiseAwareCharacters(NetworkPosterior):
 
     def sample(self, rng: np.random.Generator, n: int) -> Tables:
         """Return joint draws of the tables."""
-        if self.exact:
+        if self._boolean:
             classes, tables = self._infer().sample(rng, n)
             return (*tables, classes)
         return tuple(

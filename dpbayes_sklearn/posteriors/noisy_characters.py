@@ -19,12 +19,14 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.posteriors.count_lattice import Lattice
 from dpbayes_sklearn.posteriors.count_laws import NoiseLaw, log_lattice_weight, log_row_weight
+from dpbayes_sklearn.posteriors.joint_law import MarginalLaw
 from dpbayes_sklearn.posteriors.noisy_counts import dirichlet_draws
 
-__all__ = ["BooleanCharacters"]
+__all__ = ["BooleanCharacters", "SumLaw"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+SumLaw = NoiseLaw | MarginalLaw
 
 _NATS = 12.0  # noise leaves its window with probability exp(-12)
 _WORK = 1e7  # points of all planes up to which every integer is visited: a tenth of a second
@@ -53,7 +55,7 @@ class BooleanCharacters:
         Noisy sums of every feature's signs, and of their products with the class signs.
     n : int
         Number of records.
-    law : NoiseLaw
+    law : NoiseLaw or MarginalLaw
         The noise in each of these sums.
     class_alpha, feature_alphas : array of shape (2,) and (d, 2)
         Parameters of the Dirichlet priors.
@@ -63,7 +65,7 @@ class BooleanCharacters:
     feature_sums: FloatArray
     product_sums: FloatArray
     n: int
-    law: NoiseLaw
+    law: SumLaw
     class_alpha: FloatArray
     feature_alphas: FloatArray
 
@@ -74,8 +76,7 @@ class BooleanCharacters:
             return Lattice(self.n, 1.0, np.inf)
         width = min(self.law.half_width(1, _NATS), self.n)
         work = len(self.feature_sums) * width**3
-        scale = float(np.sqrt(self.law.variance / 2.0))
-        step = min((work / _WORK) ** (1 / 3), scale / _RESOLUTION)
+        step = min((work / _WORK) ** (1 / 3), self.law.sharpness / _RESOLUTION)
         points = int(np.clip(round(self.n / max(step, 1.0)), 1, self.n))
         return Lattice(points, self.n / points, _NATS)
 

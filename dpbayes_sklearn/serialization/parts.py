@@ -32,8 +32,9 @@ from dpbayes_sklearn.serialization.codecs import (
     Text,
     refuse,
 )
-from dpbayes_sklearn.statistics.characters import ReleasedCharacters, closure
+from dpbayes_sklearn.statistics.characters import ReleasedCharacters, closure, sum_count
 from dpbayes_sklearn.statistics.counts import ReleasedCounts
+from dpbayes_sklearn.statistics.joint_noise import JointNoise
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = [
@@ -117,7 +118,42 @@ def _wrong_characters(released: ReleasedCharacters) -> str | None:
     sizes = released.network.sizes
     wanted = {s: tuple(sizes[u] - 1 for u in s) for s in closure(released.network)}
     fits = wanted == {support: block.shape for support, block in released.blocks.items()}
-    return None if fits else "has blocks that are not those of its network"
+    fits = fits and all(law.size == sum_count(released.network) for law in released.joint)
+    if not fits:
+        return "has blocks that are not those of its network"
+    dtype = np.float64 if released.joint else np.int64
+    for block in released.blocks.values():
+        steps = block * released.grid
+        if block.dtype != dtype or (steps != np.rint(steps)).any():
+            return "has sums that are not on the grid of its noise"
+    return None
+
+
+class _Sums(Codec):
+    """Sums after noise: integers, or floats if all of them share one noise."""
+
+    def encode(self, value: Any) -> Any:
+        return (FLOATS if value.dtype == np.float64 else INTEGERS).encode(value)
+
+    def decode(self, json: Any, where: str) -> Any:
+        data = json.get("data") if isinstance(json, dict) else None
+        floats = isinstance(data, list) and any(type(number) is float for number in data)
+        return (FLOATS if floats else INTEGERS).decode(json, where)
+
+
+_JOINT = Record(
+    JointNoise, {"scale": Rational(), "size": Integer(1, 2**53), "grid": Integer(1, 2**24)}
+)
+
+
+class _SumLaw(Codec):
+    """The law of a batch: a scale, or what is public about one noise for all sums."""
+
+    def encode(self, value: Any) -> Any:
+        return (_JOINT if isinstance(value, JointNoise) else Rational()).encode(value)
+
+    def decode(self, json: Any, where: str) -> Any:
+        return (_JOINT if isinstance(json, dict) else Rational()).decode(json, where)
 
 
 _COUNTS = Record(
@@ -134,9 +170,9 @@ _CHARACTERS = Record(
     ReleasedCharacters,
     {
         "network": NETWORK,
-        "blocks": Pairs(Many(Integer(0, 2**16), 1), INTEGERS),
+        "blocks": Pairs(Many(Integer(0, 2**16), 1), _Sums()),
         "n": _RECORDS,
-        "scales": Many(Rational()),
+        "scales": Many(_SumLaw()),
         "increment": _NON_NEGATIVE,
     },
     _wrong_characters,

@@ -30,7 +30,13 @@ import numpy.typing as npt
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import depths, haar
 
-__all__ = ["block_movement", "character_movement", "exact_movement", "pair_types"]
+__all__ = [
+    "block_movement",
+    "character_movement",
+    "exact_movement",
+    "largest_movement",
+    "pair_types",
+]
 
 Support = tuple[int, ...]
 IntArray = npt.NDArray[np.int64]
@@ -152,3 +158,34 @@ def block_movement(network: Network, supports: Iterable[Support], unit: str) -> 
         return sum(most.values())
     containing = _containing(most)
     return max((sum(most[s] for s in containing[u]) for u in range(network.target)), default=0)
+
+
+@lru_cache(maxsize=64)
+def largest_movement(network: Network, supports: tuple[Support, ...], unit: str) -> int:
+    """Return the most that neighbouring data move any single sum: the sup norm.
+
+    Replacing a record moves the sum of a character by the difference of its two values. Over a
+    set of variables the character is a product, whose range has its ends at products of ends; if
+    only one variable changes, the others scale its range by their absolute value.
+    """
+    ends = [(int(h.min()), int(h.max())) for h in map(haar, network.sizes)]
+    if unit == "record":
+        return max((_range([ends[u] for u in s]) for s in supports), default=0)
+    return max(
+        (
+            _range([ends[u]]) * prod(max(map(abs, ends[v])) for v in s if v != u)
+            for s in supports
+            for u in s
+            if u != network.target
+        ),
+        default=0,
+    )
+
+
+def _range(ends: Sequence[tuple[int, int]]) -> int:
+    """Return max - min of a product of independent factors between these ends."""
+    low = high = 1
+    for corner in ends:
+        products = [a * b for a in (low, high) for b in corner]
+        low, high = min(products), max(products)
+    return high - low

@@ -7,20 +7,28 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.statistics.character_movement import character_movement
+from dpbayes_sklearn.statistics.character_movement import character_movement, largest_movement
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
+from dpbayes_sklearn.statistics.joint_noise import JointNoise
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import haar, inverse_haar
 
-__all__ = ["CharacterSums", "ReleasedCharacters", "closure", "tables_from_characters"]
+__all__ = [
+    "CharacterSums",
+    "ReleasedCharacters",
+    "closure",
+    "sum_count",
+    "tables_from_characters",
+]
 
 Support = tuple[int, ...]
-Blocks = Mapping[Support, npt.NDArray[np.int64]]
+Blocks = Mapping[Support, npt.NDArray[Any]]
 """For every set of nodes, the sums of the characters that vary in exactly these nodes."""
 
 
@@ -34,6 +42,11 @@ def closure(network: Network) -> tuple[Support, ...]:
         for support in combinations(sorted(family), size)
     }
     return tuple(sorted(s for s in inside if all(network.sizes[u] > 1 for u in s)))
+
+
+def sum_count(network: Network) -> int:
+    """Return the number of character sums, the constant one left out."""
+    return sum(prod(network.sizes[u] - 1 for u in support) for support in closure(network))
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,15 @@ class CharacterSums:
         """Return the most that neighbouring data move all sums together, in L1."""
         return character_movement(self.network, closure(self.network), unit)
 
+    def largest_movement(self, unit: str) -> int:
+        """Return the most that neighbouring data move any single sum: the sup norm."""
+        return largest_movement(self.network, closure(self.network), unit)
+
+    @property
+    def size(self) -> int:
+        """Return the number of sums."""
+        return sum_count(self.network)
+
 
 @dataclass(frozen=True)
 class ReleasedCharacters:
@@ -79,10 +101,11 @@ class ReleasedCharacters:
 
     Attributes
     ----------
-    blocks : mapping of tuple of int to array of int
-        Exact sums plus discrete Laplace noise in every one of them.
-    scales : tuple of Fraction
-        Scales of the independent noises in each sum: one per batch, none if there is no noise.
+    blocks : mapping of tuple of int to array of int, or of float on a grid
+        Exact sums plus noise in every one of them.
+    scales : tuple of Fraction or JointNoise
+        The law of the noise, one per batch and none if there is no noise: the scale of independent
+        discrete Laplace noise in each sum, or the law of one noise for all of them.
     increment : float
         What was added to the constant character so that no cell is negative (stealth).
     """
@@ -90,8 +113,18 @@ class ReleasedCharacters:
     network: Network
     blocks: Blocks
     n: int
-    scales: tuple[Fraction, ...]
+    scales: tuple[Fraction | JointNoise, ...]
     increment: float = 0.0
+
+    @property
+    def joint(self) -> tuple[JointNoise, ...]:
+        """The batches whose sums share one noise."""
+        return tuple(law for law in self.scales if isinstance(law, JointNoise))
+
+    @property
+    def grid(self) -> int:
+        """Sums are multiples of 1/grid, a public power of two."""
+        return max((law.grid for law in self.joint), default=1)
 
     def merge(self, other: ReleasedCharacters) -> ReleasedCharacters:
         """Return the released sums of both batches together."""

@@ -17,6 +17,7 @@ from dpbayes_sklearn.theory.fourier import (
     coefficient_count,
     fourier_table_bound,
     fourier_table_quantile,
+    joint_table_bound,
     paper_fourier_table_bound,
 )
 from dpbayes_sklearn.theory.lipschitz import (
@@ -78,6 +79,7 @@ __all__ = [
     "families_per_node",
     "fourier_table_bound",
     "fourier_table_quantile",
+    "joint_table_bound",
     "laplace_concentration",
     "lifted_concentration",
     "lifted_lipschitz",

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import gammaincinv
+from scipy.special import gammainccinv, gammaincinv
 
-from dpbayes_sklearn.statistics.characters import closure
+from dpbayes_sklearn.statistics.characters import sum_count
+from dpbayes_sklearn.statistics.joint_noise import JointNoise
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory.updates import integer_allowance
 
@@ -19,6 +20,7 @@ __all__ = [
     "coefficient_count",
     "fourier_table_bound",
     "fourier_table_quantile",
+    "joint_table_bound",
     "paper_fourier_table_bound",
 ]
 
@@ -29,7 +31,7 @@ def coefficient_count(network: Network) -> int:
     >>> coefficient_count(Network.star([2] * 10, n_classes=2))  # 2d + 2
     22
     """
-    return 1 + sum(math.prod(network.sizes[u] - 1 for u in s) for s in closure(network))
+    return 1 + sum_count(network)
 
 
 def fourier_table_bound(
@@ -73,6 +75,30 @@ def fourier_table_quantile(
         return increment
     total = scale * float(gammaincinv(noisy, 1 - delta))
     return total + noisy * integer_allowance(scale) + increment
+
+
+def joint_table_bound(
+    network: Network, node: int, noise: JointNoise, delta: float, increment: float = 0.0
+) -> float:
+    r"""Return the L1 error of a table under joint noise, exceeded with probability at most delta.
+
+    .. math:: \|T_i - \hat T_i\|_1 \le \Big(\prod_{u \in F_i} K_u - 1\Big)
+        \Big(b\,\Gamma^{-1}_m(1 - \delta e^{-1/gb}) + \frac{1}{2g}\Big) + s
+
+    for all nodes at once. The largest entry of the continuous noise has the Gamma law of order m
+    and scale b. Spread evenly over a cube of side 1/g, a point of the lattice moves by at most
+    1/2g, so its weight changes by at most :math:`e^{1/2gb}`, and so does the sum of all weights.
+
+    >>> from fractions import Fraction
+    >>> star = Network.star([2] * 10, n_classes=2)
+    >>> noise = JointNoise.of(size=21, movement=2, epsilon=Fraction(1))
+    >>> round(joint_table_bound(star, node=0, noise=noise, delta=0.05))
+    175
+    """
+    noisy = math.prod(network.shapes[node]) - 1
+    within = delta * math.exp(-1 / noise.steps)
+    radius = float(noise.scale) * float(gammainccinv(noise.size, within)) + 0.5 / noise.grid
+    return noisy * radius + increment
 
 
 def paper_fourier_table_bound(

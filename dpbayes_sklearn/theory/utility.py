@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
-from dpbayes_sklearn.statistics.character_movement import character_movement
-from dpbayes_sklearn.statistics.characters import closure
+from dpbayes_sklearn.privacy.budget import exact
+from dpbayes_sklearn.statistics.character_movement import character_movement, largest_movement
+from dpbayes_sklearn.statistics.characters import closure, sum_count
+from dpbayes_sklearn.statistics.joint_noise import JointNoise, joint_varies_less
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.theory.fourier import fourier_table_bound
+from dpbayes_sklearn.theory.fourier import fourier_table_bound, joint_table_bound
 from dpbayes_sklearn.theory.sampling import averaging_error
 from dpbayes_sklearn.theory.updates import update_bound
 
@@ -21,12 +24,13 @@ def utility_bound(
     delta: float,
     unit: str = "record",
     n_draws: int = 1,
+    noise: str = "independent",
 ) -> float:
     """Return the error that a release keeps within with probability at least 1 - delta.
 
     - ``"laplace"``: of any released count (:func:`update_bound`).
-    - ``"fourier"``: of any table, in L1 (:func:`fourier_table_bound`), the public increment left
-      out.
+    - ``"fourier"``: of any table, in L1 (:func:`fourier_table_bound`, or
+      :func:`joint_table_bound` for ``noise="joint"``), the public increment left out.
     - ``"sampler"``: of the average over draws of any query with values in [0, 1], against its mean
       under the tempered posterior (:func:`averaging_error`).
 
@@ -44,6 +48,13 @@ def utility_bound(
         return 0.0
     if mechanism == "laplace":
         return update_bound(network, epsilon, delta, unit)
-    scale = character_movement(network, closure(network), unit) / epsilon
-    nodes = range(len(network.sizes))
-    return max(fourier_table_bound(network, node, scale, delta) for node in nodes)
+    nodes, supports = range(len(network.sizes)), closure(network)
+    together = character_movement(network, supports, unit)
+    public = sum_count(network), largest_movement(network, supports, unit)
+    rational = Fraction(exact(epsilon))
+    if noise == "auto" and joint_varies_less(*public, together, rational):
+        noise = "joint"
+    if noise == "joint" and together > 0:
+        law = JointNoise.of(*public, rational)
+        return max(joint_table_bound(network, node, law, delta) for node in nodes)
+    return max(fourier_table_bound(network, node, together / epsilon, delta) for node in nodes)

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
-from dpbayes_sklearn.noise.box import box_acceptance, box_variance, discrete_box
+from dpbayes_sklearn.noise import box
+from dpbayes_sklearn.noise.box import (
+    box_acceptance,
+    box_variance,
+    discrete_box,
+    discrete_boxes,
+)
 from dpbayes_sklearn.noise.source import random_source
 
 SMALLEST_P = 1e-4
@@ -76,3 +82,30 @@ def test_one_entry_is_uniform_given_the_radius():
 def test_noise_that_would_not_fit_is_refused():
     with pytest.raises(OverflowError, match="coarser"):
         discrete_box(np.full(300, 2**40), Fraction(2**50), random_source(0))
+
+
+def test_many_at_a_time_follow_the_same_law_and_wrong_scales_are_noticed():
+    sides, scale, draws = [2, 1], Fraction(3, 2), 20_000
+
+    def pvalue(drawn_scale):
+        noise = discrete_boxes(np.array(sides), drawn_scale, draws, random_source(3))
+        points, p = pmf(sides, scale, 30)
+        common = np.flatnonzero(draws * p >= 8)
+        seen = Counter(map(tuple, noise.tolist()))
+        observed = np.array([seen[points[i]] for i in common])
+        expected = np.append(p[common], 1 - p[common].sum())
+        return chisquare(np.append(observed, draws - observed.sum()), draws * expected).pvalue
+
+    assert pvalue(scale) > SMALLEST_P
+    assert pvalue(scale * Fraction(5, 6)) < SMALLEST_P
+    assert pvalue(scale * Fraction(6, 5)) < SMALLEST_P
+
+
+def test_many_at_a_time_are_drawn_in_parts(monkeypatch):
+    monkeypatch.setattr(box, "_CELLS", 30)
+    noise = discrete_boxes(np.ones(4, np.int64), Fraction(10**6), 50, random_source(0))
+    assert noise.shape == (50, 4)
+    assert len(np.unique(noise[:, 0])) == 50
+    assert discrete_boxes(np.ones(4, np.int64), Fraction(9), 0, random_source(0)).shape == (0, 4)
+    with pytest.raises(OverflowError, match="coarser"):
+        discrete_boxes(np.full(300, 2**40), Fraction(2**50), 1, random_source(0))
