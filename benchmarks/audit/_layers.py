@@ -29,7 +29,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
-from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler, exponential
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler, exponential
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.network import Network
@@ -43,6 +43,8 @@ WORLDS: tuple[tuple[Any, Any, int, dict[str, Any]], ...] = (
     (Laplace(budget_split=0.5), STAR, 2, {}),
     ("fourier", PAIR, 2, {}),
     ("fourier", THREE, 2, {"unit": "feature"}),
+    (Fourier(noise="joint"), PAIR, 2, {}),
+    (Fourier(noise="joint"), THREE, 2, {"unit": "feature"}),
     (Sampler(n_points=33), STAR, 3, {}),
     (Sampler(n_points=33), STAR, 3, {"unit": "feature"}),
     (Sampler(2, n_points=9), STAR, 3, {"unit": "feature"}),

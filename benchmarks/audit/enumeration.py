@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.audit._table import Row
 from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn.audit import Enumeration, enumerate_loss
-from dpbayes_sklearn.mechanisms import MAP, Laplace, Sampler
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.network import Network
@@ -52,6 +52,8 @@ def counts() -> Iterator[Case]:
     for unit, (world, n) in product(("record", "feature"), WORLDS):
         for mechanism, epsilon in (("laplace", 1.0), ("fourier", 0.3)):
             yield Case(f"counts, {mechanism}", mechanism, world, n, _of(unit, epsilon), True)
+        joint = Fourier(noise="joint")
+        yield Case("counts, fourier, joint noise", joint, world, n, _of(unit, 2.0), True)
         if not world.parents[world.target]:
             split = Laplace(budget_split=0.3)
             yield Case("counts, laplace", split, world, 2, _of(unit, 2.0), True)

@@ -31,8 +31,10 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.schema import Interval, Table
+from dpbayes_sklearn.statistics.characters import sum_count
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.design import Design, Scale
+from dpbayes_sklearn.statistics.joint_noise import JointNoise
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.simplex import SimplexCounts
@@ -43,6 +45,7 @@ BUDGET = Budget(Fraction(1, 3))
 NETWORK = Network.star([2, 3, 3], 2)
 PRIOR = DirichletPrior(NETWORK, tuple(np.full(k, 0.7) for k in NETWORK.sizes))
 POINTS = 33
+JOINT = "character sums, fourier, joint noise, in steps of the grid"
 
 
 def tables() -> CountTables:
@@ -75,13 +78,16 @@ def integers(scale: float) -> Iterator[Row]:
     cases: list[tuple[str, Mechanism, Any, Any]] = [
         ("counts, laplace", mechanisms.Laplace(), tables(), PRIOR),
         ("character sums, fourier", mechanisms.Fourier(), tables(), PRIOR),
+        (JOINT, mechanisms.Fourier(noise="joint"), tables(), PRIOR),
         ("one variable, laplace", mechanisms.Laplace(), simplex, belief),
         ("one variable, laplace_improved", mechanisms.LaplaceImproved(), simplex, belief),
         ("one variable, geometric", mechanisms.Geometric(), simplex, belief),
     ]
+    joint = JointNoise.of(sum_count(NETWORK), 2, BUDGET.epsilon)
+    grids = {JOINT: joint.grid}
     for what, mechanism, statistics, prior in cases:
         found = [
-            (n.size, (~whole(n)).sum())
+            (n.size, (~whole(n * grids.get(what, 1))).sum())
             for n in batches(mechanism, statistics, prior, VALUES * scale)
         ]
         yield row(what, *(int(sum(part)) for part in zip(*found, strict=True)))

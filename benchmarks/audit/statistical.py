@@ -46,6 +46,7 @@ VARIABLE = (
 CASES: list[tuple[str, Mechanism, tuple[Any, ...], float]] = [
     ("naive Bayes", mechanisms.Laplace(), NETWORK, 0.9),
     ("naive Bayes", mechanisms.Fourier(), NETWORK, 0.9),
+    ("naive Bayes, joint noise", mechanisms.Fourier(noise="joint"), NETWORK, 0.6),
     ("naive Bayes, two points", mechanisms.Sampler(n_points=2), NETWORK, 0.0),
     ("naive Bayes, two points", mechanisms.MAP(n_points=2), NETWORK, 0.0),
     ("naive Bayes, 33 points", mechanisms.Sampler(n_points=33), NETWORK, 0.0),
