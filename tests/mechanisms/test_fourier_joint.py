@@ -315,6 +315,17 @@ def test_bounds_and_plans_know_the_noise() -> None:
     assert classifier(noise="independent").fit(X, y).utility_bound(delta) > 2 * bound
 
 
+@pytest.mark.parametrize("network", [STAR, NETWORKS[2]], ids=["star", "graph"])
+def test_how_much_of_the_bound_tables_use(network: Network) -> None:
+    delta, truth = 0.1, counts_of(network).tables
+    tables = [replace(release(network, 1, seed), increment=0.0).tables for seed in range(1, 201)]
+    law = release(network, 1).scales[0]
+    for node, exact_table in enumerate(truth):
+        errors = [np.abs(some[node] - exact_table).sum() for some in tables]
+        used = np.quantile(errors, 1 - delta) / joint_table_bound(network, node, law, delta)
+        assert 0.1 < used < (0.9 if exact_table.ndim == 1 else 0.4)
+
+
 def test_planning_is_achieved() -> None:
     X, y = data()
     model = classifier()
