@@ -142,8 +142,8 @@ class PartitionedRecords:
         """Return the sum of what ``ask`` says of every partition, added up on the workers."""
         delayed = _dask().delayed
         once = delayed(ask, traverse=False)  # one copy for all tasks
-        places = zip(self._x, self._y, self._starts, strict=True)
-        answers = [delayed(_answer)(once, x, y, start) for x, y, start in places]
+        places = zip(self._x, self._y, self._starts, self._sizes, strict=True)
+        answers = [delayed(_answer)(once, *place) for place in places]
         while len(answers) > 1:
             groups = [answers[i : i + _FAN_IN] for i in range(0, len(answers), _FAN_IN)]
             answers = [delayed(_sum)(group) for group in groups]
@@ -157,11 +157,13 @@ class _Failure(str):
     """Why a partition has no answer, in words that hold no value."""
 
 
-def _answer(ask: Callable[[Part], A], x: Any, y: Any, start: int) -> A | _Failure:
+def _answer(ask: Callable[[Part], A], x: Any, y: Any, start: int, size: int) -> A | _Failure:
     try:
         target = np.asarray(y).reshape(-1)
         if len(x) != len(target):
             return _Failure("X and y have different numbers of records")
+        if len(x) != size:  # what fits into 64 bits was decided by the number that was told
+            return _Failure("it has another number of records than it said")
         return ask(Part(Table(x), target, start))
     except Exception as error:
         return _Failure(f"{type(error).__name__} on a worker")

@@ -62,10 +62,20 @@ def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
         dtype=None,
         ensure_all_finite=not declared,
     )
-    if sparse and not X.has_canonical_format:
+    return Table(_canonical(X) if sparse else X)
+
+
+def _canonical(X: Any) -> Any:
+    """Return sparse rows that store every cell once, and no cell that is outside of the matrix.
+
+    scipy does not look; a cell outside would be counted for another class, a second time.
+    """
+    if X.nnz and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+        raise ValueError("X is no sparse matrix: it has columns beyond its shape.")
+    if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    return Table(X)
+    return X
 
 
 def _check_columns(estimator: Any, table: Table, reset: bool) -> None:

@@ -99,7 +99,7 @@ class ExactStatistics:
             network = Network(
                 tuple(d.n_values for d in domains), tuple(map(tuple, header["parents"]))
             )
-            whole = all(t.dtype.kind == "i" and (t >= 0).all() for t in tables)
+            whole = all(t.dtype == np.int64 and (t >= 0).all() for t in tables)
             totals = {int(t.sum()) for t in tables}
             fits = tuple(t.shape for t in tables) == network.shapes
         except Exception:

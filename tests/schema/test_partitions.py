@@ -129,6 +129,14 @@ def test_partitions_of_different_lengths_fail_without_a_value() -> None:
         model.fit(frame, labels)
 
 
+def test_partitions_hold_as_many_records_as_they_say() -> None:
+    """Otherwise n, by which sums are known to fit into 64 bits, would be wrong."""
+    more = da.from_delayed(dask.delayed(X), (20, 3), meta=X[:0])
+    labels = da.from_delayed(dask.delayed(Y), (20,), meta=Y[:0])
+    with pytest.raises(ValueError, match="another number of records"):
+        BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)).fit(more, labels)
+
+
 def test_an_error_on_a_worker_has_no_value_in_it() -> None:
     def fails(part: Any) -> Any:
         raise ValueError(f"{CANARY} {part.target[0]}")

@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 
+from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories, Encoder, Interval
 from dpbayes_sklearn.schema.reading import classes_from_data, read_table, read_target
 
@@ -143,3 +144,13 @@ def test_labels_that_are_no_classes(y: Any) -> None:
         classes_from_data(np.asarray(y))
     assert CANARY not in messages(caught.value)
     assert "7431" not in messages(caught.value)
+
+
+@pytest.mark.parametrize("column", [-1, 2, 3, 731])
+def test_sparse_cells_beyond_the_shape_are_refused(column: int) -> None:
+    """They would be counted for another class: more than one record may move."""
+    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1])
+    X = csr_array((np.ones(3), [0, column, 1], [0, 2, 3, 3]), shape=(3, 2))
+    with pytest.raises(ValueError, match="columns beyond its shape") as raised:
+        model.fit(X, [0, 1, 1])
+    assert "731" not in str(raised.value)
