@@ -114,6 +114,7 @@ class Rational(Codec):
     """An exact fraction, positive unless told otherwise."""
 
     positive: bool = True
+    largest_term: int = 10**401
 
     def encode(self, value: Any) -> str:
         """Return ``numerator/denominator``."""
@@ -127,6 +128,8 @@ class Rational(Codec):
         value = Fraction(json)
         if (self.positive and value <= 0) or self.encode(value) != json:
             refuse(where, "must be a positive fraction in lowest terms")
+        if max(value.numerator, value.denominator) > self.largest_term:
+            refuse(where, "must be a fraction of smaller terms")
         return value
 
 

@@ -21,6 +21,7 @@ from dpbayes_sklearn.serialization.parts import CATEGORIES, INTERVAL, SCHEMA
 
 __all__ = ["PARAMETER"]
 
+_MOST_LETTERS = 2**26  # an array gives every text the room of the longest
 _KINDS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _DTYPES = {"bool", "float16", "float32", "float64", "str", "object"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
@@ -161,6 +162,8 @@ def _read_array(json: Any, where: str) -> Any:
         flat[i] = value
         if kind is not None and type(value) is not kind:
             refuse(where, "has data that are not of its dtype")
+    if kind is str and len(values) * max(map(len, values), default=0) > _MOST_LETTERS:
+        refuse(where, "has texts that are too long for an array")
     try:
         return laid_out(given, flat if kind is None else flat.astype(given["dtype"]), where)
     except OverflowError:

@@ -32,7 +32,12 @@ from dpbayes_sklearn.serialization.codecs import (
     Text,
     refuse,
 )
-from dpbayes_sklearn.statistics.characters import ReleasedCharacters, closure, sum_count
+from dpbayes_sklearn.statistics.characters import (
+    ReleasedCharacters,
+    closure,
+    sum_count,
+    varying_families,
+)
 from dpbayes_sklearn.statistics.counts import ReleasedCounts
 from dpbayes_sklearn.statistics.joint_noise import JointNoise
 from dpbayes_sklearn.statistics.network import Network
@@ -48,6 +53,8 @@ __all__ = [
 
 _RECORDS = Integer(1, 2**53)
 _NON_NEGATIVE = RealNumber(0.0)
+_SCALE = Rational(largest_term=2**80)  # 2^56 of what can be drawn, times the finest grid
+_FEW_PARTS = 2**16  # of all families, that are listed without a thought
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,10 @@ def _wrong_counts(released: ReleasedCounts) -> str | None:
 
 def _wrong_characters(released: ReleasedCharacters) -> str | None:
     sizes = released.network.sizes
+    # a family of k nodes has 2^k parts: too many to be listed only to see that they are not there
+    parts = sum(2 ** len(family) for family in varying_families(released.network))
+    if parts > max(_FEW_PARTS, 4 * len(released.blocks)):
+        return "has blocks that are not those of its network"
     wanted = {s: tuple(sizes[u] - 1 for u in s) for s in closure(released.network)}
     fits = wanted == {support: block.shape for support, block in released.blocks.items()}
     fits = fits and all(law.size == sum_count(released.network) for law in released.joint)
@@ -141,19 +152,17 @@ class _Sums(Codec):
         return (FLOATS if floats else INTEGERS).decode(json, where)
 
 
-_JOINT = Record(
-    JointNoise, {"scale": Rational(), "size": Integer(1, 2**53), "grid": Integer(1, 2**24)}
-)
+_JOINT = Record(JointNoise, {"scale": _SCALE, "size": Integer(1, 2**53), "grid": Integer(1, 2**24)})
 
 
 class _SumLaw(Codec):
     """The law of a batch: a scale, or what is public about one noise for all sums."""
 
     def encode(self, value: Any) -> Any:
-        return (_JOINT if isinstance(value, JointNoise) else Rational()).encode(value)
+        return (_JOINT if isinstance(value, JointNoise) else _SCALE).encode(value)
 
     def decode(self, json: Any, where: str) -> Any:
-        return (_JOINT if isinstance(json, dict) else Rational()).decode(json, where)
+        return (_JOINT if isinstance(json, dict) else _SCALE).decode(json, where)
 
 
 _COUNTS = Record(
@@ -162,7 +171,7 @@ _COUNTS = Record(
         "network": NETWORK,
         "tables": Many(INTEGERS),
         "n": _RECORDS,
-        "scales": Many(Many(Rational())),
+        "scales": Many(Many(_SCALE)),
     },
     _wrong_counts,
 )

@@ -25,6 +25,7 @@ __all__ = [
     "closure",
     "sum_count",
     "tables_from_characters",
+    "varying_families",
 ]
 
 Support = tuple[int, ...]
@@ -34,14 +35,23 @@ Blocks = Mapping[Support, npt.NDArray[Any]]
 
 @lru_cache(maxsize=64)
 def closure(network: Network) -> tuple[Support, ...]:
-    """Return the sets of nodes inside some family, the empty one left out, each once."""
+    """Return the sets of nodes inside some family, the empty one left out, each once.
+
+    Nodes of a single value have no character, so they are in none.
+    """
     inside = {
         support
-        for family in network.families
+        for family in varying_families(network)
         for size in range(1, len(family) + 1)
-        for support in combinations(sorted(family), size)
+        for support in combinations(family, size)
     }
-    return tuple(sorted(s for s in inside if all(network.sizes[u] > 1 for u in s)))
+    return tuple(sorted(inside))
+
+
+def varying_families(network: Network) -> set[Support]:
+    """Return the nodes of more than one value in every family, in increasing order."""
+    sizes = network.sizes
+    return {tuple(sorted(u for u in family if sizes[u] > 1)) for family in network.families}
 
 
 def sum_count(network: Network) -> int:
@@ -68,14 +78,13 @@ class CharacterSums:
         """
         network = counts.network
         blocks: dict[Support, npt.NDArray[np.int64]] = {}
-        wanted = set(closure(network))
         for family, shape, table in zip(
             network.families, network.shapes, counts.tables, strict=True
         ):
             coefficients = _along_axes(table, [haar(k).T for k in shape])
             front = range(table.ndim - len(shape))
-            for support, index in _blocks_of(family):
-                if support in wanted and support not in blocks:
+            for support, index in _blocks_of(network, family):
+                if support not in blocks:
                     axes = (*front, *(len(front) + a for a in _sorting(family, support)))
                     at: tuple[Any, ...] = (..., *index)
                     blocks[support] = np.transpose(coefficients[at], axes)
@@ -156,11 +165,11 @@ def _along_axes(table: npt.NDArray[Any], matrices: Sequence[npt.NDArray[Any]]) -
     return table
 
 
-def _blocks_of(family: Support) -> list[tuple[Support, tuple[Any, ...]]]:
+def _blocks_of(network: Network, family: Support) -> list[tuple[Support, tuple[Any, ...]]]:
     """Return every part of a family with where its block lies in the coefficient array."""
-    parts = []
-    for size in range(1, len(family) + 1):
-        for part in combinations(sorted(family), size):
+    parts, varying = [], sorted(u for u in family if network.sizes[u] > 1)
+    for size in range(1, len(varying) + 1):
+        for part in combinations(varying, size):
             parts.append((part, tuple(slice(1, None) if u in part else 0 for u in family)))
     return parts
 
@@ -183,7 +192,7 @@ def tables_from_characters(network: Network, blocks: Blocks, n: float) -> Tables
     for family, shape in zip(network.families, network.shapes, strict=True):
         coefficients = np.zeros((*batch, *shape))
         coefficients.reshape(*batch, -1)[..., 0] = n  # the constant character
-        for support, index in _blocks_of(family):
+        for support, index in _blocks_of(network, family):
             if support in blocks:
                 back = np.argsort(_sorting(family, support)) - len(support)
                 axes = (*range(len(batch)), *back)

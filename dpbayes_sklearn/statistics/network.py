@@ -62,11 +62,19 @@ class Network:
     @cached_property
     def order(self) -> tuple[int, ...]:
         """Nodes with parents before children; nodes of a cycle are left out."""
+        missing = [len(set(parents)) for parents in self.parents]
+        children: list[list[int]] = [[] for _ in self.sizes]
+        for i, parents in enumerate(self.parents):
+            for u in set(parents):
+                children[u].append(i)
         done: list[int] = []
-        waiting = list(range(len(self.sizes)))
-        while ready := [i for i in waiting if set(self.parents[i]) <= set(done)]:
+        ready = [i for i, number in enumerate(missing) if number == 0]
+        while ready:
             done += ready
-            waiting = [i for i in waiting if i not in ready]
+            freed = [i for u in ready for i in children[u]]
+            for i in freed:
+                missing[i] -= 1
+            ready = sorted({i for i in freed if missing[i] == 0})
         return tuple(done)
 
     @cached_property

@@ -270,6 +270,28 @@ def test_only_text_of_a_reasonable_size(monkeypatch):
         from_json(TEXTS["BetaBinomial, laplace, plug_in"])
 
 
+FOURIER = "BayesianNaiveBayes, fourier, plug_in"
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_parts_of_a_wide_family_are_not_listed(size):
+    """A node with 60 parents has 2^61 sets of nodes, which nobody could wait for."""
+    content = json.loads(TEXTS[FOURIER])
+    parents = [[] for _ in range(60)] + [[*range(60)]]
+    network = {"sizes": [size] * 61, "parents": parents}
+    content["fitted"]["posterior_"]["released"]["network"] = network
+    with pytest.raises(ValueError, match="not those of its network"):
+        from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize("scale", ["1/" + "9" * 300, "1" + "0" * 399 + "/1"])
+def test_scales_that_no_float_can_hold_are_refused(scale):
+    content = json.loads(TEXTS[FOURIER])
+    content["fitted"]["posterior_"]["released"]["scales"] = [scale]
+    with pytest.raises(ValueError, match="smaller terms"):
+        from_json(json.dumps(content))
+
+
 def test_a_class_reads_only_its_own():
     with pytest.raises(ValueError, match="must be BetaBinomial"):
         BetaBinomial.from_json(TEXTS["BayesianLinearRegression, laplace, plug_in"])

@@ -162,3 +162,10 @@ def test_other_things_are_not_exported(value):
 def test_other_forms_are_refused(content):
     with pytest.raises(ValueError, match="not a released model: x"):
         PARAMETER.decode(content, "x")
+
+
+def test_short_texts_beside_a_long_one_do_not_fill_the_memory():
+    texts = ["x" * 200_000, *["y"] * 20_000]  # 16 gigabytes as an array
+    array = {"dtype": "str", "shape": [len(texts)], "axes": [0], "data": texts}
+    with pytest.raises(ValueError, match="too long for an array"):
+        PARAMETER.decode({"array": array}, "x")

@@ -27,6 +27,14 @@ def test_parents_come_first() -> None:
         assert all(order.index(u) < order.index(node) for u in parents)
 
 
+def test_order_is_by_levels_and_soon_found() -> None:
+    """The levels of a graph one after the other; the longest chain takes no longer than a star."""
+    assert Network((2,) * 5, ((1, 3), (2,), (), (2, 2), ())).order == (2, 4, 1, 3, 0)
+    last = 30_000
+    chain = Network((2,) * (last + 1), (*((i + 1,) for i in range(last)), ()))
+    assert chain.order == tuple(range(last, -1, -1))
+
+
 @pytest.mark.parametrize(
     ("sizes", "parents", "message"),
     [
