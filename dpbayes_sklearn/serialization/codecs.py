@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -28,8 +29,10 @@ __all__ = [
     "Text",
     "only_fields",
     "refuse",
+    "refuse_same_hash",
 ]
 
+_MOST_OF_ONE_HASH = 1000
 _FRACTION = re.compile(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", re.ASCII)
 
 
@@ -47,6 +50,12 @@ def only_fields(json: Any, names: set[str], where: str) -> dict[str, Any]:
     if set(json) - names:
         refuse(where, "has an unknown field")
     return json
+
+
+def refuse_same_hash(values: Iterable[Any], where: str) -> None:
+    """Refuse values made to have one hash: a set of them would take forever."""
+    if max(Counter(map(hash, values)).values(), default=0) > _MOST_OF_ONE_HASH:
+        refuse(where, "has too many values of one hash")
 
 
 class Codec(ABC):

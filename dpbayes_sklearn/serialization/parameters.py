@@ -16,7 +16,13 @@ import numpy as np
 from dpbayes_sklearn.mechanisms import Mechanism, mechanism_class
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.serialization.arrays import in_memory, laid_out, layout
-from dpbayes_sklearn.serialization.codecs import Codec, Rational, only_fields, refuse
+from dpbayes_sklearn.serialization.codecs import (
+    Codec,
+    Rational,
+    only_fields,
+    refuse,
+    refuse_same_hash,
+)
 from dpbayes_sklearn.serialization.parts import CATEGORIES, INTERVAL, SCHEMA
 
 __all__ = ["PARAMETER"]
@@ -188,6 +194,7 @@ def _read_dict(json: Any, where: str) -> Any:
         refuse(where, "must be a list of pairs")
     pairs = PARAMETER.decode(json, where)
     try:
+        refuse_same_hash((key for key, _ in pairs), where)
         return dict(pairs)
     except TypeError:
         refuse(where, "has a key that cannot be one")

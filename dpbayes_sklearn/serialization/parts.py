@@ -31,6 +31,7 @@ from dpbayes_sklearn.serialization.codecs import (
     Record,
     Text,
     refuse,
+    refuse_same_hash,
 )
 from dpbayes_sklearn.statistics.characters import (
     ReleasedCharacters,
@@ -91,10 +92,18 @@ class _Pair(Codec):
 
 _PAIR = _Pair()
 
+
+class _Labels(Many):
+    def decode(self, json: Any, where: str) -> tuple[Any, ...]:
+        labels = super().decode(json, where)
+        refuse_same_hash(labels, where)
+        return labels
+
+
 INTERVAL = Record(
     Interval, {"low": RealNumber(), "high": RealNumber(), "bins": Optional(Integer(2, 2**16))}
 )
-CATEGORIES = Record(Categories, {"values": Many(Label(), 1), "unseen": Label()})
+CATEGORIES = Record(Categories, {"values": _Labels(Label(), 1), "unseen": Label()})
 _DOMAIN = OneOf({"Interval": (Interval, INTERVAL), "Categories": (Categories, CATEGORIES)})
 SCHEMA = Record(Schema, {"columns": Pairs(Text(), _DOMAIN), "target": Optional(_DOMAIN)})
 

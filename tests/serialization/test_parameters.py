@@ -169,3 +169,13 @@ def test_short_texts_beside_a_long_one_do_not_fill_the_memory():
     array = {"dtype": "str", "shape": [len(texts)], "axes": [0], "data": texts}
     with pytest.raises(ValueError, match="too long for an array"):
         PARAMETER.decode({"array": array}, "x")
+
+
+def test_values_of_one_hash_do_not_keep_the_reader_busy():
+    labels = [i * (2**61 - 1) for i in range(1, 200_001)]  # hours, if they were put into a set
+    for content in (
+        {"dict": [[label, 0] for label in labels]},
+        {"categories": {"values": labels, "unseen": labels[0]}},
+    ):
+        with pytest.raises(ValueError, match="of one hash"):
+            PARAMETER.decode(content, "x")
