@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior
 from dpbayes_sklearn.posteriors.noise_aware import NoiseAwarePosterior
 from dpbayes_sklearn.posteriors.noise_aware_characters import NoiseAwareCharacters
 from dpbayes_sklearn.posteriors.simplex import Beta, Dirichlet
-from dpbayes_sklearn.privacy import PrivacyGuarantee
+from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.serialization.arrays import FLOATS, INTEGERS
 from dpbayes_sklearn.serialization.codecs import (
@@ -107,16 +108,24 @@ CATEGORIES = Record(Categories, {"values": _Labels(Label(), 1), "unseen": Label(
 _DOMAIN = OneOf({"Interval": (Interval, INTERVAL), "Categories": (Categories, CATEGORIES)})
 SCHEMA = Record(Schema, {"columns": Pairs(Text(), _DOMAIN), "target": Optional(_DOMAIN)})
 
+
+def _wrong_promise(guarantee: PrivacyGuarantee) -> str | None:
+    meant = PrivacyGuarantee.of(Budget(Fraction(1), unit=guarantee.unit), guarantee.mechanism)
+    same = guarantee.neighbours == meant.neighbours
+    return None if same else "has neighbours that are not those of its unit"
+
+
 GUARANTEE = Record(
     PrivacyGuarantee,
     {
-        "epsilon": RealNumber(0.0, finite=False),
+        "epsilon": RealNumber(math.ulp(0.0), finite=False),
         "delta": RealNumber(0.0, 1.0),
         "unit": Choice(("record", "feature")),
         "neighbours": Text(),
         "mechanism": Text(),
         "conditions": Many(Text()),
     },
+    _wrong_promise,
 )
 
 NETWORK = Record(

@@ -292,6 +292,16 @@ def test_scales_that_no_float_can_hold_are_refused(scale):
         from_json(json.dumps(content))
 
 
+@pytest.mark.parametrize(
+    "change", [{"unit": "feature"}, {"neighbours": "nobody"}, {"epsilon": 0.0}], ids=str
+)
+def test_promises_that_contradict_themselves_are_refused(change):
+    content = json.loads(TEXTS[FOURIER])
+    content["fitted"]["_batches"][0].update(change)
+    with pytest.raises(ValueError, match=r"not those of its unit|must be a float"):
+        from_json(json.dumps(content))
+
+
 def test_a_class_reads_only_its_own():
     with pytest.raises(ValueError, match="must be BetaBinomial"):
         BetaBinomial.from_json(TEXTS["BayesianLinearRegression, laplace, plug_in"])
