@@ -7,6 +7,7 @@ import os
 import sys
 import uuid
 import warnings
+from abc import abstractmethod
 from contextlib import suppress
 from fractions import Fraction
 from numbers import Rational, Real
@@ -191,9 +192,9 @@ class PrivateEstimator(HelpfulEstimator):
         """
         return read_model(cls, text)
 
+    @abstractmethod
     def _restore(self, **released: Any) -> Self:
         """Become fitted by checked values of the attributes in ``_exported``, or refuse them."""
-        raise NotImplementedError
 
     def _become(self, fitted: Self) -> Self:
         """Take over a fitted copy in one step, so that no error leaves half a fit behind."""
