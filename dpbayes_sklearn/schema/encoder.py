@@ -135,8 +135,8 @@ class Encoder:
     def _encode_numbers(self, values: npt.NDArray[Any], codes: Codes) -> None:
         if self._whole and values.dtype.kind in "biu":
             self._integers(values, codes)
-        elif self._compares and values.dtype.itemsize <= 8:
-            self._upper(values, codes)
+        elif self._compares and values.dtype.itemsize <= 8 and codes.itemsize == 1:
+            self._upper(values, codes)  # not if another column of the table needs 16 bits
         else:
             self._floats(values, codes)
 

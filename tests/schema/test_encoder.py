@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.sparse import csr_array
 
 from dpbayes_sklearn.schema import Categories, Encoder, Interval, Table, table
 from dpbayes_sklearn.schema.domains import Domain
@@ -177,3 +178,14 @@ def test_more_values_than_codes_are_refused() -> None:
     for domain in (Interval(0, 1, bins=2**16 + 1), Categories(range(2**16 + 1))):
         with pytest.raises(ValueError, match="at most 65536"):
             Encoder([domain])
+
+
+@pytest.mark.parametrize("many", [257, 300])
+def test_two_bins_beside_a_column_of_sixteen_bits(many: int) -> None:
+    """A code that is too large would be counted in another column, or make the count fail."""
+    domains = [Categories(range(many)), Interval(0, 1, bins=2), Interval(0, 9, bins=3)]
+    cells = np.array([[256.0, 0.2, 1], [3, 0.9, 5], [0, np.nan, 9], [1, -np.inf, 3]])
+    expected = [[256, 0, 0], [3, 1, 1], [0, 1, 2], [1, 0, 1]]
+    frame = pd.DataFrame(cells.astype(object)).astype({1: np.float32})
+    for X in (cells, np.asfortranarray(cells), cells.astype(object), frame, csr_array(cells)):
+        assert Encoder(domains).encode(Table(X)).tolist() == expected
