@@ -124,7 +124,7 @@ class PartitionedRecords:
             )
         if any(map(math.isnan, sizes)):
             dask = _dask()
-            sizes = list(dask.compute(*(dask.delayed(len)(part) for part in targets)))
+            sizes = _computed([dask.delayed(len)(part) for part in targets])
         return cls(table, parts, targets, sizes)
 
     def __add__(self, other: PartitionedRecords) -> PartitionedRecords:
@@ -147,10 +147,20 @@ class PartitionedRecords:
         while len(answers) > 1:
             groups = [answers[i : i + _FAN_IN] for i in range(0, len(answers), _FAN_IN)]
             answers = [delayed(_sum)(group) for group in groups]
-        total: A | _Failure = answers[0].compute()
+        total: A | _Failure = _computed(answers)[0]
         if isinstance(total, _Failure):
             raise ValueError(f"A partition could not be read: {total}.")
         return total
+
+
+def _computed(tasks: list[Any]) -> list[Any]:
+    """Return the results of tasks, which read the data; what they trip over may show a value."""
+    try:
+        return list(_dask().compute(*tasks))
+    except Exception as error:
+        name = type(error).__name__
+    # raised out here because an exception remembers, and may show, the one it is raised in
+    raise ValueError(f"The data could not be read: {name}. Compute X and y alone to see why.")
 
 
 class _Failure(str):

@@ -146,6 +146,18 @@ def test_an_error_on_a_worker_has_no_value_in_it() -> None:
     assert CANARY not in "".join(traceback.format_exception(raised.value))
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_an_error_of_the_data_themselves_has_no_value_in_it(known: bool) -> None:
+    """As that of a text in a column of numbers of a file."""
+    text = da.from_array(np.array([["0.5"], [CANARY]]), chunks=(1, 1))
+    labels = da.from_array(np.array(["0", CANARY]), chunks=1).astype(float)
+    if not known:
+        labels = labels[labels >= 0]
+    with pytest.raises(ValueError, match="could not be read: ValueError") as raised:
+        BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2).fit(text, labels)
+    assert CANARY not in "".join(traceback.format_exception(raised.value))
+
+
 @pytest.mark.parametrize("odd", [np.nan, np.inf, CANARY, None, 10**400, b"?"])
 def test_no_value_makes_a_declared_fit_fail(odd: Any) -> None:
     cells = X.astype(object)
