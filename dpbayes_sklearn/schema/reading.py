@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -130,8 +131,14 @@ def _refuse_nothing(estimator: Any, y: Any) -> None:
         )
 
 
+_LABELS = (str, bytes, Number, np.generic)
+
+
 def classes_from_data(target: npt.NDArray[Any]) -> list[Any]:
     """Read the classes from the labels: a leak, for the caller to announce."""
+    mixed = "Labels in y must be of one type: all numbers or all strings."
+    if target.dtype == object and not all(issubclass(type(label), _LABELS) for label in target):
+        raise TypeError(mixed)  # asking other objects what they are may make them tell more
     with suppress(TypeError, ValueError):
         one_kind = len({isinstance(label, str) for label in target}) == 1
         if target.dtype == object and one_kind:  # cells of a list: the type that suits them all
@@ -142,4 +149,4 @@ def classes_from_data(target: npt.NDArray[Any]) -> list[Any]:
         check_classification_targets(target)
         classes: list[Any] = np.unique(target).tolist()
         return classes
-    raise TypeError("Labels in y must be of one type: all numbers or all strings.")
+    raise TypeError(mixed)

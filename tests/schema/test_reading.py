@@ -146,6 +146,24 @@ def test_labels_that_are_no_classes(y: Any) -> None:
     assert "7431" not in messages(caught.value)
 
 
+class Talkative:
+    """An object that tells its secret to whoever asks it anything."""
+
+    def _tell(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError(CANARY)
+
+    __array__ = __len__ = __hash__ = __eq__ = __lt__ = __float__ = __str__ = _tell
+
+
+def test_objects_among_the_labels_are_not_asked_what_they_are() -> None:
+    y = np.empty(3, object)
+    y[:] = [0, 1, 0]
+    y[1] = Talkative()
+    with pytest.raises(TypeError, match="must be of one type") as caught:
+        classes_from_data(y)
+    assert CANARY not in messages(caught.value)
+
+
 @pytest.mark.parametrize("column", [-1, 2, 3, 731])
 def test_sparse_cells_beyond_the_shape_are_refused(column: int) -> None:
     """They would be counted for another class: more than one record may move."""
