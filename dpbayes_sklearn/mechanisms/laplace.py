@@ -29,7 +29,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar
 
-from dpbayes_sklearn._sklearn_compat import Interval
+from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
 from dpbayes_sklearn.mechanisms._moment_release import (
     Shares,
@@ -39,6 +39,7 @@ from dpbayes_sklearn.mechanisms._moment_release import (
     three_blocks,
 )
 from dpbayes_sklearn.mechanisms._noisy_arrays import noise_scale, with_noise
+from dpbayes_sklearn.mechanisms._row_noise import row_noise_law, with_row_noise
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
@@ -50,6 +51,7 @@ from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.row_noise import RowNoise
 from dpbayes_sklearn.statistics.simplex import ReleasedSimplex, SimplexCounts
 
 __all__ = ["Laplace"]
@@ -67,6 +69,11 @@ class Laplace(Mechanism):
         Share of the budget that the table of class counts gets, in units of the share of any
         other table. Noise-aware inference also learns the class counts from the other tables, so
         less than 1 can help it. Only for a class without parents; moments are not affected.
+    noise : {"independent", "joint", "auto"}, default="independent"
+        Of the counts of naive Bayes: a Laplace noise for every cell, or one noise for all tables,
+        whose law falls with the largest row of changes. The latter has two to twenty times less
+        variance, as a record moves all tables at once but only one class's rows in them. "auto"
+        takes what has less variance, by public quantities only. Regression always does.
 
     Examples
     --------
@@ -76,15 +83,24 @@ class Laplace(Mechanism):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "budget_split": [Interval(Real, 0, None, closed="neither")],
+        "noise": [StrOptions({"independent", "joint", "auto"})],
     }
 
-    def __init__(self, *, budget_split: float = 1.0) -> None:
+    def __init__(self, *, budget_split: float = 1.0, noise: str = "independent") -> None:
         self.budget_split = budget_split
+        self.noise = noise
 
     def _preflight_counts(
         self, statistics: CountTables, prior: DirichletPrior, budget: Budget
     ) -> None:
-        self._count_scales(statistics, budget)
+        if self._row_law(statistics, budget) is None:
+            self._count_scales(statistics, budget)
+
+    def _row_law(self, statistics: CountTables, budget: Budget) -> RowNoise | None:
+        law = row_noise_law(self.noise, statistics, budget)
+        if law is not None and self.budget_split != 1:
+            raise ValueError("budget_split must be 1 for joint noise, which all tables share.")
+        return law
 
     def _count_scales(self, statistics: CountTables, budget: Budget) -> tuple[Fraction, ...]:
         """Return the scale of every table; their sensitivities over scales add to epsilon."""
@@ -109,6 +125,13 @@ class Laplace(Mechanism):
         budget: Budget,
         source: RandomSource,
     ) -> NetworkPosterior:
+        law = self._row_law(statistics, budget)
+        if law is not None:
+            noisy_rows = with_row_noise(statistics, law, source)
+            shared = ((law,),) * len(noisy_rows)
+            return prior.update(
+                ReleasedCounts(statistics.network, noisy_rows, statistics.n, shared)
+            )
         scales = self._count_scales(statistics, budget)
         # a table of one cell holds n, which is public
         secret = [i for i, table in enumerate(statistics.tables) if table.size > 1]

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.noise.bernoulli import Words, rounds, uniform_below
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
+from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["box_acceptance", "box_variance", "discrete_box", "discrete_boxes"]
@@ -67,7 +67,7 @@ def discrete_box(
     doubled = 2 * np.asarray(sides).astype(np.uint64)
     attempt = rounds()
     while next(attempt):
-        radius = int(_geometric(representable_scale(scale), m + 1, source).sum())
+        radius = int(one_sided_laplace(representable_scale(scale), m + 1, source).sum())
         if (m + radius + 1) * int(doubled.max(initial=1)) >= 2**63:
             raise OverflowError("The noise does not fit 64-bit integers; use a coarser grid.")
         steps = doubled * np.uint64(radius) + np.uint64(1)
@@ -107,7 +107,7 @@ def _radii(
     found, attempt = np.empty(0, np.int64), rounds()
     while len(found) < count and next(attempt):
         rows = 2 * (count - len(found))
-        sums = _geometric(representable_scale(scale), rows * (m + 1), source)
+        sums = one_sided_laplace(representable_scale(scale), rows * (m + 1), source)
         proposed = sums.reshape(rows, m + 1).sum(axis=1)
         if (m + int(proposed.max()) + 1) * int(doubled.max(initial=1)) >= 2**63:
             raise OverflowError("The noise does not fit 64-bit integers; use a coarser grid.")
@@ -117,13 +117,3 @@ def _radii(
         successes = (coins < doubled * radius + np.uint64(1)).all(axis=1)
         found = np.concatenate([found, proposed[successes]])
     return found[:count]
-
-
-def _geometric(scale: Fraction, size: int, source: RandomSource) -> npt.NDArray[np.int64]:
-    """P(k) proportional to exp(-k/scale), k >= 0: the discrete Laplace law given Z >= 0."""
-    found = np.empty(0, np.int64)
-    refill = rounds()
-    while len(found) < size and next(refill):
-        drawn = discrete_laplace(scale, 2 * (size - len(found)) + 8, source)
-        found = np.concatenate([found, drawn[drawn >= 0]])
-    return found[:size]

@@ -25,6 +25,7 @@ __all__ = [
     "discrete_laplace_quantile",
     "discrete_laplace_survival",
     "discrete_laplace_variance",
+    "one_sided_laplace",
     "representable_scale",
 ]
 
@@ -109,6 +110,21 @@ def discrete_laplace(
         flat[filled : filled + drawn.size] = drawn
         filled += drawn.size
     return noise
+
+
+def one_sided_laplace(scale: Fraction, size: int, source: RandomSource) -> npt.NDArray[np.int64]:
+    """Draw integers k >= 0 with P(k) proportional to exp(-k/scale): the law of Z given Z >= 0.
+
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> one_sided_laplace(Fraction(5, 2), 3, random_source(0)).shape
+    (3,)
+    """
+    found = np.empty(0, np.int64)
+    refill = rounds()
+    while len(found) < size and next(refill):
+        drawn = discrete_laplace(scale, 2 * (size - len(found)) + 8, source)
+        found = np.concatenate([found, drawn[drawn >= 0]])
+    return found[:size]
 
 
 def _acceptance(scale: Fraction) -> float:

@@ -48,7 +48,7 @@ class NoiseAwarePosterior(NetworkPosterior):
     @property
     def exact(self) -> bool:
         """True if this is the exact posterior given all released tables."""
-        return self.network.is_star
+        return self.network.is_star and self.released.independent
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep what was released; everything else follows from it."""
@@ -83,7 +83,7 @@ class NoiseAwarePosterior(NetworkPosterior):
         summed = self.released.tables[node].sum(axis=others)
         kept = [u for u in family if u in parents]
         counts = np.transpose(summed, [kept.index(u) for u in parents]).ravel()
-        scales = tuple(float(b) for b in self.released.scales[node]) * cells
+        scales = self.released.laplace_scales(node) * cells
         return _Totals(
             counts, scales, root=node if parents == (node,) and len(family) == 1 else None
         )
@@ -95,7 +95,7 @@ class NoiseAwarePosterior(NetworkPosterior):
             [self.released.tables[u].reshape(len(totals.counts), -1) for u in nodes],
             self.released.n,
             class_scales=totals.scales,
-            table_scales=[[float(b) for b in self.released.scales[u]] for u in nodes],
+            table_scales=[self.released.laplace_scales(u) for u in nodes],
             class_alpha=alpha,
             table_alphas=[self.alphas[u] for u in nodes],
         )

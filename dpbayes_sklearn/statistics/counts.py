@@ -17,6 +17,7 @@ from dpbayes_sklearn.schema.encoder import Codes, Encoder
 from dpbayes_sklearn.schema.records import Part
 from dpbayes_sklearn.statistics.counting import Space, count_by_state
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.row_noise import RowNoise
 from dpbayes_sklearn.statistics.sparse_counting import count_sparse_star
 
 __all__ = ["CountTables", "ReleasedCounts", "Tables"]
@@ -87,6 +88,17 @@ class CountTables:
         """
         return 2 * self.network.tables_moved(unit)
 
+    def row_movement(self, unit: str) -> int:
+        r"""Return the most that neighbouring data move :math:`\sum_c \max_j \|row_{cj}\|_1`.
+
+        Only for naive Bayes, where the rows of class c in all tables, and its count, change by
+        one record at a time: a replaced record takes 1 from the norm of a class's rows and adds 1
+        to that of another's, or moves the same rows by 2.
+        """
+        if not self.network.is_star:
+            raise ValueError("Joint noise on counts is for naive Bayes; use noise='independent'.")
+        return 2 if self.network.tables_moved(unit) else 0
+
     def without_noise(self) -> ReleasedCounts:
         """Return the released form when no privacy is asked for."""
         return ReleasedCounts(self.network, self.tables, self.n, ((),) * len(self.tables))
@@ -135,17 +147,36 @@ class ReleasedCounts:
 
     Attributes
     ----------
-    tables : tuple of arrays of int
-        Exact counts plus discrete Laplace noise in every cell.
-    scales : tuple of tuple of Fraction
-        For every table the scales of the independent noises in each of its cells: one per batch
-        that was added up, none where there is no noise.
+    tables : tuple of arrays
+        Exact counts plus noise in every cell: integers, or multiples of 1/grid.
+    scales : tuple of tuple of Fraction or RowNoise
+        For every table the scales of the independent noises in each of its cells, or the law of
+        the noise that all tables share: one per batch that was added up, none without noise.
     """
 
     network: Network
     tables: Tables
     n: int
-    scales: tuple[tuple[Fraction, ...], ...]
+    scales: tuple[tuple[Fraction | RowNoise, ...], ...]
+
+    @property
+    def grid(self) -> int:
+        """Number of steps in one count: the finest lattice among the noises."""
+        laws = (law for table in self.scales for law in table if isinstance(law, RowNoise))
+        return max((law.grid for law in laws), default=1)
+
+    @property
+    def independent(self) -> bool:
+        """True if every cell has a noise of its own."""
+        return all(isinstance(scale, Fraction) for table in self.scales for scale in table)
+
+    def laplace_scales(self, node: int) -> tuple[float, ...]:
+        """Return the scales of a table's noises; of joint noise, those of Laplace noise as wide."""
+        size = None if node == self.network.target else self.network.sizes[node]
+        return tuple(
+            law.laplace_scale(size) if isinstance(law, RowNoise) else float(law)
+            for law in self.scales[node]
+        )
 
     def merge(self, other: ReleasedCounts) -> ReleasedCounts:
         """Return the released counts of both batches together."""

@@ -23,7 +23,7 @@ from dpbayes_sklearn.noise.discrete_laplace import (
     representable_scale,
 )
 
-__all__ = ["JointNoise", "joint_varies_less"]
+__all__ = ["JointNoise", "joint_varies_less", "lattice_scale"]
 
 _FINEST = 2**24  # a grid above would leave too few of 64 bits to the counts
 _MOST_STEPS = 2**60  # of a noise
@@ -61,19 +61,8 @@ class JointNoise:
     @classmethod
     def of(cls, size: int, movement: int, epsilon: Fraction) -> JointNoise:
         """Return the law for ``size`` sums each of which moves by at most ``movement``."""
-        least = size * epsilon / movement  # then m/2b <= 1/2 in steps of the grid
-        grid = 1 << max(0, (-(-least.numerator // least.denominator) - 1).bit_length())
-        steps = movement * grid / epsilon
-        if grid > _FINEST:
-            raise ValueError(
-                f"epsilon={float(epsilon):g} is too large for joint noise on {size} sums; "
-                "use noise='independent'."
-            )
-        if steps > MAX_TERM or 64 * (size + 1) * steps > _MOST_STEPS:
-            raise ValueError(
-                f"epsilon={float(epsilon):g} is too small: the noise would not fit into 64 bits."
-            )
-        return cls(representable_scale(steps) / grid, size, grid)
+        scale, grid = lattice_scale(size, movement, epsilon)
+        return cls(scale, size, grid)
 
     @property
     def steps(self) -> Fraction:
@@ -84,6 +73,26 @@ class JointNoise:
     def variance(self) -> float:
         """Variance of the noise of one sum, that of the continuous law."""
         return float(box_variance(np.ones(self.size, np.int64), float(self.scale))[0])
+
+
+def lattice_scale(size: int, movement: int, epsilon: Fraction) -> tuple[Fraction, int]:
+    """Return the scale for a norm that moves by ``movement``, and a lattice 1/grid fine enough.
+
+    With scale b in steps of the lattice, size/2b <= 1/2: samplers accept most proposals.
+    """
+    least = size * epsilon / movement
+    grid = 1 << max(0, (-(-least.numerator // least.denominator) - 1).bit_length())
+    steps = movement * grid / epsilon
+    if grid > _FINEST:
+        raise ValueError(
+            f"epsilon={float(epsilon):g} is too large for joint noise on {size} sums; "
+            "use noise='independent'."
+        )
+    if steps > MAX_TERM or 64 * (size + 1) * steps > _MOST_STEPS:
+        raise ValueError(
+            f"epsilon={float(epsilon):g} is too small: the noise would not fit into 64 bits."
+        )
+    return representable_scale(steps) / grid, grid
 
 
 def joint_varies_less(size: int, movement: int, together: int, epsilon: Fraction) -> bool:

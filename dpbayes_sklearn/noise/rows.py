@@ -1,0 +1,142 @@
+r"""Integer noise for rows of counts that one record moves all at once.
+
+A record adds one to one cell of a row in each of d tables. Rows :math:`v_1, \dots, v_d` of
+changes therefore have the same sum s, and
+
+.. math:: P(v) \propto e^{-\|v\|/b}, \qquad \|v\| = \max_j \sum_k |v_{jk}|
+
+is noise whose norm no record moves by more than one, however many tables there are.
+
+**Sampler.** Let A and B be the largest sum of positive and of negative entries of a row; then
+:math:`\|v\| = A + B` and :math:`s = A - B`. With :math:`q = e^{-1/b}`,
+:math:`q^{A+B} \propto \sum q^{P+M}` over all :math:`P \ge A` with :math:`P - M = s`: a mixture.
+
+1. A row of n + 1 entries is free in n of them. Those with positive sum at most P and negative sum
+   at most M number :math:`W_n(P, M) = \sum_i \binom ni \binom Pi \binom{M+n-i}{n-i}`, i being how
+   many are positive. So (P, M) has weight :math:`q^{P+M} \prod_j W_{n_j}(P, M)`.
+2. Let :math:`T = P + M` and :math:`h = 1 + \max_j n_j`. As
+   :math:`\binom Pi \le (P + h/2)^i/i!` and :math:`\binom{M+k}k \le (M + h/2)^k/k!` for k < h,
+   :math:`W_n \le \frac1{n!}\sum_i \binom ni^2 x^i y^{n-i}` with x + y = T + h. That is the volume
+   of a slice of a symmetric convex body, largest in the middle:
+   :math:`n!\,2^n W_n \le \binom{2n}n (T + h)^n`.
+3. The sum R of m + 2 geometric variables, :math:`m = \sum_j n_j`, has weight proportional to
+   :math:`q^R \prod_{i=1}^{m+1} (R + i)`. Propose T = R + 1 - h, and P uniform on 0..T; as
+   :math:`R + i \ge T + h`, accepting with a coin
+   :math:`n!\,2^n W_n / (\binom{2n}n \prod (R + i))` for each row, over n factors of its own, and
+   one of :math:`(T + 1)/(R + m + 1)` gives (P, M) its weight.
+4. Given (P, M) every row is uniform: i by its weight in W, which entries are positive, and then
+   their partial sums, i different numbers up to P. ∎
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import comb, factorial, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.noise.bernoulli import rounds
+from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace, representable_scale
+from dpbayes_sklearn.noise.integers import any_below, random_subset
+from dpbayes_sklearn.noise.source import RandomSource
+
+__all__ = ["discrete_rows", "row_choices"]
+
+_TRIES = 32  # at a time; one in a few dozen is accepted
+
+
+def row_choices(n: int, positive: int, negative: int) -> list[int]:
+    """Count rows of n free entries with these bounds on their sums, by number of positive ones.
+
+    >>> sum(row_choices(1, 3, 2))  # one entry, from -2 to 3
+    6
+    """
+    return [comb(n, i) * comb(positive, i) * comb(negative + n - i, n - i) for i in range(n + 1)]
+
+
+def discrete_rows(
+    sizes: Sequence[int], scale: Fraction, source: RandomSource
+) -> tuple[int, list[npt.NDArray[np.int64]]]:
+    """Draw rows of the given sizes with P(v) proportional to exp(-max_j |v_j|_1/scale), exactly.
+
+    Parameters
+    ----------
+    sizes : sequence of int, each at least 1
+        Number of cells of every row.
+    scale : Fraction
+        The b. Meant for fine lattices: the number of tries grows as exp(m/2b).
+    source : callable
+        Random bytes, from `random_source`.
+
+    Returns
+    -------
+    total : int
+        The sum of any of the rows.
+    rows : list of arrays of int
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> total, rows = discrete_rows([2, 3], Fraction(100), random_source(0))
+    >>> [len(row) for row in rows], {int(row.sum()) for row in rows} == {total}
+    ([2, 3], True)
+    """
+    free = [size - 1 for size in sizes]
+    positive, negative = _sums(free, representable_scale(scale), source)
+    total = positive - negative
+    rows = [_row(n, positive, negative, source) for n in free]
+    return total, [np.append(row, total - row.sum()) for row in rows]
+
+
+def _sums(free: Sequence[int], scale: Fraction, source: RandomSource) -> tuple[int, int]:
+    """Draw the bounds P and M on the sums of positive and of negative entries."""
+    m, h = sum(free), 1 + max(free, default=0)
+    proposals = _geometric_sums(m + 2, scale, source)
+    while True:
+        proposed = next(proposals)
+        both = proposed + 1 - h
+        if both < 0 or any_below(proposed + m + 1, source) > both:
+            continue
+        positive = any_below(both + 1, source)
+        if _accepts(free, positive, both - positive, proposed, source):
+            return positive, both - positive
+
+
+def _geometric_sums(terms: int, scale: Fraction, source: RandomSource) -> Iterator[int]:
+    """Yield sums of geometric variables, drawn many at a time."""
+    for _ in rounds():
+        drawn = one_sided_laplace(scale, _TRIES * terms, source)
+        yield from drawn.reshape(_TRIES, terms).sum(axis=1).tolist()
+
+
+def _accepts(
+    free: Sequence[int], positive: int, negative: int, proposed: int, source: RandomSource
+) -> bool:
+    """Toss the coin of every row, up to the first failure."""
+    first, odds = proposed + 1, {}
+    for n in free:
+        if n not in odds:
+            wanted = factorial(n) * 2**n * sum(row_choices(n, positive, negative))
+            odds[n] = wanted, comb(2 * n, n)
+        wanted, most = odds[n]
+        if any_below(most * prod(range(first, first + n)), source) >= wanted:
+            return False
+        first += n
+    return True
+
+
+def _row(n: int, positive: int, negative: int, source: RandomSource) -> npt.NDArray[np.int64]:
+    """Draw the free entries of a row uniformly."""
+    choices = row_choices(n, positive, negative)
+    pick, i = any_below(sum(choices), source), 0
+    while pick >= choices[i]:
+        pick, i = pick - choices[i], i + 1
+    up = np.diff([0, *random_subset(positive, i, source)])
+    down = np.diff([0, *random_subset(negative + n - i, n - i, source)]) - 1
+    above = np.zeros(n, np.bool_)
+    above[np.array(random_subset(n, i, source), np.intp) - 1] = True
+    row = np.empty(n, np.int64)
+    row[above], row[~above] = up, -down
+    return row
