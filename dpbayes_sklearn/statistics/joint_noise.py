@@ -23,7 +23,7 @@ from dpbayes_sklearn.noise.discrete_laplace import (
     representable_scale,
 )
 
-__all__ = ["JointNoise", "joint_varies_less", "lattice_scale"]
+__all__ = ["JointNoise", "check_grid", "joint_varies_less", "lattice_scale"]
 
 _FINEST = 2**24  # a grid above would leave too few of 64 bits to the counts
 _MOST_STEPS = 2**60  # of a noise
@@ -55,8 +55,7 @@ class JointNoise:
     def __post_init__(self) -> None:
         if self.size < 1 or self.scale <= 0:
             raise ValueError("Joint noise needs a sum to be added to, and a positive scale.")
-        if not 1 <= self.grid <= _FINEST or self.grid & (self.grid - 1):
-            raise ValueError(f"grid must be a power of two from 1 to {_FINEST}.")
+        check_grid(self.grid)
 
     @classmethod
     def of(cls, size: int, movement: int, epsilon: Fraction) -> JointNoise:
@@ -73,6 +72,12 @@ class JointNoise:
     def variance(self) -> float:
         """Variance of the noise of one sum, that of the continuous law."""
         return float(box_variance(np.ones(self.size, np.int64), float(self.scale))[0])
+
+
+def check_grid(grid: int) -> None:
+    """Refuse a lattice on which floats would not be exact."""
+    if not 1 <= grid <= _FINEST or grid & (grid - 1):
+        raise ValueError(f"grid must be a power of two from 1 to {_FINEST}.")
 
 
 def lattice_scale(size: int, movement: int, epsilon: Fraction) -> tuple[Fraction, int]:

@@ -18,7 +18,7 @@ from functools import cached_property
 from math import comb, sqrt
 
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_variance
-from dpbayes_sklearn.statistics.joint_noise import lattice_scale
+from dpbayes_sklearn.statistics.joint_noise import check_grid, lattice_scale
 
 __all__ = ["RowNoise", "rows_vary_less"]
 
@@ -48,6 +48,11 @@ class RowNoise:
     scale: Fraction
     sizes: tuple[int, ...]
     grid: int
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0 or any(size < 1 for size in self.sizes):
+            raise ValueError("Joint noise needs a positive scale and at least one value a feature.")
+        check_grid(self.grid)
 
     @classmethod
     def of(cls, sizes: tuple[int, ...], movement: int, epsilon: Fraction) -> RowNoise:
