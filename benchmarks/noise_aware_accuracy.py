@@ -12,7 +12,8 @@ about ten minutes on one core. ``make bench-data`` installs the tables.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -30,17 +31,22 @@ OPTIONS = argparse.Namespace(alpha=1.0, budget_split=1.0)
 
 
 def fitted(
-    X: object, y: object, epsilon: float, seed: int, **options: object
+    X: object,
+    y: object,
+    epsilon: float,
+    seed: int,
+    noises: Sequence[str] = ("independent",),
+    **options: object,
 ) -> Iterator[BayesianNaiveBayes]:
-    """Yield the three models; the two private ones share their noise, hence the release."""
+    """Yield the exact model, and two readings of the same release for every kind of noise."""
     options["alpha"] = OPTIONS.alpha
     yield BayesianNaiveBayes(np.inf, **options).fit(X, y)
-    for inference in ("plug_in", "noise_aware"):
+    for noise, inference in product(noises, ("plug_in", "noise_aware")):
         model = BayesianNaiveBayes(
             epsilon,
             inference=inference,
             random_state=seed,
-            mechanism=mechanisms.Laplace(budget_split=OPTIONS.budget_split),
+            mechanism=mechanisms.Laplace(budget_split=OPTIONS.budget_split, noise=noise),
             **options,
         )
         yield model.fit(X, y)
@@ -69,12 +75,14 @@ def simulated(n: int, epsilon: float, seed: int) -> FloatArray:
     return np.array([scores(model, X[n:], y[n:]) for model in models])
 
 
-def real(name: str, epsilon: float, seed: int) -> FloatArray:
+def real(
+    name: str, epsilon: float, seed: int, noises: Sequence[str] = ("independent",)
+) -> FloatArray:
     """Return the scores of the methods on one split of a public table."""
     X, y, schema = CLASSIFICATION[name]()
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = np.split(order, [len(y) * 7 // 10])
-    models = fitted(X.iloc[train], y.iloc[train], epsilon, seed, schema=schema)
+    models = fitted(X.iloc[train], y.iloc[train], epsilon, seed, noises, schema=schema)
     return np.array([scores(m, X.iloc[test], y.iloc[test].to_numpy()) for m in models])
 
 

@@ -67,7 +67,15 @@ SECTIONS: dict[str, Section] = {
     "noise_aware": Section(
         "Noise-aware inference",
         "Two readings of the same releases of naive Bayes: accuracy, log loss and calibration.",
-        (Command("noise_aware_accuracy.py", ("--real-repeats", "10"), (200, 2)),),
+        (Command("noise_aware_accuracy.py", ("--real-repeats", "5"), (100, 2)),),
+        4,
+        quick=False,
+    ),
+    "joint_noise": Section(
+        "One noise for everything that a record moves",
+        'Naive Bayes with `noise="joint"`, of counts and of their Fourier coefficients, beside a '
+        "noise for each.",
+        (Command("joint_noise.py", (), (10, 2)),),
         4,
         quick=False,
     ),
