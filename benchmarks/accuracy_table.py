@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy.typing as npt
 from datasets import CLASSIFICATION
 from joblib import Parallel, delayed
 from noise_aware_accuracy import real
-from regression_accuracy import foreign_python
+from peer_environment import diffprivlib_python
 
 from dpbayes_sklearn import Categories
 
@@ -177,8 +176,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=list(CLASSIFICATION))
     parser.add_argument("--output", help="file of the figure")
     options = parser.parse_args()
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    python = foreign_python(cache / "dpbayes_sklearn" / "diffprivlib")
+    python = diffprivlib_python()
     print(f"Mean accuracy of {options.repeats} splits, seven tenths of the records for training.\n")
     print("| " + " | ".join(HEADS) + " |\n|" + "---|" * len(HEADS))
     rows = []
@@ -187,8 +185,6 @@ def main() -> None:
             print("| " + " | ".join(row.cells()) + " |", flush=True)
             rows.append(row)
     print("\n" + summary([row for row in rows if row.epsilon == AIM]))
-    if python is None:
-        print("\ndiffprivlib could not be installed: its column is empty.")
     if options.output:
         save_figure(rows, options.output)
 

@@ -6,13 +6,12 @@ of what was allocated while the call ran. Run ``python benchmarks/bench_linear.p
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
 from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
-from speed_clock import beside, diffprivlib, extra_megabytes, one_pass, seconds
+from speed_clock import beside, diffprivlib, extra_megabytes, one_pass, run, seconds
 
 from dpbayes_sklearn import BayesianLinearRegression
 
@@ -62,14 +61,5 @@ def table(rows: int, features: int, repeats: int) -> None:
         print(f"{'diffprivlib':<26}{fit:>19.1f}x{predict:>30.1f}x")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small tables only")
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    for shape in SHAPES[: 1 if options.quick else None]:
-        table(*shape, options.repeats)
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__.splitlines()[0], SHAPES, table)

@@ -7,12 +7,11 @@ allocated while the call ran. Run ``python benchmarks/bench_naive_bayes.py [--qu
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
-from speed_clock import beside, diffprivlib, extra_megabytes, one_pass
+from speed_clock import beside, diffprivlib, extra_megabytes, one_pass, run
 
 from dpbayes_sklearn import BayesianNaiveBayes
 
@@ -64,14 +63,5 @@ def table(rows: int, features: int, repeats: int) -> None:
         print(f"{name:<44}{peer[0]:>19.1f}x{peer[1]:>30.1f}x")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small tables only")
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    for shape in SHAPES[: 1 if options.quick else None]:
-        table(*shape, options.repeats)
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__.splitlines()[0], SHAPES, table)

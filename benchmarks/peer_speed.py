@@ -1,6 +1,6 @@
 """Fit and predict of diffprivlib as ratios to one pass over memory; run by its own environment.
 
-``.venv-diffprivlib/bin/python benchmarks/peer_speed.py GaussianNB 1000000 100`` prints two numbers.
+``python benchmarks/peer_speed.py GaussianNB 1000000 100`` prints two numbers.
 """
 
 from __future__ import annotations

@@ -10,12 +10,13 @@ table made of them into the README, where the documentation includes it too.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from peer_environment import DIFFPRIVLIB, diffprivlib_python, environment
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "peers.json"
@@ -29,16 +30,6 @@ TASKS = {
 }
 
 
-def environment(name: str, *packages: str) -> Path:
-    """Return the Python of a virtual environment with these packages, made on first use."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    python = cache / "dpbayes_sklearn" / name / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=True)
-    return python
-
-
 def measured(python: Path | str, library: str) -> dict[str, Any]:
     command = [str(python), str(HERE / "peer_measurements.py"), library]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -49,7 +40,7 @@ def measured(python: Path | str, library: str) -> dict[str, Any]:
 def imports_with_newest(ours: dict[str, Any]) -> bool:
     """Tell whether diffprivlib can be imported beside the scikit-learn that runs this library."""
     version = ours["scikit-learn"]
-    python = environment(f"newest-{version}", "diffprivlib==0.6.6", f"scikit-learn=={version}")
+    python = environment(f"newest-{version}", DIFFPRIVLIB, f"scikit-learn=={version}")
     command = [str(python), "-c", "import diffprivlib.models"]
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
@@ -104,7 +95,9 @@ def _score(score: float) -> str:
 
 def main() -> None:
     ours = measured(sys.executable, "dpbayes_sklearn")
-    old = environment("diffprivlib", "diffprivlib==0.6.6", "scikit-learn==1.6.1")
+    old = diffprivlib_python()
+    if old is None:
+        raise SystemExit("The table needs diffprivlib.")
     results = {
         "dpbayes_sklearn": ours,
         "diffprivlib": measured(old, "diffprivlib"),

@@ -15,14 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
+from peer_environment import diffprivlib_python
 from regression_data import DATA, UNSEEN, Regression
 
 from dpbayes_sklearn import BayesianLinearRegression, Interval
@@ -70,20 +69,6 @@ def score(data: Regression, params: dict[str, object], seed: int) -> tuple[float
     return r2, float(np.mean(np.abs(y - mean) < 1.96 * std))
 
 
-def foreign_python(folder: Path) -> Path | None:
-    """Return a Python that has diffprivlib, made on first use; None where it cannot be made."""
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    try:
-        if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            wanted = ["diffprivlib==0.6.6", "scikit-learn==1.6.1"]
-            subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
-        subprocess.run([str(python), "-c", "import diffprivlib.models"], check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return python
-
-
 def foreign_score(python: Path, data: Regression, epsilon: float, seed: int) -> float:
     """Give diffprivlib the same coordinates in [-1, 1] and the same target."""
     design = Design(tuple(data.schema.columns.values()))
@@ -128,10 +113,8 @@ def main() -> None:
             row(f"  {label}", {"epsilon": epsilon, **params}, options.repeats)
     if options.no_diffprivlib:
         return
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    python = foreign_python(cache / "dpbayes_sklearn" / "diffprivlib")
+    python = diffprivlib_python()
     if python is None:
-        print("diffprivlib could not be installed: its rows are left out.")
         return
     for epsilon in EPSILONS:
         cells = []

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from peer_environment import diffprivlib_python
 from threadpoolctl import threadpool_limits
 
 threadpool_limits(1)  # processor time counts all threads, and two are not faster here
 
 Call = Callable[[], object]
-ROOT = Path(__file__).parent.parent
-PEER = ROOT / ".venv-diffprivlib" / "bin" / "python"
+HERE = Path(__file__).parent
 
 
 class Times(NamedTuple):
@@ -63,10 +64,25 @@ def one_pass(X: npt.NDArray[np.generic]) -> Call:
 
 
 def diffprivlib(model: str, rows: int, features: int) -> tuple[float, float] | None:
-    """Return the ratios of its fit and predict to one pass, if its environment is there."""
-    if not PEER.exists():
+    """Return the ratios of its fit and predict to one pass, if it can be installed."""
+    python = diffprivlib_python()
+    if python is None:
         return None
-    line = [str(PEER), str(ROOT / "benchmarks" / "peer_speed.py"), model, str(rows), str(features)]
+    line = [str(python), str(HERE / "peer_speed.py"), model, str(rows), str(features)]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
     fit, predict = json.loads(done.stdout)
     return fit, predict
+
+
+def run(
+    description: str,
+    shapes: Sequence[tuple[int, int]],
+    table: Callable[[int, int, int], None],
+) -> None:
+    """Print the tables of all shapes, or of the first if ``--quick`` is asked for."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="small tables only")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    for shape in shapes[: 1 if options.quick else None]:
+        table(*shape, options.repeats)
