@@ -13,6 +13,7 @@ from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import Fourier, Laplace
 from dpbayes_sklearn.mechanisms._joint_noise import noise_law
+from dpbayes_sklearn.mechanisms._row_noise import row_noise_law, with_row_noise
 from dpbayes_sklearn.mechanisms.fourier import simulated_noise
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.ancestral import ancestral_sample
@@ -24,6 +25,7 @@ from dpbayes_sklearn.schema.resolution import declared_width
 from dpbayes_sklearn.statistics.characters import CharacterSums, tables_from_characters
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
 from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.row_noise import RowNoise
 from dpbayes_sklearn.theory.updates import noise_scale
 
 __all__ = ["LinearSimulation", "NetworkSimulation", "Simulation"]
@@ -32,6 +34,7 @@ FloatArray = npt.NDArray[np.float64]
 
 _REPEATS = 40  # simulated data sets
 _NOISES = 20_000  # at least so many noises of counts
+_ROW_NOISES = 8_000  # of joint noise, which takes longer
 _SPREAD = 0.3  # of a simulated target, on the scale of its bounds
 _NOISE = 0.1  # standard deviation around a simulated regression, unless declared
 
@@ -96,6 +99,10 @@ class NetworkSimulation(Simulation):
         if self.budget.infinite:
             return np.zeros(1)
         if isinstance(self.mechanism, Laplace):
+            nothing = CountTables(self.network, (), self.n)
+            law = row_noise_law(self.mechanism.noise, nothing, self.budget)
+            if law is not None:
+                return self._row_noise(law)
             return _laplace_noise(noise_scale(self.network, self._epsilon, self.budget.unit))
         if isinstance(self.mechanism, Fourier):
             return self._fourier_noise()
@@ -104,6 +111,14 @@ class NetworkSimulation(Simulation):
     @property
     def _epsilon(self) -> float:
         return float(self.budget.epsilon)
+
+    def _row_noise(self, law: RowNoise) -> FloatArray:
+        """Return noises of all cells in many releases."""
+        shapes = self.network.shapes
+        repeats = 1 + _ROW_NOISES // sum(map(prod, shapes))
+        nothing = tuple(np.zeros((repeats, *shape), np.int64) for shape in shapes)
+        noisy = with_row_noise(CountTables(self.network, nothing, 0), law, random_source(0))
+        return np.concatenate([np.abs(table).ravel() for table in noisy])
 
     def _fourier_noise(self) -> FloatArray:
         """Return noises of all cells in many releases, the public increment left out."""

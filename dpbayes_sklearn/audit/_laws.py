@@ -7,6 +7,8 @@ known in closed form:
   :math:`\|c - c'\|/b`, by the triangle inequality, and no less, because it is the log ratio at
   z = 0. The norm is L1 or the box's :math:`\max_i\lceil|z_i|/s_i\rceil`. Both laws must have the
   same b, or the ratio of their tails has no bound.
+- **RowNoise** adds rows z of equal sum, with the norm :math:`\max_j \|z_j\|_1`: the same, but
+  where the rows of c - c' have different sums, no noise leads from one to the other.
 - **Choice** draws independent points with integer weights: the sum over rows of
   :math:`\max_j [\log (w_j/W) - \log(w'_j/W')]`.
 - **Ball** draws from :math:`e^{-\frac12 w^\top A w + b^\top w}` on a ball: at most the range of
@@ -26,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-__all__ = ["Ball", "Choice", "Fixed", "Law", "Noise", "Opaque", "quadratic_range"]
+__all__ = ["Ball", "Choice", "Fixed", "Law", "Noise", "Opaque", "RowNoise", "quadratic_range"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -78,6 +80,29 @@ class Noise(Law):
     def _law(self) -> tuple[Fraction, tuple[int, ...] | None, int]:
         sides = None if self.sides is None else tuple(self.sides.tolist())
         return self.scale, sides, self.centre.size
+
+
+@dataclass(frozen=True)
+class RowNoise(Law):
+    """Rows of integers with noise that has the same sum in every row."""
+
+    centre: IntArray
+    scale: Fraction
+    rows: tuple[int, ...]  # the row of every integer
+
+    def key(self) -> bytes:
+        """Return centre, scale and rows."""
+        return repr((self.scale, self.rows)).encode() + b"|" + self.centre.tobytes()
+
+    def loss(self, other: Law) -> Fraction | float:
+        """Return the largest row's L1 move over the scale, exactly."""
+        if not isinstance(other, RowNoise) or (self.scale, self.rows) != (other.scale, other.rows):
+            return math.inf
+        move, members = self.centre - other.centre, np.array(self.rows)
+        moves = [move[members == row] for row in sorted(set(self.rows))]
+        if len({int(row.sum()) for row in moves}) > 1:
+            return math.inf
+        return max(int(np.abs(row).sum()) for row in moves) / self.scale
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,22 @@ def _counts(one: Any, other: Any, unit: str) -> list[Movement]:
         _between("counts", one.tables, other.tables, one.sensitivity(unit)),
         _between("character sums", blocks[0], blocks[1], mine.sensitivity(unit)),
         Movement("largest character sum", _largest(*blocks), mine.largest_movement(unit)),
+        *(_rows(one, other, unit) if one.network.is_star else []),
     ]
 
 
 def _largest(one: Iterable[Any], other: Iterable[Any]) -> float:
     """Return the sup norm of the difference."""
     return float(max((np.abs(a - b).max() for a, b in zip(one, other, strict=True)), default=0))
+
+
+def _rows(one: Any, other: Any, unit: str) -> list[Movement]:
+    """Return how far the largest rows of all classes move: infinitely if their sums differ."""
+    *tables, classes = (a - b for a, b in zip(one.tables, other.tables, strict=True))
+    agree = all(np.array_equal(table.sum(axis=-1), classes) for table in tables)
+    each = [np.abs(classes), *(np.abs(table).sum(axis=-1) for table in tables)]
+    moved = float(np.max(each, axis=0).sum()) if agree else math.inf
+    return [Movement("largest rows of counts", moved, one.row_movement(unit))]
 
 
 def _simplex(one: Any, other: Any, unit: str) -> list[Movement]:

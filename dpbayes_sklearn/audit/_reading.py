@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
@@ -19,9 +19,16 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.audit._laws import Choice, Fixed, Law, Noise, Opaque
-from dpbayes_sklearn.mechanisms import Mechanism, _joint_noise, _split_release, exponential
+from dpbayes_sklearn.audit._laws import Choice, Fixed, Law, Noise, Opaque, RowNoise
+from dpbayes_sklearn.mechanisms import (
+    Mechanism,
+    _joint_noise,
+    _row_noise,
+    _split_release,
+    exponential,
+)
 from dpbayes_sklearn.noise import box, discrete_laplace, zero_sum
+from dpbayes_sklearn.noise import rows as row_sampler
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
@@ -31,6 +38,7 @@ IntArray = npt.NDArray[np.int64]
 _MARK = 1 << 32  # far above any count
 _laplace = discrete_laplace._proposals
 _boxes = box.discrete_boxes
+_rows = row_sampler.many_rows
 
 
 def no_bytes(size: int) -> bytes:
@@ -46,6 +54,7 @@ class Recorder:
     scales: list[Fraction] = field(default_factory=list)  # one for each noise
     groups: list[int] = field(default_factory=list)  # noises that cancel share a number
     boxes: dict[int, tuple[int, int]] = field(default_factory=dict)  # noise: its box, its side
+    rows: dict[int, tuple[int, int]] = field(default_factory=dict)  # noise: its draw, its row
     weights: list[npt.NDArray[np.uint64]] = field(default_factory=list)
 
     def laplace(self, scale: Fraction, count: int, source: RandomSource) -> IntArray:
@@ -71,6 +80,22 @@ class Recorder:
             rows.append(self._noise(scale, len(sides), [-1] * len(sides)))
         return np.stack(rows)
 
+    def row_noise(
+        self, sizes: Sequence[int], scale: Fraction, count: int, source: RandomSource
+    ) -> Iterator[tuple[int, list[IntArray]]]:
+        """Stand in for rows of equal sum; the sum is marked as a row of its own."""
+        if source is not no_bytes:
+            yield from _rows(sizes, scale, count, source)
+            return
+        cells = [*sizes, 1]
+        members = np.repeat(np.arange(len(cells)), cells).tolist()
+        for _ in range(count):
+            first = len(self.scales)
+            self.rows |= {first + i: (first, row) for i, row in enumerate(members)}
+            noise = self._noise(scale, len(members), [-1] * len(members))
+            *rows, total = np.split(noise, np.cumsum(cells)[:-1])
+            yield int(total[0]), rows
+
     def _noise(self, scale: Fraction, count: int, groups: list[int]) -> IntArray:
         first = len(self.scales)
         self.scales += [Fraction(scale)] * count
@@ -91,6 +116,7 @@ class Recorder:
                 (discrete_laplace, "_proposals", self.laplace),
                 (zero_sum, "_proposals", self.zero_sum),
                 (_joint_noise, "discrete_boxes", self.box),
+                (_row_noise, "many_rows", self.row_noise),
                 (_split_release, "finite_draw", self.choice),
                 (exponential, "finite_draw", self.choice),
             ):
@@ -160,7 +186,7 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
             bare.append(float(centres[cell] - centres[first_holder[noise]]))
             continue
         first_holder[noise] = cell
-        shared, _ = recorder.boxes.get(noise, (-1, 0))
+        shared, _ = recorder.boxes.get(noise) or recorder.rows.get(noise, (-1, 0))
         together[recorder.scales[noise], recorder.groups[noise], shared].append(cell)
     laws: list[Law] = []
     for (scale, group, shared), cells in together.items():
@@ -168,6 +194,19 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
         bare += [cells, (centres[cells] - centre).tolist()]  # noise hides no fraction
         if group >= 0:
             bare.append(int(centre.sum()))
-        sides = [recorder.boxes[int(named[cell])][1] for cell in cells] if shared >= 0 else None
-        laws.append(Noise(centre, scale, None if sides is None else np.array(sides)))
+        own = [int(noise) for noise in named[cells]]
+        if own[0] in recorder.rows:
+            laws.append(_row_law(centre, scale, own, recorder))
+            continue
+        sides = np.array([recorder.boxes[noise][1] for noise in own]) if shared >= 0 else None
+        laws.append(Noise(centre, scale, sides))
     return bare, laws
+
+
+def _row_law(centre: IntArray, scale: Fraction, noises: list[int], recorder: Recorder) -> Law:
+    """Return the law of rows of equal sum; the sum alone may be missing, as any row tells it."""
+    draw = recorder.rows[noises[0]][0]
+    drawn = [noise for noise, (first, _) in recorder.rows.items() if first == draw]
+    if not set(drawn[:-1]) <= set(noises):
+        return Opaque()
+    return RowNoise(centre, scale, tuple(recorder.rows[noise][1] for noise in noises))

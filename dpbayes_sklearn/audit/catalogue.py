@@ -13,7 +13,7 @@ from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import Fourier, Mechanism, mechanism_names
+from dpbayes_sklearn.mechanisms import Fourier, Laplace, Mechanism, mechanism_names
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories
 
@@ -35,7 +35,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
     """Yield every estimator with every mechanism and way of inference.
 
     >>> len([*every_case()])
-    52
+    54
     """
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
@@ -57,6 +57,8 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
         mechanisms: dict[str, str | Mechanism] = {m: m for m in mechanism_names(kind)}
         if kind == "counts":
             mechanisms["fourier with joint noise"] = Fourier(noise="joint")
+        if estimator is BayesianNaiveBayes:
+            mechanisms["laplace with joint noise"] = Laplace(noise="joint")
         for label, mechanism in sorted(mechanisms.items(), key=itemgetter(0)):
             for inference in _INFERENCES:
                 given = {**options, "mechanism": mechanism, "inference": inference}

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpbayes_sklearn.noise.rows import discrete_rows
+from dpbayes_sklearn.noise.rows import many_rows
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
@@ -33,10 +33,14 @@ def row_noise_law(noise: str, statistics: CountTables, budget: Budget) -> RowNoi
 
 
 def with_row_noise(statistics: CountTables, law: RowNoise, source: RandomSource) -> Tables:
-    """Add one noise to every class's rows, exactly: on integers, then in steps of 1/grid."""
+    """Add one noise to every class's rows, exactly: on integers, then in steps of 1/grid.
+
+    Tables may have further axes in front, the same for all: a noise of its own for each.
+    """
     steps = [law.grid * table for table in statistics.tables]
-    for c in range(statistics.network.sizes[-1]):
-        total, rows = discrete_rows(law.sizes, law.steps, source)
+    noises = many_rows(law.sizes, law.steps, steps[-1].size, source)
+    states = np.ndindex(steps[-1].shape)  # the class, after the axes in front
+    for state, (total, rows) in zip(states, noises, strict=True):
         for table, row in zip(steps, [*rows, total], strict=True):
-            table[c] += row
+            table[state] += row
     return tuple(np.asarray(table / law.grid) for table in steps)  # a power of two: not rounded

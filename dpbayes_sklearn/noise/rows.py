@@ -42,9 +42,13 @@ from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace, representa
 from dpbayes_sklearn.noise.integers import any_below, random_subset
 from dpbayes_sklearn.noise.source import RandomSource
 
-__all__ = ["discrete_rows", "row_choices"]
+__all__ = ["discrete_rows", "many_rows", "row_choices"]
 
-_TRIES = 32  # at a time; one in a few dozen is accepted
+Rows = tuple[int, list[npt.NDArray[np.int64]]]
+
+_TRIES = 32  # at a time for each noise, of which one or so is accepted
+_MOST_AT_A_TIME = 1 << 18  # geometric variables
+_MOST_TRIES = 1 << 13  # for one noise: with a working source nobody gets there
 
 
 def row_choices(n: int, positive: int, negative: int) -> list[int]:
@@ -56,9 +60,7 @@ def row_choices(n: int, positive: int, negative: int) -> list[int]:
     return [comb(n, i) * comb(positive, i) * comb(negative + n - i, n - i) for i in range(n + 1)]
 
 
-def discrete_rows(
-    sizes: Sequence[int], scale: Fraction, source: RandomSource
-) -> tuple[int, list[npt.NDArray[np.int64]]]:
+def discrete_rows(sizes: Sequence[int], scale: Fraction, source: RandomSource) -> Rows:
     """Draw rows of the given sizes with P(v) proportional to exp(-max_j |v_j|_1/scale), exactly.
 
     Parameters
@@ -83,32 +85,48 @@ def discrete_rows(
     >>> [len(row) for row in rows], {int(row.sum()) for row in rows} == {total}
     ([2, 3], True)
     """
+    return next(many_rows(sizes, scale, 1, source))
+
+
+def many_rows(
+    sizes: Sequence[int], scale: Fraction, count: int, source: RandomSource
+) -> Iterator[Rows]:
+    """Yield independent noises with the law of `discrete_rows`, proposed many at a time.
+
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> len([*many_rows([2, 3], Fraction(100), 5, random_source(0))])
+    5
+    """
     free = [size - 1 for size in sizes]
-    positive, negative = _sums(free, representable_scale(scale), source)
-    total = positive - negative
-    rows = [_row(n, positive, negative, source) for n in free]
-    return total, [np.append(row, total - row.sum()) for row in rows]
+    proposals = _geometric_sums(sum(free) + 2, representable_scale(scale), count, source)
+    for _ in range(count):
+        positive, negative = _sums(free, proposals, source)
+        total = positive - negative
+        rows = [_row(n, positive, negative, source) for n in free]
+        yield total, [np.append(row, total - row.sum()) for row in rows]
 
 
-def _sums(free: Sequence[int], scale: Fraction, source: RandomSource) -> tuple[int, int]:
+def _sums(free: Sequence[int], proposals: Iterator[int], source: RandomSource) -> tuple[int, int]:
     """Draw the bounds P and M on the sums of positive and of negative entries."""
     m, h = sum(free), 1 + max(free, default=0)
-    proposals = _geometric_sums(m + 2, scale, source)
-    while True:
+    attempt = rounds(last=_MOST_TRIES)
+    while next(attempt):
         proposed = next(proposals)
         both = proposed + 1 - h
         if both < 0 or any_below(proposed + m + 1, source) > both:
             continue
         positive = any_below(both + 1, source)
         if _accepts(free, positive, both - positive, proposed, source):
-            return positive, both - positive
+            break
+    return positive, both - positive
 
 
-def _geometric_sums(terms: int, scale: Fraction, source: RandomSource) -> Iterator[int]:
-    """Yield sums of geometric variables, drawn many at a time."""
-    for _ in rounds():
-        drawn = one_sided_laplace(scale, _TRIES * terms, source)
-        yield from drawn.reshape(_TRIES, terms).sum(axis=1).tolist()
+def _geometric_sums(terms: int, scale: Fraction, count: int, source: RandomSource) -> Iterator[int]:
+    """Yield sums of geometric variables without end, drawn many at a time."""
+    tries = _TRIES * max(1, min(count, _MOST_AT_A_TIME // (_TRIES * terms)))
+    while True:
+        drawn = one_sided_laplace(scale, tries * terms, source)
+        yield from drawn.reshape(tries, terms).sum(axis=1).tolist()
 
 
 def _accepts(

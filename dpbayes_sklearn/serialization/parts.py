@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +44,7 @@ from dpbayes_sklearn.statistics.characters import (
 from dpbayes_sklearn.statistics.counts import ReleasedCounts
 from dpbayes_sklearn.statistics.joint_noise import JointNoise
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.row_noise import RowNoise
 
 __all__ = [
     "CATEGORIES",
@@ -135,8 +137,25 @@ NETWORK = Record(
 
 def _wrong_counts(released: ReleasedCounts) -> str | None:
     shapes = tuple(table.shape for table in released.tables)
-    fits = shapes == released.network.shapes and len(released.scales) == len(shapes)
-    return None if fits else "has tables that are not those of its network"
+    if shapes != released.network.shapes or len(released.scales) != len(shapes):
+        return "has tables that are not those of its network"
+    shared = {tuple(law for law in laws if _joint(law)) for laws in released.scales}
+    if len(shared) > 1 or not (released.independent or released.network.is_star):
+        return "has scales of a noise that its tables cannot share"
+    return _off_lattice(released.tables, released.grid, not released.independent)
+
+
+def _joint(law: Any) -> bool:
+    return isinstance(law, RowNoise)
+
+
+def _off_lattice(arrays: Iterable[Any], grid: int, joint: bool) -> str | None:
+    dtype = np.float64 if joint else np.int64
+    for array in arrays:
+        steps = array * grid
+        if array.dtype != dtype or (steps != np.rint(steps)).any():
+            return "has sums that are not on the grid of its noise"
+    return None
 
 
 def _wrong_characters(released: ReleasedCharacters) -> str | None:
@@ -150,12 +169,7 @@ def _wrong_characters(released: ReleasedCharacters) -> str | None:
     fits = fits and all(law.size == sum_count(released.network) for law in released.joint)
     if not fits:
         return "has blocks that are not those of its network"
-    dtype = np.float64 if released.joint else np.int64
-    for block in released.blocks.values():
-        steps = block * released.grid
-        if block.dtype != dtype or (steps != np.rint(steps)).any():
-            return "has sums that are not on the grid of its noise"
-    return None
+    return _off_lattice(released.blocks.values(), released.grid, bool(released.joint))
 
 
 class _Sums(Codec):
@@ -183,13 +197,40 @@ class _SumLaw(Codec):
         return (_JOINT if isinstance(json, dict) else _SCALE).decode(json, where)
 
 
+class _Rows(NamedTuple):
+    """What a law of joint noise on counts adds to the network: its sizes are the network's."""
+
+    scale: Fraction
+    grid: int
+
+
+_ROWS = Record(_Rows, {"scale": _SCALE, "grid": Integer(1, 2**24)})
+
+
+class _CountLaw(Codec):
+    """The law of a table in a batch: a scale, or what is public about a noise of all tables."""
+
+    def encode(self, value: Any) -> Any:
+        return (_ROWS if _joint(value) else _SCALE).encode(value)
+
+    def decode(self, json: Any, where: str) -> Any:
+        return (_ROWS if isinstance(json, dict) else _SCALE).decode(json, where)
+
+
+def _released_counts(network: Network, tables: Any, n: int, scales: Any) -> ReleasedCounts:
+    given = {law for laws in scales for law in laws if isinstance(law, _Rows)}
+    made = {law: RowNoise(law.scale, network.sizes[:-1], law.grid) for law in given}
+    laws = tuple(tuple(made.get(law, law) for law in laws) for laws in scales)
+    return ReleasedCounts(network, tables, n, laws)
+
+
 _COUNTS = Record(
-    ReleasedCounts,
+    _released_counts,
     {
         "network": NETWORK,
-        "tables": Many(INTEGERS),
+        "tables": Many(_Sums()),
         "n": _RECORDS,
-        "scales": Many(Many(_SCALE)),
+        "scales": Many(Many(_CountLaw())),
     },
     _wrong_counts,
 )

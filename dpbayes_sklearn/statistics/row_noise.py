@@ -61,6 +61,11 @@ class RowNoise:
         return cls(scale, sizes, grid)
 
     @property
+    def dimension(self) -> int:
+        """How many numbers of a class's rows are free: all but one of a row, and their sum."""
+        return _dimension(self.sizes)
+
+    @property
     def steps(self) -> Fraction:
         """Scale in steps of the grid."""
         return self.scale * self.grid
@@ -68,7 +73,7 @@ class RowNoise:
     @property
     def squared_radius(self) -> float:
         r"""Mean square of the radius, :math:`b^2 (m+1)(m+2)`: a Gamma law of order m + 1."""
-        m = _dimension(self.sizes)
+        m = self.dimension
         return float(self.scale) ** 2 * (m + 1) * (m + 2)
 
     @cached_property

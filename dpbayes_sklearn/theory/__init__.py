@@ -54,6 +54,7 @@ from dpbayes_sklearn.theory.updates import (
     divergence_deviation,
     divergence_range,
     expected_divergence,
+    row_noise_bound,
     update_bound,
 )
 from dpbayes_sklearn.theory.utility import utility_bound
@@ -90,6 +91,7 @@ __all__ = [
     "normal_concentration",
     "paper_fourier_table_bound",
     "regression_sampler_epsilon",
+    "row_noise_bound",
     "sampler_epsilon",
     "smoothness_constant",
     "stochastic_distinguishable_distance",

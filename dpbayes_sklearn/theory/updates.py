@@ -16,9 +16,10 @@ from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln, psi
+from scipy.special import betaln, gammainccinv, psi
 
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.row_noise import RowNoise
 
 __all__ = [
     "beta_divergence",
@@ -29,6 +30,7 @@ __all__ = [
     "expected_divergence",
     "integer_allowance",
     "noise_scale",
+    "row_noise_bound",
     "update_bound",
 ]
 
@@ -78,6 +80,30 @@ def update_bound(network: Network, epsilon: float, delta: float, unit: str = "re
     """
     scale = noise_scale(network, epsilon, unit)
     return scale * math.log(cell_count(network) / delta) + integer_allowance(scale)
+
+
+def row_noise_bound(noise: RowNoise, n_classes: int, delta: float) -> float:
+    r"""Return what no count errs by more than under joint noise, with probability 1 - delta.
+
+    .. math:: \max |z| \le b\,\Gamma^{-1}_m\Big(1 - \frac{\delta}{Ce^{t}\cosh t}\Big)
+        + \frac{d}{g}, \qquad t = \frac{d}{gb}, \quad d = K - \tfrac12,
+
+    for C classes, m free numbers in the rows of each, and features of at most K values. No cell
+    is larger than the norm, which for continuous noise has the Gamma law of order m and scale b.
+    Spread evenly over a cube of side 1/g in the free numbers, a point of the lattice moves by u
+    with :math:`\|u\| \le d/g`. That changes its weight by at most :math:`e^t`; and as the norm is
+    convex, u and -u together change the sum of all weights by at most :math:`\cosh t`.
+
+    >>> from fractions import Fraction
+    >>> noise = RowNoise.of((2,) * 10, movement=2, epsilon=Fraction(1))
+    >>> round(row_noise_bound(noise, n_classes=2, delta=0.05), 1)
+    37.4
+    """
+    farthest = max(noise.sizes, default=1) - 0.5
+    t = farthest / float(noise.steps)
+    within = delta / n_classes / (math.exp(t) * math.cosh(t))
+    radius = float(gammainccinv(noise.dimension, within))
+    return float(noise.scale) * radius + farthest / noise.grid
 
 
 def count_error_quantile(scale: float, probability: float, cells: int = 1) -> int:

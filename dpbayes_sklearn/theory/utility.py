@@ -8,11 +8,13 @@ from fractions import Fraction
 from dpbayes_sklearn.privacy.budget import exact
 from dpbayes_sklearn.statistics.character_movement import character_movement, largest_movement
 from dpbayes_sklearn.statistics.characters import closure, sum_count
+from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.joint_noise import JointNoise, joint_varies_less
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.row_noise import RowNoise, rows_vary_less
 from dpbayes_sklearn.theory.fourier import fourier_table_bound, joint_table_bound
 from dpbayes_sklearn.theory.sampling import averaging_error
-from dpbayes_sklearn.theory.updates import update_bound
+from dpbayes_sklearn.theory.updates import row_noise_bound, update_bound
 
 __all__ = ["utility_bound"]
 
@@ -28,7 +30,8 @@ def utility_bound(
 ) -> float:
     """Return the error that a release keeps within with probability at least 1 - delta.
 
-    - ``"laplace"``: of any released count (:func:`update_bound`).
+    - ``"laplace"``: of any released count (:func:`update_bound`, or :func:`row_noise_bound` for
+      ``noise="joint"``).
     - ``"fourier"``: of any table, in L1 (:func:`fourier_table_bound`, or
       :func:`joint_table_bound` for ``noise="joint"``), the public increment left out.
     - ``"sampler"``: of the average over draws of any query with values in [0, 1], against its mean
@@ -46,15 +49,29 @@ def utility_bound(
         )
     if math.isinf(epsilon):
         return 0.0
+    rational = Fraction(exact(epsilon))
     if mechanism == "laplace":
-        return update_bound(network, epsilon, delta, unit)
+        law = _row_law(network, rational, unit, noise)
+        if law is None:
+            return update_bound(network, epsilon, delta, unit)
+        return row_noise_bound(law, network.sizes[-1], delta)
     nodes, supports = range(len(network.sizes)), closure(network)
     together = character_movement(network, supports, unit)
     public = sum_count(network), largest_movement(network, supports, unit)
-    rational = Fraction(exact(epsilon))
     if noise == "auto" and joint_varies_less(*public, together, rational):
         noise = "joint"
     if noise == "joint" and together > 0:
-        law = JointNoise.of(*public, rational)
-        return max(joint_table_bound(network, node, law, delta) for node in nodes)
+        joint = JointNoise.of(*public, rational)
+        return max(joint_table_bound(network, node, joint, delta) for node in nodes)
     return max(fourier_table_bound(network, node, together / epsilon, delta) for node in nodes)
+
+
+def _row_law(network: Network, epsilon: Fraction, unit: str, noise: str) -> RowNoise | None:
+    """Return the law of joint noise on counts, or None where noise is independent."""
+    if noise == "independent" or (noise == "auto" and not network.is_star):
+        return None
+    counts, sizes = CountTables(network, (), 0), network.sizes[:-1]
+    movement, together = counts.row_movement(unit), counts.sensitivity(unit)
+    if noise == "auto" and not rows_vary_less(sizes, movement, together, epsilon):
+        return None
+    return RowNoise.of(sizes, movement, epsilon) if movement else None

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dpbayes_sklearn.noise import integers, rows
-from dpbayes_sklearn.noise.rows import discrete_rows, row_choices
+from dpbayes_sklearn.noise.rows import discrete_rows, many_rows, row_choices
 from dpbayes_sklearn.noise.source import random_source
 
 SMALLEST_P = 1e-4
@@ -110,12 +110,11 @@ def test_the_first_coin_and_the_split_exactly(monkeypatch, exact_law, free):
     m, h = sum(free), 1 + max(free)
     monkeypatch.setattr(rows, "_accepts", lambda *_: True)
     for proposed in range(7):
-        monkeypatch.setattr(rows, "_geometric_sums", lambda *_, r=proposed: iter([r]))
 
-        def drawn(die):
+        def drawn(die, proposed=proposed):
             monkeypatch.setattr(rows, "any_below", die)
             try:
-                return rows._sums(free, Fraction(1), None)
+                return rows._sums(free, iter([proposed]), None)
             except StopIteration:
                 return "drawn again"
 
@@ -135,7 +134,7 @@ def test_proposals_are_sums_of_as_many_terms_as_the_proof_says(monkeypatch):
     discrete_rows([2, 4, 1], Fraction(9), random_source(0))
     assert asked == [1 + 3 + 0 + 2]
     source, scale, terms = random_source(1), Fraction(3), 4
-    sums = [next(rows._geometric_sums(terms, scale, source)) for _ in range(400)]
+    sums = [next(rows._geometric_sums(terms, scale, 1, source)) for _ in range(400)]
     q = np.exp(-1 / 3)
     spread = np.sqrt(terms * q) / (1 - q)
     assert abs(np.mean(sums) - terms * q / (1 - q)) < 4 * spread / 20
@@ -207,8 +206,7 @@ def pvalue(sizes, law, drawn_scale, of, draws=700):
     """Of the frequencies of common points, and of all others together."""
     source = random_source(1)
     seen = Counter()
-    for _ in range(draws):
-        total, drawn = discrete_rows(sizes, drawn_scale, source)
+    for total, drawn in many_rows(sizes, drawn_scale, draws, source):
         assert all(row.sum() == total for row in drawn)
         seen[of(total, drawn)] += 1
     common = [point for point, p in law.items() if draws * p >= 5]
@@ -293,6 +291,26 @@ def test_many_entries_at_a_fine_scale(sizes):
 def test_a_broken_source_raises(byte):
     with pytest.raises(RuntimeError, match="repeating itself"):
         discrete_rows([2, 3], Fraction(50), lambda n: byte * n)
+
+
+def test_one_at_a_time_is_the_same_law():
+    law, source, seen = sums_and_norms([2, 3], Fraction(2), 60), random_source(2), Counter()
+    for _ in range(700):
+        seen[sum_and_norm(*discrete_rows([2, 3], Fraction(2), source))] += 1
+    common = [point for point, p in law.items() if 700 * p >= 5]
+    observed, expected = [seen[p] for p in common], [law[p] for p in common]
+    found = chisquare(
+        [*observed, 700 - sum(observed)], 700 * np.array([*expected, 1 - sum(expected)])
+    )
+    assert found.pvalue > SMALLEST_P
+
+
+def test_many_are_independent_and_drawn_in_parts(monkeypatch):
+    assert [*many_rows([2], Fraction(9), 0, random_source(0))] == []
+    monkeypatch.setattr(rows, "_MOST_AT_A_TIME", 100)
+    totals = [total for total, _ in many_rows([2, 2], Fraction(10**9), 60, random_source(0))]
+    assert len(set(totals)) == 60
+    assert abs(np.corrcoef(totals[:-1], totals[1:])[0, 1]) < 0.5
 
 
 def test_a_seed_gives_the_same_rows():

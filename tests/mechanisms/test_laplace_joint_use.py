@@ -1,0 +1,230 @@
+"""One noise for all tables of naive Bayes in estimators: errors, batches, JSON, plans."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.model_selection import GridSearchCV
+
+from dpbayes_sklearn import (
+    BayesianNaiveBayes,
+    BayesianNetworkClassifier,
+    BudgetAccountant,
+    from_json,
+)
+from dpbayes_sklearn.audit import replay
+from dpbayes_sklearn.audit.replaying import DRAWS
+from dpbayes_sklearn.mechanisms import Laplace
+from dpbayes_sklearn.mechanisms._row_noise import with_row_noise
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.planning import epsilon_for, expected_error
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.row_noise import RowNoise
+from dpbayes_sklearn.theory import row_noise_bound, utility_bound
+
+STAR = Network.star([2] * 8, 2)
+
+
+def classifier(inference: str = "plug_in", epsilon: float = 1.0, d: int = 8, **options: Any) -> Any:
+    return BayesianNaiveBayes(
+        epsilon,
+        bounds=([0] * d, [1] * d),
+        n_bins=2,
+        classes=[0, 1],
+        inference=inference,
+        mechanism=Laplace(**{"noise": "joint", **options}),
+    )
+
+
+def compacted(text: str) -> str:
+    return json.dumps(json.loads(text), separators=(",", ":"))
+
+
+def data(n: int = 400, d: int = 8, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return (rng.random((n, d)) < np.linspace(0.1, 0.9, 2 * d).reshape(2, d)[y]).astype(int), y
+
+
+@pytest.mark.parametrize("inference", ["plug_in", "noise_aware"])
+def test_batches_json_and_pickles(inference: str) -> None:
+    X, y = data()
+    model = classifier(inference).set_params(random_state=0)
+    model.partial_fit(X[:200], y[:200])
+    for batch in (1, 2, 3):
+        released = model.posterior_.released
+        for again in (from_json(model.to_json()), pickle.loads(pickle.dumps(model))):
+            assert (again.predict_proba(X) == model.predict_proba(X)).all()
+            assert again.posterior_.released.scales == released.scales
+            pairs = zip(again.posterior_.released.tables, released.tables, strict=True)
+            assert all(a.dtype == b.dtype and (a == b).all() for a, b in pairs)
+        assert [len(laws) for laws in released.scales] == [batch] * 9
+        if batch < 3:  # the last one has another noise and another lattice
+            noise, epsilon = ("joint", 1.0) if batch == 1 else ("independent", 5.0)
+            model.set_params(mechanism__noise=noise, epsilon=epsilon)
+            model.partial_fit(X[200:], y[200:])
+    assert released.n == 600
+    assert not released.independent
+    assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("inference", ["plug_in", "noise_aware"])
+def test_one_class_only(inference: str) -> None:
+    X, y = data(50)
+    model = classifier(inference).set_params(classes=[0]).fit(X, np.zeros_like(y))
+    assert (model.predict(X) == 0).all()
+    assert model.posterior_.released.tables[-1].shape == (1,)
+
+
+@pytest.mark.parametrize(
+    "tampered",
+    [
+        ('"grid":8', '"grid":3'),
+        ('"grid":8', '"grid":1'),
+        ('"scale":"2/1"', '"scale":"-2/1"'),
+        ('"scale":"2/1"', '"scale":2'),
+        ('"sizes":[2,2,2,2,2,2,2,2,2]', '"sizes":[2,2,2,2,2,2,2,3,2]'),
+        ('{"scale":"2/1","grid":8}', '"2/1"'),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_a_law_that_does_not_fit_is_refused(tampered: tuple[str, str], everywhere: bool) -> None:
+    X, y = data()
+    text = classifier(inference="noise_aware").set_params(random_state=1).fit(X, y).to_json()
+    compact = compacted(text)
+    assert tampered[0] in compact
+    from_json(compact)
+    with pytest.raises(ValueError, match=r"scales|released|network"):
+        from_json(compact.replace(*tampered, -1 if everywhere else 1))
+
+
+def test_counts_off_the_lattice_and_laws_of_another_graph_are_refused() -> None:
+    X, y = data()
+    model = classifier().set_params(random_state=1).fit(X, y)
+    value = float(model.posterior_.released.tables[0][0, 0])
+    compact = compacted(model.to_json())
+    assert f"{value}" in compact
+    with pytest.raises(ValueError, match="not on the grid"):
+        from_json(compact.replace(f"{value}", f"{value + 1 / 16}", 1))
+    with pytest.raises(ValueError, match="not on the grid"):
+        from_json(compact.replace('{"scale":"2/1","grid":8}', '"2/1"'))
+
+
+def test_a_grid_search_over_the_noise() -> None:
+    X, y = data()
+    grid = {"mechanism__noise": ["independent", "joint", "auto"]}
+    search = GridSearchCV(classifier(epsilon=0.5), grid, cv=3).fit(X, y)
+    assert search.best_params_["mechanism__noise"] in grid["mechanism__noise"]
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize(
+    ("network", "epsilon"),
+    [(STAR, 1), (STAR, 300), (Network.star([16, 2], 3), 1), (Network.star([1, 5], 1), 40)],
+    ids=str,
+)
+def test_bounds_hold_as_often_as_promised(network: Network, epsilon: int) -> None:
+    delta, runs = 0.1, 400
+    law = RowNoise.of(network.sizes[:-1], 2, Fraction(epsilon))
+    bound = row_noise_bound(law, network.sizes[-1], delta)
+    nothing = tuple(np.zeros((runs, *shape), np.int64) for shape in network.shapes)
+    *tables, classes = with_row_noise(CountTables(network, nothing, 0), law, random_source(1))
+    largest = np.max([np.abs(t).max(axis=(1, 2)) for t in tables], axis=0)
+    beyond = int((np.maximum(largest, np.abs(classes).max(axis=1)) > bound).sum())
+    assert binomtest(beyond, runs, delta, alternative="greater").pvalue > 1e-3
+    norms = np.max([np.abs(t).sum(axis=2) for t in tables], axis=0).max(axis=1)
+    assert binomtest(int((norms > bound).sum()), runs, delta, alternative="greater").pvalue > 1e-3
+    narrow = row_noise_bound(law, network.sizes[-1], 0.8)  # the norm comes close to its bound
+    assert (norms > narrow).mean() > 0.1
+
+
+def test_estimators_know_the_bound() -> None:
+    delta = 0.1
+    bound = row_noise_bound(RowNoise.of((2,) * 8, 2, Fraction(1)), 2, delta)
+    X, y = data()
+    for noise in ("joint", "auto"):
+        model = classifier(noise=noise)
+        assert model.utility_bound(delta, n=len(y)) == bound
+        assert model.fit(X, y).utility_bound(delta) == bound
+    assert classifier(noise="independent").fit(X, y).utility_bound(delta) > 2 * bound
+
+
+def test_planning_is_achieved() -> None:
+    X, y = data()
+    model = classifier()
+    expected = expected_error(model, len(y)).mean
+    truth, errors = CountTables.count(STAR, [(X.astype(np.uint8), y)]).tables, []
+    for seed in range(1, 251):
+        released = model.set_params(random_state=seed).fit(X, y).posterior_.released
+        pairs = zip(released.tables, truth, strict=True)
+        errors.append(np.concatenate([np.abs(t - u).ravel() for t, u in pairs]).mean())
+    assert np.mean(errors) == pytest.approx(expected, rel=0.1)
+    wanted = epsilon_for(model, len(y), expected / 2)
+    assert wanted == pytest.approx(2.0, rel=0.15)
+
+
+@pytest.mark.parametrize("inference", ["plug_in", "noise_aware"])
+def test_nothing_but_the_release_tells_neighbours_apart(inference: str) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (30, 3)), rng.integers(0, 2, 30)
+    X2, y2 = X.copy(), y.copy()
+    X2[4], y2[4] = 1 - X[4], 1 - y[4]
+    model = classifier(inference, d=3)
+    for freeze in ({}, {"freeze": DRAWS}):
+        found = replay(model, X, y, X2, y2, **freeze)
+        assert found.sound, found.divergences
+        assert ("largest rows of counts", 2.0, 2) in found.movements
+
+
+@pytest.mark.parametrize(
+    ("options", "epsilon", "message"),
+    [
+        ({"noise": "jiont"}, 1.0, r"'noise' parameter of Laplace must be a str among"),
+        ({"budget_split": 0.5}, 1.0, "budget_split must be 1 for joint noise"),
+        ({"budget_split": 0.5, "noise": "auto"}, 1.0, "budget_split must be 1 for joint noise"),
+        ({}, 1e9, "too large for joint noise"),
+    ],
+    ids=str,
+)
+def test_errors_come_before_anything_is_spent(options: Any, epsilon: float, message: str) -> None:
+    ledger = BudgetAccountant()
+    X, y = data(40)
+    model = classifier(epsilon=epsilon, **options).set_params(accountant=ledger)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert ledger.total() == (0, 0)
+
+
+def test_a_graph_is_refused_before_anything_is_spent() -> None:
+    ledger = BudgetAccountant()
+    X, y = data(40, d=3)
+    model = BayesianNetworkClassifier(
+        parents={"class": [0], 1: ["class", 0], 2: [1]},
+        bounds=(0, 1),
+        n_bins=2,
+        classes=[0, 1],
+        mechanism=Laplace(noise="joint"),
+        accountant=ledger,
+    )
+    with pytest.raises(ValueError, match=r"is for naive Bayes; use noise='independent'"):
+        model.fit(X, y)
+    assert ledger.total() == (0, 0)
+    assert model.set_params(mechanism__noise="auto").fit(X, y).posterior_.released.independent
+
+
+def test_a_bound_for_a_graph_is_refused() -> None:
+    tree = Network((2, 2, 2), ((2,), (0,), ()))
+    with pytest.raises(ValueError, match="is for naive Bayes"):
+        utility_bound("laplace", tree, 1.0, 0.1, noise="joint")
+    plain = utility_bound("laplace", tree, 1.0, 0.1)
+    assert utility_bound("laplace", tree, 1.0, 0.1, noise="auto") == plain
+    assert utility_bound("laplace", STAR, math.inf, 0.1, noise="joint") == 0
