@@ -79,7 +79,7 @@ def _section(result: Result) -> Html:
         tag("h3", f"What is promised at epsilon = {result.epsilon:g}"),
         tag("div", *cards, class_="cards"),
         tag("h3", "What was spent on these people"),
-        tag("p", "All four models are about the same records, so their budgets add up."),
+        tag("p", "All these models are about the same records, so their budgets add up."),
         Html(result.accountant._repr_html_()),
         id=task.name,
     )

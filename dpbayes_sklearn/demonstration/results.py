@@ -47,15 +47,21 @@ class Result:
 def run(task: Task, epsilons: Sequence[float], verbose: bool = True) -> Result:
     """Cross-validate a task, fit every mechanism on one ledger and draw what was released."""
     curve = privacy_utility_curve(
-        task.estimator, task.X, task.y, epsilons=epsilons, cv=task.cv, verbose=verbose
+        task.estimator,
+        task.X,
+        task.y,
+        epsilons=epsilons,
+        mechanisms=task.mechanisms,
+        cv=task.cv,
+        verbose=verbose,
     )
     epsilon = sorted(epsilons)[len(epsilons) // 2]
     accountant = BudgetAccountant(epsilon=epsilon * len(curve.scores))
     models = {
         name: clone(task.estimator)
-        .set_params(mechanism=name, epsilon=epsilon, accountant=accountant)
+        .set_params(mechanism=mechanism, epsilon=epsilon, accountant=accountant)
         .fit(task.X, task.y)
-        for name in curve.scores
+        for name, mechanism in zip(curve.scores, task.mechanisms, strict=True)
     }
     return Result(task, epsilon, curve, models, accountant, _pictures(task, curve, models))
 

@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.mechanisms import Laplace, Mechanism
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
@@ -45,6 +46,8 @@ DIGITS = Schema(
     target=Categories(range(10)),
 )
 
+OF_COUNTS = ("laplace", Laplace(noise="joint"), "fourier", "map", "sampler")
+
 
 class Task(NamedTuple):
     """One predictor on one data set."""
@@ -58,6 +61,7 @@ class Task(NamedTuple):
     cv: Any
     score: str
     column: str | None  # whose released table is drawn, for a classifier
+    mechanisms: tuple[str | Mechanism, ...] = ("laplace", "fourier", "map", "sampler")
 
 
 def tasks(repeats: int) -> list[Task]:
@@ -77,6 +81,7 @@ def _tumours(repeats: int) -> Task:
         RepeatedStratifiedKFold(n_splits=5, n_repeats=repeats, random_state=0),
         "accuracy",
         "radius",
+        OF_COUNTS,
     )
 
 
@@ -94,6 +99,7 @@ def _digits(repeats: int) -> Task:
         RepeatedStratifiedKFold(n_splits=3, n_repeats=repeats, random_state=0),
         "accuracy",
         None,
+        OF_COUNTS,
     )
 
 
