@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BetaBinomial
+from dpbayes_sklearn.mechanisms import Laplace, Mechanism
 
 BLUE, RED, GREY = "#2a6f97", "#d1495b", "#5c6770"
 # Ranges of ten measurements of tumours, as a codebook has them.
@@ -21,7 +22,13 @@ TUMOURS = (
     [6, 9, 40, 140, 0.05, 0, 0, 0, 0.1, 0.04],
     [30, 40, 190, 2600, 0.17, 0.35, 0.43, 0.21, 0.31, 0.1],
 )
-COLOURS = (BLUE, "#e09f3e", RED, "#6a4c93")
+MECHANISMS: dict[str, tuple[str | Mechanism, str]] = {
+    "laplace": ("laplace", BLUE),
+    "laplace, joint noise": (Laplace(noise="joint"), "#3d8b5f"),
+    "fourier": ("fourier", "#e09f3e"),
+    "sampler": ("sampler", RED),
+    "map": ("map", "#6a4c93"),
+}
 
 
 def proportion(ax: Axes) -> None:
@@ -74,8 +81,8 @@ def accuracy(ax: Axes) -> None:
             scores.append(model.fit(X[train, :10], y[train]).score(X[test, :10], y[test]))
         return float(np.mean(scores))
 
-    for name, colour in zip(("laplace", "fourier", "sampler", "map"), COLOURS, strict=True):
-        curve = [mean_accuracy(epsilon=e, mechanism=name) for e in epsilons]
+    for name, (mechanism, colour) in MECHANISMS.items():
+        curve = [mean_accuracy(epsilon=e, mechanism=mechanism) for e in epsilons]
         ax.plot(epsilons, curve, "o-", ms=4, color=colour, label=name)
     exact = mean_accuracy(epsilon=float("inf"))
     ax.axhline(exact, color=GREY, ls="--", lw=1, label="without privacy")
