@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import comb, sqrt
+from math import sqrt
 
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_variance
 from dpbayes_sklearn.statistics.joint_noise import check_grid, lattice_scale
@@ -92,13 +92,12 @@ class RowNoise:
         In a row of sum zero i of K entries are positive with weight
         :math:`\binom Ki \binom{K-2}{i-1}`, and their sum a, of mean square
         :math:`\frac{R^2}4 \frac{K-1}{K+1}`, is split evenly at random:
-        :math:`\sum_k v_k^2 = a^2 (\frac2{i+1} + \frac2{K-i+1})` on average.
+        :math:`\sum_k v_k^2 = a^2 (\frac2{i+1} + \frac2{K-i+1})` on average, and over i the factor
+        is :math:`\frac{4(2K-1)}{K(K+1)}` by Vandermonde's identity.
         """
         if size == 1:
             return self.total_variance
-        ways = {i: comb(size, i) * comb(size - 2, i - 1) for i in range(1, size)}
-        shares = sum(w * (2 / (i + 1) + 2 / (size - i + 1)) for i, w in ways.items())
-        spread = self.squared_radius / 4 * (size - 1) / (size + 1) * shares / sum(ways.values())
+        spread = self.squared_radius * (size - 1) * (2 * size - 1) / (size * (size + 1) ** 2)
         return spread / size + self.total_variance / size**2
 
     def laplace_scale(self, size: int | None) -> float:
