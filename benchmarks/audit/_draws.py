@@ -13,12 +13,13 @@ from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import comb
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, DirichletMultinomial
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
-from dpbayes_sklearn.noise import box, discrete_laplace, finite, zero_sum
+from dpbayes_sklearn.noise import box, discrete_laplace, finite, rows, zero_sum
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget
@@ -61,6 +62,16 @@ def laws() -> Iterator[str]:
     for r in (3, 12, 24):
         chance = float(weights[:r].sum() / weights.sum())
         yield from _strays(f"box P(R<{r})", int((np.array(radii) < r).sum()), 900, chance)
+    drawn = np.array([row for _, (row,) in rows.many_rows([4], Fraction(6), 1500, source)])
+    norms, sizes = abs(drawn).sum(axis=1), np.arange(400.0)
+    weights = (8 / 3 * sizes * (sizes**2 + 2) + (sizes == 0)) * np.exp(-sizes / 6)
+    for r in (12, 24, 40):
+        chance = float(weights[:r].sum() / weights.sum())
+        yield from _strays(f"row P(R<{r})", int((norms < r).sum()), 1500, chance)
+    one_sign = 2 * comb(sizes + 3, 3) * np.exp(-sizes / 6)
+    chance = float((one_sign.sum() - 1) / weights.sum())
+    hits = int((abs(drawn.sum(axis=1)) == norms).sum())
+    yield from _strays("row P(one sign)", hits, 1500, chance)
     weights = finite.integer_weights(np.log([1, 2, 5]))
     chosen = finite.finite_draw(np.tile(weights, (runs // 4, 1)), source)
     for j, weight in enumerate((1, 2, 5)):
@@ -95,7 +106,7 @@ def origins() -> Iterator[str]:
     common: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
     models: list[Any] = [
         BayesianNaiveBayes(0.2, mechanism=m, **common)
-        for m in ("laplace", "fourier", "sampler", "map")
+        for m in ("laplace", Laplace(noise="joint"), "fourier", "sampler", "map")
     ]
     models += [
         BayesianLinearRegression(0.2, bounds_X=(0, 1), bounds_y=(0, 1), mechanism=m)

@@ -41,6 +41,8 @@ WORLDS: tuple[tuple[Any, Any, int, dict[str, Any]], ...] = (
     ("laplace", PAIR, 2, {}),
     ("laplace", PAIR, 2, {"unit": "feature"}),
     (Laplace(budget_split=0.5), STAR, 2, {}),
+    (Laplace(noise="joint"), PAIR, 2, {}),
+    (Laplace(noise="joint"), THREE, 2, {"unit": "feature"}),
     ("fourier", PAIR, 2, {}),
     ("fourier", THREE, 2, {"unit": "feature"}),
     (Fourier(noise="joint"), PAIR, 2, {}),

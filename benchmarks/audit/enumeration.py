@@ -54,6 +54,9 @@ def counts() -> Iterator[Case]:
             yield Case(f"counts, {mechanism}", mechanism, world, n, _of(unit, epsilon), True)
         joint = Fourier(noise="joint")
         yield Case("counts, fourier, joint noise", joint, world, n, _of(unit, 2.0), True)
+        if world.is_star:
+            rows = Laplace(noise="joint")
+            yield Case("counts, laplace, joint noise", rows, world, n, _of(unit, 2.0), True)
         if not world.parents[world.target]:
             split = Laplace(budget_split=0.3)
             yield Case("counts, laplace", split, world, 2, _of(unit, 2.0), True)

@@ -37,6 +37,7 @@ from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.joint_noise import JointNoise
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.row_noise import RowNoise
 from dpbayes_sklearn.statistics.simplex import SimplexCounts
 from dpbayes_sklearn.statistics.splits import leaf_probabilities
 
@@ -45,6 +46,7 @@ BUDGET = Budget(Fraction(1, 3))
 NETWORK = Network.star([2, 3, 3], 2)
 PRIOR = DirichletPrior(NETWORK, tuple(np.full(k, 0.7) for k in NETWORK.sizes))
 POINTS = 33
+ROWS = "counts, laplace, joint noise, in steps of the grid"
 JOINT = "character sums, fourier, joint noise, in steps of the grid"
 
 
@@ -77,6 +79,7 @@ def integers(scale: float) -> Iterator[Row]:
     belief = SimplexPrior(Dirichlet([0.5, 1.0, 2.0]))
     cases: list[tuple[str, Mechanism, Any, Any]] = [
         ("counts, laplace", mechanisms.Laplace(), tables(), PRIOR),
+        (ROWS, mechanisms.Laplace(noise="joint"), tables(), PRIOR),
         ("character sums, fourier", mechanisms.Fourier(), tables(), PRIOR),
         (JOINT, mechanisms.Fourier(noise="joint"), tables(), PRIOR),
         ("one variable, laplace", mechanisms.Laplace(), simplex, belief),
@@ -84,7 +87,8 @@ def integers(scale: float) -> Iterator[Row]:
         ("one variable, geometric", mechanisms.Geometric(), simplex, belief),
     ]
     joint = JointNoise.of(sum_count(NETWORK), 2, BUDGET.epsilon)
-    grids = {JOINT: joint.grid}
+    rows = RowNoise.of(NETWORK.sizes[:-1], 2, BUDGET.epsilon)
+    grids = {JOINT: joint.grid, ROWS: rows.grid}
     for what, mechanism, statistics, prior in cases:
         found = [
             (n.size, (~whole(n * grids.get(what, 1))).sum())

@@ -14,12 +14,13 @@ from dpbayes_sklearn.mechanisms import (
     _coefficient_draws,
     _moment_release,
     _noisy_arrays,
+    _row_noise,
     _split_release,
     fourier,
     geometric,
     laplace,
 )
-from dpbayes_sklearn.noise import bernoulli, discrete_laplace, zero_sum
+from dpbayes_sklearn.noise import bernoulli, discrete_laplace, rows, zero_sum
 from dpbayes_sklearn.noise.source import random_source
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -176,6 +177,25 @@ def draws_too_sharp() -> Replacements:
 @fault("noise", "sampler laws", "Noise that cancels is accepted whatever its last part is")
 def a_sum_that_is_cut_off() -> Replacements:
     yield zero_sum, "_coins", lambda size, scale, source: np.ones(size.size, bool)
+
+
+@fault("noise", "enumeration", "Tables that should share one noise get one each, of the same scale")
+def noise_of_every_table() -> Replacements:
+    def apart(statistics: Any, law: Any, source: Any) -> Any:
+        steps = [law.grid * table for table in statistics.tables]
+        for state in np.ndindex(steps[-1].shape):
+            for table, size in zip(steps[:-1], law.sizes, strict=True):
+                [(total, (row,))] = _row_noise.many_rows([size], law.steps, 1, source)
+                table[state] += row
+            steps[-1][state] += total
+        return tuple(table / law.grid for table in steps)
+
+    yield laplace, "with_row_noise", apart
+
+
+@fault("noise", "sampler laws", "Rows of noise are accepted however few of them there are")
+def rows_as_proposed() -> Replacements:
+    yield rows, "_accepts", lambda *args: True
 
 
 @fault("noise", "enumeration", "Only the first table of those that get the same noise gets it")

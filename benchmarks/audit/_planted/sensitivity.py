@@ -44,6 +44,11 @@ def one_feature_for_a_record() -> Replacements:
     yield Network, "tables_moved", lambda self, unit: real(self, "feature")
 
 
+@fault("sensitivity", "enumeration", "A replaced record is thought to leave one row of counts only")
+def one_row_for_two() -> Replacements:
+    yield CountTables, "row_movement", lambda self, unit: 1
+
+
 @fault("sensitivity", "enumeration", "Character sums are thought to move half as far")
 def characters_move_half() -> Replacements:
     real = characters.character_movement
