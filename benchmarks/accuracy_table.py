@@ -56,14 +56,14 @@ class Row(NamedTuple):
         accuracies = [self.exact, self.plug_in, *self.others.values(), self.peer]
         best = max(self.plug_in, *self.others.values())
         marked = [f"**{a:.3f}**" if a == best else _number(a, 3) for a in accuracies]
-        ratios = [_number(self.ratios.get(name), 2) for name in METHODS]
-        return [self.name, f"{self.epsilon:g}", *marked, *ratios]
+        ratios = " / ".join(f"{ratio:.2f}" for ratio in self.ratios.values()) or "–"
+        return [self.name, f"{self.epsilon:g}", *marked, ratios]
 
 
 METHODS = ("noise-aware", "joint noise, plug-in", "joint noise, noise-aware")
 HEADS = (
     "table", "ε", "no privacy", "plug-in Laplace", *METHODS, "diffprivlib",
-    *(f"regret ratio: {name}" for name in METHODS),
+    "regret ratios of the three",
 )  # fmt: skip
 
 
