@@ -55,7 +55,7 @@ class Row(NamedTuple):
     def cells(self) -> list[str]:
         accuracies = [self.exact, self.plug_in, *self.others.values(), self.peer]
         best = max(self.plug_in, *self.others.values())
-        marked = [f"**{a:.3f}**" if a == best else _number(a, 3) for a in accuracies]
+        marked = [f"**{a:.3f}**" if a == best else _number(a) for a in accuracies]
         ratios = " / ".join(f"{ratio:.2f}" for ratio in self.ratios.values()) or "–"
         return [self.name, f"{self.epsilon:g}", *marked, ratios]
 
@@ -67,8 +67,8 @@ HEADS = (
 )  # fmt: skip
 
 
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def rows_of(name: str, repeats: int, jobs: int, python: Path | None) -> list[Row]:
