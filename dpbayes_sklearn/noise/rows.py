@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from math import comb, factorial, prod
+from math import comb, factorial, perm
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,10 @@ def row_choices(n: int, positive: int, negative: int) -> list[int]:
     >>> sum(row_choices(1, 3, 2))  # one entry, from -2 to 3
     6
     """
-    return [comb(n, i) * comb(positive, i) * comb(negative + n - i, n - i) for i in range(n + 1)]
+    ways = [comb(negative + n, n)]
+    for i in range(n):  # binom(n, i) binom(P, i) binom(M+n-i, n-i), each from the one before
+        ways.append(ways[-1] * (n - i) ** 2 * (positive - i) // ((i + 1) ** 2 * (negative + n - i)))
+    return ways
 
 
 def discrete_rows(sizes: Sequence[int], scale: Fraction, source: RandomSource) -> Rows:
@@ -139,7 +142,7 @@ def _accepts(
             wanted = factorial(n) * 2**n * sum(row_choices(n, positive, negative))
             odds[n] = wanted, comb(2 * n, n)
         wanted, most = odds[n]
-        if any_below(most * prod(range(first, first + n)), source) >= wanted:
+        if any_below(most * perm(first + n - 1, n), source) >= wanted:
             return False
         first += n
     return True
