@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from math import comb, factorial, perm
+from math import comb, factorial, isqrt, perm
 
 import numpy as np
 import numpy.typing as npt
@@ -46,9 +46,8 @@ __all__ = ["discrete_rows", "many_rows", "row_choices"]
 
 Rows = tuple[int, list[npt.NDArray[np.int64]]]
 
-_TRIES = 32  # at a time for each noise, of which one or so is accepted
 _MOST_AT_A_TIME = 1 << 18  # geometric variables
-_MOST_TRIES = 1 << 13  # for one noise: with a working source nobody gets there
+_MOST_TRIES = 1 << 16  # for one noise; with a working source nobody gets there
 
 
 def row_choices(n: int, positive: int, negative: int) -> list[int]:
@@ -101,7 +100,8 @@ def many_rows(
     5
     """
     free = [size - 1 for size in sizes]
-    proposals = _geometric_sums(sum(free) + 2, representable_scale(scale), count, source)
+    tries = 4 + 2 * isqrt(sum(n for n in free if n > 1))  # what one noise needs, or more
+    proposals = _geometric_sums(sum(free) + 2, representable_scale(scale), count * tries, source)
     for _ in range(count):
         positive, negative = _sums(free, proposals, source)
         total = positive - negative
@@ -124,12 +124,12 @@ def _sums(free: Sequence[int], proposals: Iterator[int], source: RandomSource) -
     return positive, both - positive
 
 
-def _geometric_sums(terms: int, scale: Fraction, count: int, source: RandomSource) -> Iterator[int]:
+def _geometric_sums(terms: int, scale: Fraction, tries: int, source: RandomSource) -> Iterator[int]:
     """Yield sums of geometric variables without end, drawn many at a time."""
-    tries = _TRIES * max(1, min(count, _MOST_AT_A_TIME // (_TRIES * terms)))
+    some = max(1, min(tries, _MOST_AT_A_TIME // terms))
     while True:
-        drawn = one_sided_laplace(scale, tries * terms, source)
-        yield from drawn.reshape(tries, terms).sum(axis=1).tolist()
+        drawn = one_sided_laplace(scale, some * terms, source)
+        yield from drawn.reshape(some, terms).sum(axis=1).tolist()
 
 
 def _accepts(

@@ -134,7 +134,7 @@ def test_proposals_are_sums_of_as_many_terms_as_the_proof_says(monkeypatch):
     discrete_rows([2, 4, 1], Fraction(9), random_source(0))
     assert asked == [1 + 3 + 0 + 2]
     source, scale, terms = random_source(1), Fraction(3), 4
-    sums = [next(rows._geometric_sums(terms, scale, 1, source)) for _ in range(400)]
+    sums = [next(rows._geometric_sums(terms, scale, 5, source)) for _ in range(400)]
     q = np.exp(-1 / 3)
     spread = np.sqrt(terms * q) / (1 - q)
     assert abs(np.mean(sums) - terms * q / (1 - q)) < 4 * spread / 20
@@ -202,7 +202,7 @@ def sum_and_norm(total, drawn):
     return total, max((int(np.abs(row).sum()) for row in drawn), default=abs(total))
 
 
-def pvalue(sizes, law, drawn_scale, of, draws=700):
+def pvalue(sizes, law, drawn_scale, of, draws=1500):
     """Of the frequencies of common points, and of all others together."""
     source = random_source(1)
     seen = Counter()
