@@ -56,7 +56,9 @@ class Lattice:
     nats: float
 
     @classmethod
-    def for_star(cls, classes: CountTable, tables: Sequence[CountTable], n: int) -> Lattice:
+    def for_star(
+        cls, classes: CountTable, tables: Sequence[CountTable], n: int, fresh: float = 1.0
+    ) -> Lattice:
         """Choose the lattice for a class table and the feature tables that hang on it."""
         every = [classes, *tables]
         if n <= _SMALL and sum(t.noisy.size for t in every) * (n + 1) ** 2 <= _COARSE_WORK:
@@ -64,7 +66,7 @@ class Lattice:
         work = sum(_work(table, n) for table in every) / len(every)
         if work <= _WORK:
             return cls(n, 1.0, _NATS)
-        step = min(np.sqrt(work / _COARSE_WORK), _spread(classes, tables) / _RESOLUTION)
+        step = min(np.sqrt(work / _COARSE_WORK), _spread(classes, tables, fresh) / _RESOLUTION)
         points = int(np.clip(round(n / step), 1, n))
         return cls(points, n / points, _NATS)
 
@@ -87,11 +89,14 @@ class Lattice:
             np.clip(np.ceil(highest / self.step), 0.0, last).astype(np.int64),
         )
 
-    def class_windows(self, classes: CountTable, tables: Sequence[CountTable]) -> Bounds:
+    def class_windows(
+        self, classes: CountTable, tables: Sequence[CountTable], fresh: float = 1.0
+    ) -> Bounds:
         """Return the range of every class count.
 
         A class count is seen in the class table and as the sum of a row of every other table.
-        Weighted by inverse variance these make one noisy count, whose noise is a weighted sum.
+        Weighted by inverse variance these make one noisy count, whose noise is a weighted sum;
+        wider by 1/sqrt(fresh) if the noises repeat each other.
         """
         if classes.noisy.size == 1:
             return np.array([self.points]), np.array([self.points])
@@ -102,7 +107,7 @@ class Lattice:
         scales: Counter[float] = Counter()
         for weight, (_, terms, law) in zip(share, seen, strict=True):
             scales.update({weight * b: terms for b in law.scales if weight > 0.0})
-        half_width = noise_bound(scales, self.nats) if scales else np.inf
+        half_width = noise_bound(scales, self.nats) / np.sqrt(fresh) if scales else np.inf
         centre = sum(weight * noisy for weight, (noisy, _, _) in zip(share, seen, strict=True))
         lowest, highest = self.around(np.asarray(centre), half_width)
         others_low, others_high = lowest.sum() - lowest, highest.sum() - highest
@@ -161,12 +166,14 @@ class Lattice:
         return log_lattice_weight(alpha, np.arange(first, last + 1), self.step)[index - first]
 
 
-def _spread(classes: CountTable, tables: Sequence[CountTable]) -> float:
+def _spread(classes: CountTable, tables: Sequence[CountTable], fresh: float) -> float:
     """Return the smallest standard deviation that the noise leaves to a cell or a class count."""
+    cell = float(np.sqrt(min((table.law.variance for table in tables), default=np.inf)))
     if classes.noisy.size == 1:
-        return float(np.sqrt(min(table.law.variance for table in tables)))
+        return cell
     rows = sum(1.0 / (table.noisy.shape[1] * table.law.variance) for table in tables)
-    return float(1.0 / np.sqrt(1.0 / classes.law.variance + rows))
+    whole = float(1.0 / np.sqrt(1.0 / classes.law.variance + rows))
+    return min(whole / float(np.sqrt(fresh)), max(whole, cell))
 
 
 def _work(table: CountTable, n: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -12,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.posteriors.count_laws import NoiseLaw
 from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
 from dpbayes_sklearn.posteriors.noisy_counts import StarInference, infer_star
 from dpbayes_sklearn.statistics.counts import ReleasedCounts, Tables
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.row_noise import RowNoise
 
 __all__ = ["NoiseAwarePosterior"]
 
@@ -98,7 +101,26 @@ class NoiseAwarePosterior(NetworkPosterior):
             table_scales=[self.released.laplace_scales(u) for u in nodes],
             class_alpha=alpha,
             table_alphas=[self.alphas[u] for u in nodes],
+            fresh=self._fresh,
         )
+
+    @cached_property
+    def _fresh(self) -> float:
+        """Share of what all tables say about the class counts that is not a mere repetition.
+
+        Joint noise has the same sum in every table, so the precision-weighted average of all
+        tables' row sums has the variance of that sum, and that of independent noises of other
+        batches on top. Without looking, the reading would take all tables for independent.
+        """
+        released, cells = self.released, np.array([*self.network.sizes[:-1], 1.0])
+        shared = sum(law.total_variance for law in released.scales[-1] if isinstance(law, RowNoise))
+        if not shared:
+            return 1.0
+        noises = [NoiseLaw(released.laplace_scales(u)).variance for u in range(len(cells))]
+        own = [NoiseLaw(_independent(laws)).variance for laws in released.scales]
+        precision = 1.0 / (cells * noises)
+        supposed, weight = 1.0 / precision.sum(), precision / precision.sum()
+        return float(min(1.0, supposed / (shared + weight**2 @ (cells * own))))
 
     @cached_property
     def _mean(self) -> Tables:
@@ -127,3 +149,8 @@ class NoiseAwarePosterior(NetworkPosterior):
     def merge(self, other: NoiseAwarePosterior) -> NoiseAwarePosterior:
         """Return the belief after both batches, whose released counts and noises add up."""
         return replace(self, released=self.released.merge(other.released))
+
+
+def _independent(laws: Sequence[Fraction | RowNoise]) -> list[float]:
+    """Return the scales of independent noises."""
+    return [float(law) for law in laws if not isinstance(law, RowNoise)]

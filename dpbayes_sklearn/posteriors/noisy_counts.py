@@ -34,6 +34,7 @@ def infer_star(
     table_scales: Sequence[Sequence[float]],
     class_alpha: npt.ArrayLike,
     table_alphas: Sequence[npt.ArrayLike],
+    fresh: float = 1.0,
 ) -> StarInference:
     """Infer class probabilities and conditional tables from noisy counts of a star network.
 
@@ -50,6 +51,9 @@ def infer_star(
         is no noise; infinity means that the counts say nothing.
     class_alpha, table_alphas : array of shape (C,), and arrays of shape (K_j,)
         Parameters of the Dirichlet priors.
+    fresh : float, default=1.0
+        Share of what all tables say about the class counts that counts as evidence: below 1 if
+        their noises repeat each other.
 
     Examples
     --------
@@ -73,7 +77,7 @@ def infer_star(
         CountTable(np.asarray(z, dtype=float), NoiseLaw(scales), np.asarray(alpha, dtype=float))
         for z, scales, alpha in zip(tables, table_scales, table_alphas, strict=True)
     ]
-    return StarInference(classes, tuple(features), int(n))
+    return StarInference(classes, tuple(features), int(n), fresh)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class StarInference:
     classes: CountTable
     tables: tuple[CountTable, ...]
     n: int
+    fresh: float = 1.0
 
     @cached_property
     def _known_class_counts(self) -> FloatArray | None:
@@ -103,7 +108,7 @@ class StarInference:
         tables = [self.tables[j] for j in self._noisy_tables]
         known = self._known_class_counts
         if known is None:
-            return [NoisyStar(self.classes, tables, self.n)]
+            return [NoisyStar(self.classes, tables, self.n, self.fresh)]
         nothing, one = NoiseLaw([np.inf]), np.ones(1)
         return [
             NoisyStar(

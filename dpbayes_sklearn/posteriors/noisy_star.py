@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.posteriors.count_lattice import CountTable, Lattice
-from dpbayes_sklearn.posteriors.count_laws import log_row_weight
+from dpbayes_sklearn.posteriors.count_laws import log_lattice_weight, log_row_weight
 from dpbayes_sklearn.posteriors.count_messages import SumTree, Window
 from dpbayes_sklearn.posteriors.weight_algebra import LINEAR, LOG, Algebra, Segment
 
@@ -44,11 +44,15 @@ class NoisyStar:
         For every feature one row of noisy counts per class.
     n : int
         Number of records.
+    fresh : float, default=1.0
+        The power of all tables' evidence about class counts, for noises that repeat each other.
     """
 
-    def __init__(self, classes: CountTable, tables: Sequence[CountTable], n: int) -> None:
-        self.classes, self.tables = classes, tables
-        lattice = Lattice.for_star(classes, tables, n)
+    def __init__(
+        self, classes: CountTable, tables: Sequence[CountTable], n: int, fresh: float = 1.0
+    ) -> None:
+        self.classes, self.tables, self.fresh = classes, tables, fresh
+        lattice = Lattice.for_star(classes, tables, n, fresh)
         wider = [replace(lattice, nats=factor * lattice.nats) for factor in (4.0, 12.0)]
         for attempt in (lattice, *wider, Lattice.over_everything(n)):
             if self._solve(attempt):
@@ -57,7 +61,7 @@ class NoisyStar:
     def _solve(self, lattice: Lattice) -> bool:
         """Send messages from the cells to the class counts; tell whether the windows sufficed."""
         self.lattice = lattice
-        lowest, highest = lattice.class_windows(self.classes, self.tables)
+        lowest, highest = lattice.class_windows(self.classes, self.tables, self.fresh)
         windows = list(zip(lowest.tolist(), highest.tolist(), strict=True))
         if np.any(lowest > highest):
             return False
@@ -123,6 +127,10 @@ class NoisyStar:
             log_weight += _log_total(trees[c], lowest, highest)
             log_weight += self._tilt(table.alpha, lowest, highest) * np.arange(lowest, highest + 1)
             log_weight -= log_row_weight(alphas, lowest, highest, self.lattice.step)
+        if self.fresh < 1.0:
+            index, alpha = np.arange(lowest, highest + 1), float(self.classes.alpha[c])
+            log_prior = log_lattice_weight(alpha, index, self.lattice.step)
+            log_weight = log_prior + self.fresh * (log_weight - log_prior)
         return Segment(lowest, log_weight)
 
     def class_counts(self) -> list[tuple[FloatArray, FloatArray]]:

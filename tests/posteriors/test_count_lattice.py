@@ -14,7 +14,7 @@ class FixedStar(NoisyStar):
     """A star on a lattice of the test's choice."""
 
     def __init__(self, classes, tables, lattice):
-        self.classes, self.tables = classes, tables
+        self.classes, self.tables, self.fresh = classes, tables, 1.0
         assert self._solve(lattice)
 
 
