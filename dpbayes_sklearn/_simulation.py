@@ -13,7 +13,7 @@ from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import Fourier, Laplace
 from dpbayes_sklearn.mechanisms._joint_noise import noise_law
-from dpbayes_sklearn.mechanisms._row_noise import row_noise_law, with_row_noise
+from dpbayes_sklearn.mechanisms._row_noise import with_row_noise
 from dpbayes_sklearn.mechanisms.fourier import simulated_noise
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.ancestral import ancestral_sample
@@ -100,7 +100,7 @@ class NetworkSimulation(Simulation):
             return np.zeros(1)
         if isinstance(self.mechanism, Laplace):
             nothing = CountTables(self.network, (), self.n)
-            law = row_noise_law(self.mechanism.noise, nothing, self.budget)
+            law = self.mechanism._row_law(nothing, self.budget)
             if law is not None:
                 return self._row_noise(law)
             return _laplace_noise(noise_scale(self.network, self._epsilon, self.budget.unit))

@@ -39,7 +39,7 @@ from dpbayes_sklearn.mechanisms._moment_release import (
     three_blocks,
 )
 from dpbayes_sklearn.mechanisms._noisy_arrays import noise_scale, with_noise
-from dpbayes_sklearn.mechanisms._row_noise import row_noise_law, with_row_noise
+from dpbayes_sklearn.mechanisms._row_noise import with_row_noise
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
@@ -97,10 +97,11 @@ class Laplace(Mechanism):
             self._count_scales(statistics, budget)
 
     def _row_law(self, statistics: CountTables, budget: Budget) -> RowNoise | None:
-        law = row_noise_law(self.noise, statistics, budget)
-        if law is not None and self.budget_split != 1:
+        if self.budget_split == 1:
+            return statistics.row_noise(self.noise, budget.unit, Fraction(budget.epsilon))
+        if self.noise == "joint":
             raise ValueError("budget_split must be 1 for joint noise, which all tables share.")
-        return law
+        return None
 
     def _count_scales(self, statistics: CountTables, budget: Budget) -> tuple[Fraction, ...]:
         """Return the scale of every table; their sensitivities over scales add to epsilon."""

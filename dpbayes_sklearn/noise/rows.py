@@ -16,8 +16,8 @@ is noise whose norm no record moves by more than one, however many tables there 
    many are positive. So (P, M) has weight :math:`q^{P+M} \prod_j W_{n_j}(P, M)`.
 2. Let :math:`T = P + M` and :math:`h = 1 + \max_j n_j`. As
    :math:`\binom Pi \le (P + h/2)^i/i!` and :math:`\binom{M+k}k \le (M + h/2)^k/k!` for k < h,
-   :math:`W_n \le \frac1{n!}\sum_i \binom ni^2 x^i y^{n-i}` with x + y = T + h. That is the volume
-   of a slice of a symmetric convex body, largest in the middle:
+   :math:`n!\,W_n \le \sum_i \binom ni^2 x^i y^{n-i}` with x + y = T + h. This equals
+   :math:`\sum_k \binom n{2k} \binom{2k}k (xy)^k (x+y)^{n-2k}`, so it is largest for x = y:
    :math:`n!\,2^n W_n \le \binom{2n}n (T + h)^n`.
 3. The sum R of m + 2 geometric variables, :math:`m = \sum_j n_j`, has weight proportional to
    :math:`q^R \prod_{i=1}^{m+1} (R + i)`. Propose T = R + 1 - h, and P uniform on 0..T; as

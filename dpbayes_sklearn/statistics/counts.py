@@ -17,7 +17,7 @@ from dpbayes_sklearn.schema.encoder import Codes, Encoder
 from dpbayes_sklearn.schema.records import Part
 from dpbayes_sklearn.statistics.counting import Space, count_by_state
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise
+from dpbayes_sklearn.statistics.row_noise import RowNoise, rows_vary_less
 from dpbayes_sklearn.statistics.sparse_counting import count_sparse_star
 
 __all__ = ["CountTables", "ReleasedCounts", "Tables"]
@@ -98,6 +98,22 @@ class CountTables:
         if not self.network.is_star:
             raise ValueError("Joint noise on counts is for naive Bayes; use noise='independent'.")
         return 2 if self.network.tables_moved(unit) else 0
+
+    def row_noise(self, noise: str, unit: str, epsilon: Fraction) -> RowNoise | None:
+        """Return the law of joint noise, or None for independent noise, from public facts only."""
+        automatic = noise == "auto"
+        if noise == "independent" or (automatic and not self.network.is_star):
+            return None
+        movement, sizes = self.row_movement(unit), self.network.sizes[:-1]
+        worse = not rows_vary_less(sizes, movement, self.sensitivity(unit), epsilon)
+        if movement == 0 or (automatic and worse):
+            return None
+        law = RowNoise.of(sizes, movement, epsilon)
+        if self.n * law.grid < 2**60:
+            return law
+        if automatic:
+            return None
+        raise ValueError("There are too many records for joint noise; use noise='independent'.")
 
     def without_noise(self) -> ReleasedCounts:
         """Return the released form when no privacy is asked for."""

@@ -7,7 +7,7 @@ A record adds one to a cell of its class's row in every table. For each class th
 
 Replacing a record moves :math:`\sum_c \max_j \|v_{cj}\|_1` by at most 2, so :math:`b =
 2/\varepsilon` is enough for any number of tables. The unit ball of the norm is the convex hull of
-what a record can do, and nothing more: no other norm needs less noise.
+what adding or removing a record can do, and nothing more.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from dpbayes_sklearn.statistics.characters import closure, sum_count
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.joint_noise import JointNoise, joint_varies_less
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise, rows_vary_less
 from dpbayes_sklearn.theory.fourier import fourier_table_bound, joint_table_bound
 from dpbayes_sklearn.theory.sampling import averaging_error
 from dpbayes_sklearn.theory.updates import row_noise_bound, update_bound
@@ -51,7 +50,7 @@ def utility_bound(
         return 0.0
     rational = Fraction(exact(epsilon))
     if mechanism == "laplace":
-        law = _row_law(network, rational, unit, noise)
+        law = CountTables(network, (), 0).row_noise(noise, unit, rational)
         if law is None:
             return update_bound(network, epsilon, delta, unit)
         return row_noise_bound(law, network.sizes[-1], delta)
@@ -64,14 +63,3 @@ def utility_bound(
         joint = JointNoise.of(*public, rational)
         return max(joint_table_bound(network, node, joint, delta) for node in nodes)
     return max(fourier_table_bound(network, node, together / epsilon, delta) for node in nodes)
-
-
-def _row_law(network: Network, epsilon: Fraction, unit: str, noise: str) -> RowNoise | None:
-    """Return the law of joint noise on counts, or None where noise is independent."""
-    if noise == "independent" or (noise == "auto" and not network.is_star):
-        return None
-    counts, sizes = CountTables(network, (), 0), network.sizes[:-1]
-    movement, together = counts.row_movement(unit), counts.sensitivity(unit)
-    if noise == "auto" and not rows_vary_less(sizes, movement, together, epsilon):
-        return None
-    return RowNoise.of(sizes, movement, epsilon) if movement else None

@@ -293,7 +293,8 @@ def test_a_million_billion_records_are_too_many() -> None:
     many = CountTables(STAR, tables, 2**58)
     with pytest.raises(ValueError, match="too many records"):
         Laplace(noise="joint").preflight(many, prior, Budget(1))
-    Laplace(noise="independent").preflight(many, prior, Budget(1))
+    for noise in ("independent", "auto"):
+        Laplace(noise=noise).preflight(many, prior, Budget(1))
 
 
 def test_without_privacy_nothing_is_added() -> None:

@@ -191,7 +191,6 @@ def test_nothing_but_the_release_tells_neighbours_apart(inference: str) -> None:
     [
         ({"noise": "jiont"}, 1.0, r"'noise' parameter of Laplace must be a str among"),
         ({"budget_split": 0.5}, 1.0, "budget_split must be 1 for joint noise"),
-        ({"budget_split": 0.5, "noise": "auto"}, 1.0, "budget_split must be 1 for joint noise"),
         ({}, 1e9, "too large for joint noise"),
     ],
     ids=str,
@@ -203,6 +202,13 @@ def test_errors_come_before_anything_is_spent(options: Any, epsilon: float, mess
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     assert ledger.total() == (0, 0)
+
+
+def test_a_share_of_the_class_table_makes_auto_independent() -> None:
+    X, y = data(40)
+    model = classifier(noise="auto", budget_split=0.5).fit(X, y)
+    assert model.posterior_.released.independent
+    assert not classifier(noise="auto").fit(X, y).posterior_.released.independent
 
 
 def test_a_graph_is_refused_before_anything_is_spent() -> None:
