@@ -369,15 +369,18 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
             :func:`dpbayes_sklearn.theory.utility_bound`.
         """
         mechanism = self._resolve_mechanism()
-        options = getattr(mechanism, "n_samples", 1), getattr(mechanism, "noise", "independent")
+        names = {"n_draws": "n_samples", "noise": "noise", "budget_split": "budget_split"}
+        options = {k: getattr(mechanism, v) for k, v in names.items() if hasattr(mechanism, v)}
         if batches := getattr(self, "_batches", ()):
             share, network = delta / len(batches), self.posterior_.network
-            each = ((g.mechanism, network, g.epsilon, share, g.unit, *options) for g in batches)
-            return sum(utility_bound(*batch) for batch in each)
+            each = ((g.mechanism, network, g.epsilon, share, g.unit) for g in batches)
+            return sum(utility_bound(*batch, **options) for batch in each)
         if n is None:
             raise ValueError("Before a fit, utility_bound needs the number n of records.")
         network, epsilon = self._network(self._declared_schema(n)), float(self.epsilon)
-        return utility_bound(mechanism.name(), network, epsilon, delta, self.privacy_unit, *options)
+        return utility_bound(
+            mechanism.name(), network, epsilon, delta, self.privacy_unit, **options
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
 from math import prod
 from typing import Any, ClassVar
 
@@ -26,7 +28,6 @@ from dpbayes_sklearn.statistics.characters import CharacterSums, tables_from_cha
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.row_noise import RowNoise
-from dpbayes_sklearn.theory.updates import noise_scale
 
 __all__ = ["LinearSimulation", "NetworkSimulation", "Simulation"]
 
@@ -103,14 +104,17 @@ class NetworkSimulation(Simulation):
             law = self.mechanism._row_law(nothing, self.budget)
             if law is not None:
                 return self._row_noise(law)
-            return _laplace_noise(noise_scale(self.network, self._epsilon, self.budget.unit))
+            return self._laplace_noise(self.mechanism._count_scales(nothing, self.budget))
         if isinstance(self.mechanism, Fourier):
             return self._fourier_noise()
         return self.after_inference()
 
-    @property
-    def _epsilon(self) -> float:
-        return float(self.budget.epsilon)
+    def _laplace_noise(self, scales: Sequence[Fraction]) -> FloatArray:
+        """Return noises of every table, as many as it has a share of all cells."""
+        cells = np.array([prod(shape) for shape in self.network.shapes])
+        points = np.ceil(_NOISES * cells / cells.sum()).astype(int).tolist()
+        pairs = zip(scales, points, strict=True)
+        return np.concatenate([_laplace_quantiles(float(scale), m) for scale, m in pairs])
 
     def _row_noise(self, law: RowNoise) -> FloatArray:
         """Return noises of all cells in many releases."""
@@ -142,9 +146,11 @@ class NetworkSimulation(Simulation):
         )
 
 
-def _laplace_noise(scale: float) -> FloatArray:
+def _laplace_quantiles(scale: float, points: int) -> FloatArray:
     """Return evenly spaced quantiles of the absolute value of integer Laplace noise."""
-    beyond = 1 - (np.arange(_NOISES) + 0.5) / _NOISES
+    if scale == 0:
+        return np.zeros(points)
+    beyond = 1 - (np.arange(points) + 0.5) / points
     reach: FloatArray = scale * np.log(2 / ((1 + np.exp(-1 / scale)) * beyond)) - 1
     return np.maximum(np.ceil(reach), 0.0)
 

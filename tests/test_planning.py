@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, Interval, Schema
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import Fourier, Sampler
+from dpbayes_sklearn.mechanisms import Fourier, Laplace, Sampler
 from dpbayes_sklearn.planning import epsilon_for, expected_error, recommend
 
 N, D, REPEATS = 400, 4, 100
@@ -202,6 +202,21 @@ def test_unreachable_targets_are_said():
 
 def test_no_noise_no_error():
     assert expected_error(classifier(), N, math.inf).mean == 0
+
+
+def test_what_nobody_can_move_has_no_error():
+    constant = classifier(bounds=None, schema=Schema({"a": Categories(["x"])}, Categories([0, 1])))
+    constant.set_params(privacy_unit="feature", classes=None, n_bins="auto")
+    assert expected_error(constant, N).mean == 0
+    assert constant.utility_bound(0.1, n=N) == 0
+
+
+@pytest.mark.parametrize("share", [0.1, 3.0])
+def test_a_share_of_the_class_table_is_planned_with(share):
+    model = classifier(mechanism=Laplace(budget_split=share), epsilon=0.5)
+    planned = expected_error(model, N).mean
+    assert planned == pytest.approx(count_errors(model), rel=0.1)
+    assert planned != pytest.approx(expected_error(classifier(epsilon=0.5), N).mean, rel=0.1)
 
 
 def test_utility_bound_before_and_after_a_fit():

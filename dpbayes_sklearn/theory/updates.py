@@ -47,13 +47,21 @@ def cell_count(network: Network) -> int:
     return sum(math.prod(shape) for shape in network.shapes if math.prod(shape) > 1)
 
 
-def noise_scale(network: Network, epsilon: float, unit: str = "record") -> float:
+def noise_scale(
+    network: Network, epsilon: float, unit: str = "record", budget_split: float = 1.0
+) -> float:
     r"""Return :math:`b = 2|I|/\varepsilon`; for one feature value only its own tables move.
+
+    With a ``budget_split`` w that of the table with more noise, the class table or any other.
 
     >>> noise_scale(Network.star([2, 2, 2], n_classes=2), epsilon=0.5)
     16.0
+    >>> noise_scale(Network.star([2, 2, 2], n_classes=2), epsilon=0.5, budget_split=0.5)
+    28.0
     """
-    return 2 * network.tables_moved(unit) / epsilon
+    classes = Network((network.sizes[-1],), ((),)).tables_moved(unit)
+    others = network.tables_moved(unit) - classes
+    return 2 * (others + budget_split * classes) / min(budget_split, 1.0) / epsilon
 
 
 def integer_allowance(scale: float) -> float:
@@ -62,10 +70,18 @@ def integer_allowance(scale: float) -> float:
     >>> round(integer_allowance(1.0), 3), round(integer_allowance(1000.0), 3)
     (0.38, 0.5)
     """
+    if scale == 0:  # nothing can move, and there is no noise
+        return 0.0
     return scale * math.log(2 / (1 + math.exp(-1 / scale)))
 
 
-def update_bound(network: Network, epsilon: float, delta: float, unit: str = "record") -> float:
+def update_bound(
+    network: Network,
+    epsilon: float,
+    delta: float,
+    unit: str = "record",
+    budget_split: float = 1.0,
+) -> float:
     r"""Return what no released count errs by more than, with probability at least 1 - delta.
 
     .. math:: \|\Delta\omega - \Delta\omega'\|_\infty
@@ -78,7 +94,7 @@ def update_bound(network: Network, epsilon: float, delta: float, unit: str = "re
     >>> round(update_bound(star, epsilon=1.0, delta=0.05), 1)
     148.6
     """
-    scale = noise_scale(network, epsilon, unit)
+    scale = noise_scale(network, epsilon, unit, budget_split)
     return scale * math.log(cell_count(network) / delta) + integer_allowance(scale)
 
 

@@ -26,6 +26,7 @@ def utility_bound(
     unit: str = "record",
     n_draws: int = 1,
     noise: str = "independent",
+    budget_split: float = 1.0,
 ) -> float:
     """Return the error that a release keeps within with probability at least 1 - delta.
 
@@ -50,9 +51,10 @@ def utility_bound(
         return 0.0
     rational = Fraction(exact(epsilon))
     if mechanism == "laplace":
-        law = CountTables(network, (), 0).row_noise(noise, unit, rational)
+        shared = noise if budget_split == 1 else "independent"
+        law = CountTables(network, (), 0).row_noise(shared, unit, rational)
         if law is None:
-            return update_bound(network, epsilon, delta, unit)
+            return update_bound(network, epsilon, delta, unit, budget_split)
         return row_noise_bound(law, network.sizes[-1], delta)
     nodes, supports = range(len(network.sizes)), closure(network)
     together = character_movement(network, supports, unit)

@@ -38,14 +38,15 @@ def some_counts(network, seed=0):
     return CountTables.count(network, [(codes[:, :-1], codes[:, -1])])
 
 
-def released_tables(counts, epsilon, releases=RELEASES, seed=1, unit="record"):
+def released_tables(counts, epsilon, releases=RELEASES, seed=1, unit="record", budget_split=1.0):
     """Tables of many releases by the mechanism itself, along a first axis."""
     network = counts.network
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     source = random_source(seed)
     budget = Budget(epsilon, unit=unit)
     posteriors = [
-        Laplace().release(counts, prior, budget, source).posterior for _ in range(releases)
+        Laplace(budget_split=budget_split).release(counts, prior, budget, source).posterior
+        for _ in range(releases)
     ]
     return [
         np.stack([p.released.tables[node] for p in posteriors])
@@ -69,6 +70,18 @@ def test_update_bound_holds_and_half_of_it_does_not(name, unit):
     assert binomtest(failures, RELEASES, delta, alternative="greater").pvalue > 1e-3
     assert binomtest(failures, RELEASES, delta / 2, alternative="less").pvalue > 1e-3  # tight
     assert (errors > bound / 2).mean() > 3 * delta
+
+
+@pytest.mark.parametrize("share", [0.1, 4.0])
+def test_update_bound_with_a_share_of_the_class_table(share):
+    network, delta = NETWORKS["mixed star"], 0.1
+    counts = some_counts(network)
+    errors = largest_errors(counts, released_tables(counts, 1, budget_split=share))
+    bound = update_bound(network, 1, delta, budget_split=share)
+    assert binomtest(int((errors > bound).sum()), RELEASES, delta, "greater").pvalue > 1e-3
+    assert (errors > bound / 2).mean() > delta
+    if share < 1:  # the class table has more noise than with equal shares
+        assert (errors > update_bound(network, 1, delta)).mean() > 2 * delta
 
 
 def test_exact_quantile_of_the_largest_error():
