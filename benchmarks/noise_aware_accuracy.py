@@ -17,13 +17,12 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
-from datasets import CLASSIFICATION
+from datasets import CLASSIFICATION, simulated_split, table_split
 
 from dpbayes_sklearn import BayesianNaiveBayes, mechanisms
 
 FloatArray = npt.NDArray[np.float64]
 
-N_FEATURES, N_TEST = 16, 1000
 METHODS = ("non-private", "plug-in", "noise-aware")
 
 
@@ -66,24 +65,17 @@ def scores(model: BayesianNaiveBayes, X: object, y: npt.NDArray[np.object_]) -> 
 
 def simulated(n: int, epsilon: float, seed: int) -> FloatArray:
     """Return the scores of the methods on one draw of the paper's model."""
-    rng = np.random.default_rng([n, seed])
-    share, probabilities = rng.random(), rng.random((2, N_FEATURES))
-    y = (rng.random(n + N_TEST) < share).astype(int)
-    X = (rng.random((n + N_TEST, N_FEATURES)) < probabilities[y]).astype(int)
-    options = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
-    models = fitted(X[:n], y[:n], epsilon, seed, **options)
-    return np.array([scores(model, X[n:], y[n:]) for model in models])
+    X, y, X_test, y_test, public = simulated_split(n, seed)
+    return np.array([scores(m, X_test, y_test) for m in fitted(X, y, epsilon, seed, **public)])
 
 
 def real(
     name: str, epsilon: float, seed: int, noises: Sequence[str] = ("independent",)
 ) -> FloatArray:
     """Return the scores of the methods on one split of a public table."""
-    X, y, schema = CLASSIFICATION[name]()
-    order = np.random.default_rng(seed).permutation(len(y))
-    train, test = np.split(order, [len(y) * 7 // 10])
-    models = fitted(X.iloc[train], y.iloc[train], epsilon, seed, noises, schema=schema)
-    return np.array([scores(m, X.iloc[test], y.iloc[test].to_numpy()) for m in models])
+    X, y, X_test, y_test, public = table_split(name, seed)
+    models = fitted(X, y, epsilon, seed, noises, **public)
+    return np.array([scores(m, X_test, y_test.to_numpy()) for m in models])
 
 
 def line(label: str, results: Iterable[FloatArray]) -> str:
