@@ -56,7 +56,7 @@ class Row(NamedTuple):
         accuracies = [self.exact, self.plug_in, *self.others.values(), self.peer]
         best = max(self.plug_in, *self.others.values())
         marked = [f"**{a:.3f}**" if a == best else _number(a) for a in accuracies]
-        ratios = " / ".join(f"{ratio:.2f}" for ratio in self.ratios.values()) or "–"
+        ratios = "/".join(f"{ratio:.2f}" for ratio in self.ratios.values()) or "–"
         return [self.name, f"{self.epsilon:g}", *marked, ratios]
 
 
