@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.noisy_counts import StarInference, infer_star
+from dpbayes_sklearn.posteriors.count_inference.inference import StarInference, infer_star
 
 IntArray = npt.NDArray[np.int64]
 

@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from dpbayes_sklearn.conjugate import expected_error
 from dpbayes_sklearn.mechanisms._certification import configured
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy import Budget, exact
-from dpbayes_sklearn.statistics.simplex import SimplexCounts
+from dpbayes_sklearn.statistics.categories import SimplexCounts
 
 EPSILON, DELTA = 1.0, 1e-8
 FOLDER = Path(__file__).parent.parent / "docs" / "user_guide" / "figures"

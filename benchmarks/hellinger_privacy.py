@@ -12,7 +12,7 @@ from hellinger_common import GLOBAL, HELLINGER, output_folder, save
 
 from dpbayes_sklearn.conjugate import certify
 from dpbayes_sklearn.mechanisms import Local
-from dpbayes_sklearn.posteriors.candidates import Candidates
+from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.privacy import Budget
 
 DELTA = 0.0005

@@ -33,8 +33,8 @@ from dpbayes_sklearn import (
     Schema,
     tree_augmented,
 )
-from dpbayes_sklearn.statistics.character_movement import block_movement, character_movement
-from dpbayes_sklearn.statistics.characters import closure
+from dpbayes_sklearn.statistics.fourier import closure
+from dpbayes_sklearn.statistics.fourier_sensitivity import block_movement, character_movement
 
 MECHANISMS = ("laplace", "fourier", "sampler", "map")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))

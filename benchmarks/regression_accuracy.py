@@ -25,7 +25,7 @@ from peer_environment import diffprivlib_python
 from regression_data import DATA, UNSEEN, Regression
 
 from dpbayes_sklearn import BayesianLinearRegression, Interval
-from dpbayes_sklearn.schema import Table
+from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.statistics.design import Design
 
 EPSILONS = (0.1, 1.0, 10.0)

@@ -19,6 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions, _fit_context
+from dpbayes_sklearn.data.dask import PartitionedTable, gathered, rowwise
+from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.reading import classes_from_data, read_records, read_table
+from dpbayes_sklearn.data.records import Records
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.undeclared import domain_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.posteriors.ancestral import ancestral_sample
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
@@ -31,17 +37,9 @@ from dpbayes_sklearn.posteriors.log_joint import (
     proba,
 )
 from dpbayes_sklearn.privacy import PrivacyGuarantee
-from dpbayes_sklearn.schema import Categories, Encoder, Schema, Table
+from dpbayes_sklearn.schema import Categories, Schema
 from dpbayes_sklearn.schema import Interval as Bounded
-from dpbayes_sklearn.schema.partitions import PartitionedTable, gathered, rowwise
-from dpbayes_sklearn.schema.reading import classes_from_data, read_records, read_table
-from dpbayes_sklearn.schema.records import Records
-from dpbayes_sklearn.schema.resolution import (
-    Bins,
-    declared_domains,
-    declared_width,
-    domain_from_data,
-)
+from dpbayes_sklearn.schema.resolution import Bins, declared_domains, declared_width
 from dpbayes_sklearn.serialization.parts import NETWORK_MODEL
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network

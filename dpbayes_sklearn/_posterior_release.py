@@ -19,13 +19,13 @@ from dpbayes_sklearn._sklearn_compat import (
     StrOptions,
     _fit_context,
 )
+from dpbayes_sklearn.data.one_column import read_column
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.mechanisms._certification import configured
-from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.schema import Categories
-from dpbayes_sklearn.schema.one_column import read_column
 from dpbayes_sklearn.serialization.parts import CONJUGATE_MODEL
-from dpbayes_sklearn.statistics.simplex import SimplexCounts
+from dpbayes_sklearn.statistics.categories import SimplexCounts
 
 __all__ = ["Codes", "PosteriorRelease"]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._sklearn_compat import _fit_context
+from dpbayes_sklearn.data.reading import read_records
+from dpbayes_sklearn.data.records import Records
+from dpbayes_sklearn.data.table import SealedTable, Table
 from dpbayes_sklearn.schema import Schema
-from dpbayes_sklearn.schema.reading import read_records
-from dpbayes_sklearn.schema.records import Records
-from dpbayes_sklearn.schema.table import SealedTable, Table
 from dpbayes_sklearn.statistics import ExactStatistics
 
 __all__ = ["ShardedEstimator"]

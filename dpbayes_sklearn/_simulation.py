@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.laws.class_rows import RowNoise
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import Fourier, Laplace
 from dpbayes_sklearn.mechanisms._joint_noise import noise_law
@@ -22,12 +24,11 @@ from dpbayes_sklearn.posteriors.ancestral import ancestral_sample
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.schema import Categories, Schema, Table
+from dpbayes_sklearn.schema import Categories, Schema
 from dpbayes_sklearn.schema.resolution import declared_width
-from dpbayes_sklearn.statistics.characters import CharacterSums, tables_from_characters
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
+from dpbayes_sklearn.statistics.fourier import CharacterSums, tables_from_characters
 from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.row_noise import RowNoise
 
 __all__ = ["LinearSimulation", "NetworkSimulation", "Simulation"]
 

@@ -10,10 +10,11 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._sklearn_compat import HasMethods
+from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.table import Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.schema import Encoder, Schema, Table
-from dpbayes_sklearn.schema.table import is_frame
+from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.graph import CLASS, network_from_parents
 from dpbayes_sklearn.statistics.network import Network

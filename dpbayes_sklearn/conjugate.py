@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._posterior_release import Codes, PosteriorRelease
 from dpbayes_sklearn._sklearn_compat import Interval
+from dpbayes_sklearn.data.one_column import categories_from_data, known_codes
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.mechanisms._certification import (
     Certificate,
@@ -18,10 +19,9 @@ from dpbayes_sklearn.mechanisms._certification import (
     expected_error,
     optimal_error,
 )
-from dpbayes_sklearn.posteriors.simplex import Beta, Dirichlet
+from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Categories
-from dpbayes_sklearn.schema.one_column import categories_from_data, known_codes
 
 __all__ = [
     "BetaBinomial",

@@ -18,19 +18,17 @@ from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Interval as Range
 from dpbayes_sklearn._sklearn_compat import StrOptions, _fit_context
+from dpbayes_sklearn.data.dask import PartitionedTable, gathered, rowwise
+from dpbayes_sklearn.data.reading import read_records, read_table
+from dpbayes_sklearn.data.records import Records
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.undeclared import domain_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.schema import Interval, Schema, Table
+from dpbayes_sklearn.schema import Interval, Schema
 from dpbayes_sklearn.schema.domains import as_numbers
-from dpbayes_sklearn.schema.partitions import PartitionedTable, gathered, rowwise
-from dpbayes_sklearn.schema.reading import read_records, read_table
-from dpbayes_sklearn.schema.records import Records
-from dpbayes_sklearn.schema.resolution import (
-    declared_domains,
-    domain_from_data,
-    intervals_from_bounds,
-)
+from dpbayes_sklearn.schema.resolution import declared_domains, intervals_from_bounds
 from dpbayes_sklearn.serialization.parts import LINEAR_MODEL
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.pooled_moments import PooledMoments

@@ -207,7 +207,7 @@ def test_the_ledger_refuses_and_nothing_is_left_behind() -> None:
 
 def test_fitted_object_depends_on_the_release_alone(monkeypatch) -> None:
     """Replay: the same released counts from neighbouring data give the same bytes."""
-    from dpbayes_sklearn.statistics.simplex import ReleasedSimplex
+    from dpbayes_sklearn.statistics.categories import ReleasedSimplex
 
     frozen = ReleasedSimplex(np.array([33, 47]), 80, Fraction(2))
 
@@ -258,8 +258,8 @@ def test_score_is_the_mean_log_predictive() -> None:
 
 def test_noise_aware_beta_is_closer_where_noise_is_wide() -> None:
     """Exact average over all data sets of 20 records, epsilon 0.1: the optimum is 0.561."""
-    from dpbayes_sklearn.posteriors.simplex import Beta, SimplexPrior, hellinger
-    from dpbayes_sklearn.statistics.simplex import ReleasedSimplex
+    from dpbayes_sklearn.posteriors.categories import Beta, SimplexPrior, hellinger
+    from dpbayes_sklearn.statistics.categories import ReleasedSimplex
 
     n, epsilon = 20, 0.1
     x, y = np.arange(n + 1), np.arange(-200, 221)

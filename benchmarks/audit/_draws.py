@@ -19,7 +19,9 @@ from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, Dirich
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
-from dpbayes_sklearn.noise import box, discrete_laplace, finite, rows, zero_sum
+from dpbayes_sklearn.noise import class_rows as rows
+from dpbayes_sklearn.noise import discrete_laplace, finite, zero_sum
+from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget

@@ -20,25 +20,26 @@ import numpy.typing as npt
 from benchmarks.audit._table import Row
 from dpbayes_sklearn import BayesianLinearRegression, mechanisms
 from dpbayes_sklearn.audit.releases import released_numbers
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.laws.class_rows import RowNoise
+from dpbayes_sklearn.laws.sup_norm import JointNoise
 from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_release
+from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC
 from dpbayes_sklearn.noise.ball_gaussian import LATTICE, ball_gaussian
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid
-from dpbayes_sklearn.posteriors.candidates import Candidates
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
-from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.schema import Interval, Table
-from dpbayes_sklearn.statistics.characters import sum_count
+from dpbayes_sklearn.schema import Interval
+from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.joint_noise import JointNoise
+from dpbayes_sklearn.statistics.fourier import sum_count
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise
-from dpbayes_sklearn.statistics.simplex import SimplexCounts
 from dpbayes_sklearn.statistics.splits import leaf_probabilities
 
 VALUES = 1_000_000

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from benchmarks.audit._table import Row
 from dpbayes_sklearn.audit import bound_from_outcomes
+from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import _coefficient_draws, _moment_release
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.fourier import Fourier
@@ -29,7 +30,7 @@ from dpbayes_sklearn.mechanisms.sampler import Sampler
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.schema import Interval, Table
+from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moments import Moments
 

@@ -17,12 +17,12 @@ from benchmarks.audit._table import Row
 from dpbayes_sklearn import mechanisms
 from dpbayes_sklearn.audit import audit_release
 from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.posteriors.categories import Beta, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.simplex import Beta, SimplexPrior
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.simplex import SimplexCounts
 
 RUNS = 1_000_000
 CLAIM = 1.0

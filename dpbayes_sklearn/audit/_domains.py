@@ -12,15 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
-from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
-from dpbayes_sklearn.schema import Interval, Table
+from dpbayes_sklearn.schema import Interval
+from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.simplex import SimplexCounts
 
 __all__ = ["Domain", "domain_of"]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn.statistics.characters import CharacterSums
+from dpbayes_sklearn.statistics.fourier import CharacterSums
 from dpbayes_sklearn.statistics.moment_blocks import target_block, whole_block
 from dpbayes_sklearn.statistics.moments import WHOLE, largest_grid
 

@@ -27,8 +27,9 @@ from dpbayes_sklearn.mechanisms import (
     _split_release,
     exponential,
 )
-from dpbayes_sklearn.noise import box, discrete_laplace, zero_sum
-from dpbayes_sklearn.noise import rows as row_sampler
+from dpbayes_sklearn.noise import class_rows as row_sampler
+from dpbayes_sklearn.noise import discrete_laplace, zero_sum
+from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 

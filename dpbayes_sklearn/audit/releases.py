@@ -24,10 +24,10 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.draws import DrawsPosterior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.characters import ReleasedCharacters
+from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
+from dpbayes_sklearn.statistics.fourier import ReleasedCharacters
 from dpbayes_sklearn.statistics.moments import ReleasedMoments
-from dpbayes_sklearn.statistics.simplex import ReleasedSimplex, SimplexCounts
 
 __all__ = ["audit_release", "released_numbers"]
 

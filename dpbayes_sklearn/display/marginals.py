@@ -15,7 +15,7 @@ from scipy.stats import beta, norm
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.posteriors.simplex import Beta, Dirichlet
+from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
 from dpbayes_sklearn.schema import Categories, Domain, Interval
 
 __all__ = ["Law", "Marginals", "marginals", "simplex_laws"]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn.display._axes import COLOURS, Drawn, check_matplotlib
 from dpbayes_sklearn.display.marginals import Law, marginals, simplex_laws
-from dpbayes_sklearn.posteriors.simplex import Dirichlet
+from dpbayes_sklearn.posteriors.categories import Dirichlet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,8 +17,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, eye_array, kron
 
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
+from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw, Law
-from dpbayes_sklearn.posteriors.candidates import Candidates
 from dpbayes_sklearn.privacy.budget import Budget, exact
 
 __all__ = ["Certificate", "certify", "configured", "expected_error", "optimal_error"]

@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.mechanisms._candidates import MAX_CANDIDATES, Candidates
 from dpbayes_sklearn.noise.finite import integer_weights
-from dpbayes_sklearn.posteriors.candidates import MAX_CANDIDATES, Candidates
 from dpbayes_sklearn.privacy.guarantee import round_up
 
 __all__ = [

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.laws.sup_norm import JointNoise, joint_varies_less
 from dpbayes_sklearn.mechanisms._noisy_arrays import noise_scale
-from dpbayes_sklearn.noise.box import discrete_boxes
 from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise.sup_norm import discrete_boxes
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.characters import CharacterSums
-from dpbayes_sklearn.statistics.joint_noise import JointNoise, joint_varies_less
+from dpbayes_sklearn.statistics.fourier import CharacterSums
 
 __all__ = ["noise_law", "with_joint_noise"]
 

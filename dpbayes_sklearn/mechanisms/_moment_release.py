@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.noise.box import box_acceptance, box_variance, discrete_box
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise.sup_norm import box_acceptance, box_variance, discrete_box
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.design import Design

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbayes_sklearn.noise.rows import many_rows
+from dpbayes_sklearn.laws.class_rows import RowNoise
+from dpbayes_sklearn.noise.class_rows import many_rows
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
-from dpbayes_sklearn.statistics.row_noise import RowNoise
 
 __all__ = ["with_row_noise"]
 

@@ -25,14 +25,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpbayes_sklearn.mechanisms._calibration import calibrated
+from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._finite_law import FloatArray, ScoredCandidates
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.finite import finite_draw, rounding_loss
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.candidates import Candidates
-from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.simplex import ReleasedSimplex, SimplexCounts
+from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
 
 __all__ = ["Exponential"]
 

@@ -33,6 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
+from dpbayes_sklearn.laws.sup_norm import JointNoise
 from dpbayes_sklearn.mechanisms._joint_noise import noise_law, with_joint_noise
 from dpbayes_sklearn.mechanisms._moment_release import (
     PublicMoments,
@@ -48,9 +49,11 @@ from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
+from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.characters import (
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.fourier import (
     Blocks,
     CharacterSums,
     ReleasedCharacters,
@@ -58,9 +61,6 @@ from dpbayes_sklearn.statistics.characters import (
     sum_count,
     tables_from_characters,
 )
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.joint_noise import JointNoise
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network

@@ -25,9 +25,9 @@ from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.discrete_laplace import representable_scale
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.noise.zero_sum import zero_sum_laplace
-from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.simplex import ReleasedSimplex, SimplexCounts
+from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
 
 __all__ = ["Geometric"]
 

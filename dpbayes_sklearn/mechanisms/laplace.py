@@ -30,6 +30,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
+from dpbayes_sklearn.laws.class_rows import RowNoise
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
 from dpbayes_sklearn.mechanisms._moment_release import (
     Shares,
@@ -43,16 +44,15 @@ from dpbayes_sklearn.mechanisms._row_noise import with_row_noise
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
-from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
+from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise
-from dpbayes_sklearn.statistics.simplex import ReleasedSimplex, SimplexCounts
 
 __all__ = ["Laplace"]
 

@@ -21,9 +21,9 @@ from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.simplex import Dirichlet, SimplexPrior
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.simplex import ReleasedSimplex, SimplexCounts
+from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
 
 __all__ = ["LaplaceImproved"]
 

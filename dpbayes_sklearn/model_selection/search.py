@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import SEEDED, PrivateEstimator
 from dpbayes_sklearn._sklearn_compat import Interval, InvalidParameterError, _fit_context
+from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning
 from dpbayes_sklearn.model_selection.runs import (
     Prepaid,
@@ -33,7 +34,6 @@ from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.budget import Exact
 from dpbayes_sklearn.privacy.guarantee import round_up
-from dpbayes_sklearn.schema.reading import read_target
 
 __all__ = ["PrivateSearchCV", "SearchCost"]
 

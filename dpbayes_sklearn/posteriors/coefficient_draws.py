@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.noisy_moments import EXPLAINED, Belief
+from dpbayes_sklearn.posteriors.noise_aware_regression import EXPLAINED, Belief
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moments import Window
 

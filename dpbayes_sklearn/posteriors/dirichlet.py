@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior
-from dpbayes_sklearn.posteriors.noise_aware import NoiseAwarePosterior
-from dpbayes_sklearn.posteriors.noise_aware_characters import NoiseAwareCharacters
-from dpbayes_sklearn.posteriors.noisy_counts import dirichlet_draws
-from dpbayes_sklearn.statistics.characters import ReleasedCharacters
+from dpbayes_sklearn.posteriors.count_inference.inference import dirichlet_draws
+from dpbayes_sklearn.posteriors.network import NetworkPosterior
+from dpbayes_sklearn.posteriors.noise_aware_fourier import NoiseAwareCharacters
+from dpbayes_sklearn.posteriors.noise_aware_network import NoiseAwarePosterior
 from dpbayes_sklearn.statistics.counts import ReleasedCounts, Tables
+from dpbayes_sklearn.statistics.fourier import ReleasedCharacters
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["DirichletPosterior", "DirichletPrior"]

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from dpbayes_sklearn.posteriors.network_posterior import NetworkPosterior, log_joint
-from dpbayes_sklearn.schema.encoder import Codes
+from dpbayes_sklearn.data.encoder import Codes
+from dpbayes_sklearn.posteriors.network import NetworkPosterior, log_joint
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from dpbayes_sklearn.posteriors.noisy_moments import Belief, noise_aware_belief
+from dpbayes_sklearn.posteriors.noise_aware_regression import Belief, noise_aware_belief
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moments import Predictive, ReleasedMoments, Window
 

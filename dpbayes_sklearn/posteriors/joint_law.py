@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincc, gammainccinv, gammaln
 
-from dpbayes_sklearn.statistics.joint_noise import JointNoise
+from dpbayes_sklearn.laws.sup_norm import JointNoise
 
 __all__ = ["MarginalLaw", "log_upper_gamma"]
 

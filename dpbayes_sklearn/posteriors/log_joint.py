@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from dpbayes_sklearn.schema import Encoder, Table
-from dpbayes_sklearn.schema.encoder import Codes
+from dpbayes_sklearn.data.encoder import Codes, Encoder
+from dpbayes_sklearn.data.table import Table
 
 __all__ = ["RowFunction", "answer_by_row", "log_proba", "log_sum", "most_probable", "proba"]
 

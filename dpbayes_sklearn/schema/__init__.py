@@ -1,8 +1,6 @@
 """What may be known without looking at the data: the public domain of every column."""
 
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
-from dpbayes_sklearn.schema.encoder import Encoder
 from dpbayes_sklearn.schema.schema import Schema
-from dpbayes_sklearn.schema.table import Table
 
-__all__ = ["Categories", "Domain", "Encoder", "Interval", "Schema", "Table"]
+__all__ = ["Categories", "Domain", "Interval", "Schema"]

@@ -1,29 +1,24 @@
-"""From what the user declared to one domain per column, and what had to be read from the data."""
+"""From what the user declared to one domain per column."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.utils import assert_all_finite
 
 from dpbayes_sklearn._suggestions import did_you_mean
-from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
+from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.schema import Schema
-from dpbayes_sklearn.schema.table import Table
 
 __all__ = [
     "Bins",
     "declared_domains",
     "declared_width",
-    "domain_from_data",
     "intervals_from_bounds",
 ]
 
@@ -80,34 +75,6 @@ def intervals_from_bounds(bounds: Any, n_features: int, name: str = "bounds") ->
             f"each of the {n_features} features."
         ) from None
     return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
-
-
-def domain_from_data(table: Table, j: int) -> Domain:
-    """Read the domain of a column from its values: a leak, for the caller to announce."""
-    column = table.column(j)
-    if table.kind(j) == "O":
-        numbers = as_numbers(column)
-        if np.isnan(numbers).any():
-            return _categories_from_data(column)
-        column = numbers
-    assert_all_finite(column, input_name="X")
-    low, high = float(column.min()), float(column.max())
-    with suppress(ValueError):  # its text has the bounds, which an error raised in here would show
-        return Interval(low, high if low < high else low + max(1.0, abs(low)))
-    raise ValueError(
-        "A column of X has too wide or too narrow a range of values; declare its bounds."
-    )
-
-
-def _categories_from_data(column: npt.NDArray[Any]) -> Categories:
-    try:
-        values = sorted(set(column.tolist()))
-    except TypeError:
-        raise TypeError(
-            "A column of X mixes types or misses values; declare it with "
-            "schema=Schema({name: Categories([...])})."
-        ) from None
-    return Categories(values)
 
 
 @dataclass(frozen=True)

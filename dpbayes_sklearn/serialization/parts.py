@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpbayes_sklearn.laws.class_rows import RowNoise
+from dpbayes_sklearn.laws.sup_norm import JointNoise
+from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
 from dpbayes_sklearn.posteriors.coefficient_draws import CoefficientDraws
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.posteriors.draws import DrawsPosterior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior
-from dpbayes_sklearn.posteriors.noise_aware import NoiseAwarePosterior
-from dpbayes_sklearn.posteriors.noise_aware_characters import NoiseAwareCharacters
-from dpbayes_sklearn.posteriors.simplex import Beta, Dirichlet
+from dpbayes_sklearn.posteriors.noise_aware_fourier import NoiseAwareCharacters
+from dpbayes_sklearn.posteriors.noise_aware_network import NoiseAwarePosterior
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.serialization.arrays import FLOATS, INTEGERS
@@ -35,16 +37,14 @@ from dpbayes_sklearn.serialization.codecs import (
     refuse,
     refuse_same_hash,
 )
-from dpbayes_sklearn.statistics.characters import (
+from dpbayes_sklearn.statistics.counts import ReleasedCounts
+from dpbayes_sklearn.statistics.fourier import (
     ReleasedCharacters,
     closure,
     sum_count,
     varying_families,
 )
-from dpbayes_sklearn.statistics.counts import ReleasedCounts
-from dpbayes_sklearn.statistics.joint_noise import JointNoise
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise
 
 __all__ = [
     "CATEGORIES",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.schema.encoder import Codes
+from dpbayes_sklearn.data.encoder import Codes
 
 __all__ = ["Space", "count_by_state"]
 

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.data.encoder import Codes, Encoder
+from dpbayes_sklearn.data.records import Part
+from dpbayes_sklearn.laws.class_rows import RowNoise, rows_vary_less
 from dpbayes_sklearn.schema.domains import Categories
-from dpbayes_sklearn.schema.encoder import Codes, Encoder
-from dpbayes_sklearn.schema.records import Part
 from dpbayes_sklearn.statistics.counting import Space, count_by_state
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise, rows_vary_less
 from dpbayes_sklearn.statistics.sparse_counting import count_sparse_star
 
 __all__ = ["CountTables", "ReleasedCounts", "Tables"]

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.data.per_column import PerColumn, runs
+from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
-from dpbayes_sklearn.schema.runs import PerColumn, runs
-from dpbayes_sklearn.schema.table import Table
 
 __all__ = ["Design", "Scale"]
 

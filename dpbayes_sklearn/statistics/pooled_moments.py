@@ -10,8 +10,8 @@ from typing import ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.data.records import Part, Records
 from dpbayes_sklearn.schema.domains import as_numbers
-from dpbayes_sklearn.schema.records import Part, Records
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
 from dpbayes_sklearn.statistics.moments import (

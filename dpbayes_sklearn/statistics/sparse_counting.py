@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.records import Part
 from dpbayes_sklearn.schema.domains import Categories
-from dpbayes_sklearn.schema.encoder import Encoder
-from dpbayes_sklearn.schema.records import Part
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["count_sparse_star"]

@@ -11,8 +11,8 @@ import math
 
 from scipy.special import gammainccinv, gammaincinv
 
-from dpbayes_sklearn.statistics.characters import sum_count
-from dpbayes_sklearn.statistics.joint_noise import JointNoise
+from dpbayes_sklearn.laws.sup_norm import JointNoise
+from dpbayes_sklearn.statistics.fourier import sum_count
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory.updates import integer_allowance
 

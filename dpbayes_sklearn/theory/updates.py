@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, gammainccinv, psi
 
+from dpbayes_sklearn.laws.class_rows import RowNoise
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise
 
 __all__ = [
     "beta_divergence",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from dpbayes_sklearn.laws.sup_norm import JointNoise, joint_varies_less
 from dpbayes_sklearn.privacy.budget import exact
-from dpbayes_sklearn.statistics.character_movement import character_movement, largest_movement
-from dpbayes_sklearn.statistics.characters import closure, sum_count
 from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.joint_noise import JointNoise, joint_varies_less
+from dpbayes_sklearn.statistics.fourier import closure, sum_count
+from dpbayes_sklearn.statistics.fourier_sensitivity import character_movement, largest_movement
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory.fourier import fourier_table_bound, joint_table_bound
 from dpbayes_sklearn.theory.sampling import averaging_error

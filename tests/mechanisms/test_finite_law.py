@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._finite_law import (
     ClippedNoise,
     CountNoise,
@@ -17,7 +18,6 @@ from dpbayes_sklearn.mechanisms._finite_law import (
 )
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.finite import law_loss
-from dpbayes_sklearn.posteriors.candidates import Candidates
 
 
 def scored(n: int, prior: tuple[float, ...], exponent: float) -> ScoredCandidates:

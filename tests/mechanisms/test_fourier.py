@@ -17,8 +17,8 @@ from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.statistics.characters import CharacterSums
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.fourier import CharacterSums
 from dpbayes_sklearn.statistics.network import Network
 
 

@@ -13,13 +13,13 @@ from dpbayes_sklearn.audit import audit_release, enumerate_loss
 from dpbayes_sklearn.audit._laws import Noise
 from dpbayes_sklearn.audit._laws import RowNoise as ReadRowNoise
 from dpbayes_sklearn.audit.releases import released_numbers
+from dpbayes_sklearn.laws.class_rows import RowNoise
 from dpbayes_sklearn.mechanisms import Laplace, _row_noise, laplace
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise
 
 PAIR = Network.star([2, 2], 2)
 STAR = Network.star([2] * 8, 2)

@@ -8,14 +8,14 @@ from math import comb
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.laws.class_rows import RowNoise, rows_vary_less
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.noise_aware import NoiseAwarePosterior
+from dpbayes_sklearn.posteriors.noise_aware_network import NoiseAwarePosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise, rows_vary_less
 
 MANY = 5000  # values: 4**MANY is far beyond the largest float
 

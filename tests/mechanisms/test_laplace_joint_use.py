@@ -21,13 +21,13 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import replay
 from dpbayes_sklearn.audit.replaying import DRAWS
+from dpbayes_sklearn.laws.class_rows import RowNoise
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.mechanisms._row_noise import with_row_noise
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.planning import epsilon_for, expected_error
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_noise import RowNoise
 from dpbayes_sklearn.theory import row_noise_bound, utility_bound
 
 STAR = Network.star([2] * 8, 2)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.mechanisms import _coefficient_draws as draws_module
 from dpbayes_sklearn.mechanisms import _moment_release as release_module
@@ -23,7 +24,7 @@ from dpbayes_sklearn.mechanisms.fourier import moment_increment
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.schema import Categories, Interval, Table
+from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import Block, second_block, whole_block
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments

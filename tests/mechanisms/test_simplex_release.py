@@ -19,9 +19,9 @@ from dpbayes_sklearn.mechanisms import (
 )
 from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.simplex import Beta, Dirichlet, SimplexPrior
+from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.simplex import SimplexCounts
+from dpbayes_sklearn.statistics.categories import SimplexCounts
 
 DRAWS = 2000
 ALPHA = 1e-4

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
-from dpbayes_sklearn.statistics.characters import CharacterSums, ReleasedCharacters
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
+from dpbayes_sklearn.statistics.fourier import CharacterSums, ReleasedCharacters
 from dpbayes_sklearn.statistics.network import Network
 
 STAR = Network.star([3], 2)

@@ -3,8 +3,9 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import BayesianRidge
 
+from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.schema import Categories, Interval, Table
+from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments, ReleasedMoments
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from dpbayes_sklearn.noise.box import discrete_boxes
+from dpbayes_sklearn.laws.sup_norm import JointNoise
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.count_lattice import Lattice
+from dpbayes_sklearn.noise.sup_norm import discrete_boxes
+from dpbayes_sklearn.posteriors.count_inference.lattice import Lattice
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.posteriors.fourier_inference import BooleanCharacters
 from dpbayes_sklearn.posteriors.joint_law import MarginalLaw, log_upper_gamma
-from dpbayes_sklearn.posteriors.noise_aware_characters import NoiseAwareCharacters
-from dpbayes_sklearn.posteriors.noisy_characters import BooleanCharacters
-from dpbayes_sklearn.statistics.characters import CharacterSums, ReleasedCharacters, closure
+from dpbayes_sklearn.posteriors.noise_aware_fourier import NoiseAwareCharacters
 from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.joint_noise import JointNoise
+from dpbayes_sklearn.statistics.fourier import CharacterSums, ReleasedCharacters, closure
 from dpbayes_sklearn.statistics.network import Network
 
 

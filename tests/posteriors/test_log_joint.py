@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dpbayes_sklearn.posteriors import log_joint, network_posterior
+from dpbayes_sklearn.posteriors import log_joint
+from dpbayes_sklearn.posteriors import network as network_posterior
 from dpbayes_sklearn.statistics.network import Network
 
 

@@ -12,13 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.schema import Categories, Interval, Schema, Table
-from dpbayes_sklearn.schema.resolution import (
-    Bins,
-    declared_domains,
-    domain_from_data,
-    intervals_from_bounds,
-)
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.undeclared import domain_from_data
+from dpbayes_sklearn.schema import Categories, Interval, Schema
+from dpbayes_sklearn.schema.resolution import Bins, declared_domains, intervals_from_bounds
 
 A, B = Interval(0, 1), Categories(["x", "y"])
 

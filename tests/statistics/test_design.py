@@ -3,7 +3,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpbayes_sklearn.schema import Categories, Interval, Table
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design, Scale
 
 MIXED = Design((Interval(0, 10), Categories("ab"), Categories("xyz"), Interval(-1, 3)))

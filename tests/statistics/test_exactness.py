@@ -20,9 +20,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dpbayes_sklearn.schema import Categories, Encoder, Interval, Table, records, table
-from dpbayes_sklearn.schema.partitions import PartitionedRecords, PartitionedTable
-from dpbayes_sklearn.schema.records import LocalRecords
+from dpbayes_sklearn.data import records, table
+from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
+from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import counting, design, moments, sparse_counting
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.design import Design, Scale

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.schema import Categories, Interval, Table
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import design as design_module
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block

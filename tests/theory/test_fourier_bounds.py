@@ -10,12 +10,12 @@ from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.characters import (
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.fourier import (
     CharacterSums,
     closure,
     tables_from_characters,
 )
-from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import leaf_levels
 from dpbayes_sklearn.theory import (

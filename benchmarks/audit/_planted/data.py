@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn import _discrete_classifier, linear_model
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn.data import reading as reading_module
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.schema import reading as reading_module
 from dpbayes_sklearn.statistics import counting, counts, design, moments
 from dpbayes_sklearn.statistics.moments import Moments
 

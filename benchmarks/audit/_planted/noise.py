@@ -20,7 +20,8 @@ from dpbayes_sklearn.mechanisms import (
     geometric,
     laplace,
 )
-from dpbayes_sklearn.noise import bernoulli, discrete_laplace, rows, zero_sum
+from dpbayes_sklearn.noise import bernoulli, discrete_laplace, zero_sum
+from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise.source import random_source
 
 Replacements = Iterator[tuple[Any, str, Any]]

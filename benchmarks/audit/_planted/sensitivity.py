@@ -10,10 +10,10 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.mechanisms import Sampler, _moment_release, _split_release, fourier
 from dpbayes_sklearn.mechanisms import map as map_module
 from dpbayes_sklearn.mechanisms.exponential import Exponential
-from dpbayes_sklearn.statistics import characters
+from dpbayes_sklearn.statistics import fourier as characters
+from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.simplex import SimplexCounts
 
 Replacements = Iterator[tuple[Any, str, Any]]
 

@@ -1,0 +1,213 @@
+"""Records on a cluster: the one place that knows dask.
+
+Nothing is looked at here. A question is sent to the partitions, the answers are added up on the
+workers as a tree, and only the total comes back. What a partition cannot answer comes back as a
+text without any value: an exception would show its arguments in the log of the worker.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.data.records import Answer, Part
+from dpbayes_sklearn.data.table import SealedTable, Table
+
+__all__ = ["PartitionedRecords", "PartitionedTable", "gathered", "is_partitioned", "rowwise"]
+
+_FAN_IN = 8  # answers that one task adds up
+
+A = TypeVar("A", bound=Answer)
+
+
+def is_partitioned(X: object) -> bool:
+    """Tell whether ``X`` is a dask array, data frame or series, without importing dask."""
+    return hasattr(X, "__dask_graph__") and hasattr(X, "_meta")
+
+
+def _dask(part: str = "") -> Any:
+    """Import dask only where there are data of dask."""
+    return import_module("dask" + part)
+
+
+class PartitionedTable(SealedTable):
+    """What is public about a dask collection: number, names and types of its columns."""
+
+    def __init__(self, X: Any) -> None:
+        frame = hasattr(X, "columns")
+        self.collection = X if frame else _whole_rows(X)
+        Table.__init__(self, X._meta if frame else np.empty((0, X.shape[1]), X.dtype))
+
+    def parts(self) -> list[Any]:
+        """Return one delayed object for every partition."""
+        return _parts(self.collection)
+
+    def sizes(self) -> list[float]:
+        """Return the numbers of rows of the partitions, NaN if they are not known yet."""
+        return _sizes(self.collection)
+
+
+def _whole_rows(X: Any) -> Any:
+    """Return a dask array of rows that no block divides."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead. Reshape your data either using "
+            "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
+            "contains a single sample."
+        )
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _parts(collection: Any) -> list[Any]:
+    """Return the partitions, of X and of y in the same order and number.
+
+    A full optimisation of frames may put several files together, and not the same ones for all
+    columns; one of arrays would compute what X and y share twice.
+    """
+    if hasattr(collection, "simplify"):
+        collection = collection.simplify()  # reads no more columns than it needs
+    return list(np.ravel(collection.to_delayed(optimize_graph=False)))
+
+
+def _sizes(collection: Any) -> list[float]:
+    chunks = getattr(collection, "chunks", None)
+    return list(chunks[0]) if chunks else [math.nan] * collection.npartitions
+
+
+class PartitionedRecords:
+    """X and y as dask collections with the same partitions.
+
+    Parameters
+    ----------
+    table : PartitionedTable
+    x, y : list of delayed objects
+        The partitions of the features and of the target.
+    sizes : list of int
+        The numbers of their rows.
+    """
+
+    def __init__(
+        self, table: PartitionedTable, x: list[Any], y: list[Any], sizes: Sequence[float]
+    ) -> None:
+        self.table = table
+        self._x, self._y, self._sizes = x, y, [int(size) for size in sizes]
+        *self._starts, self.n = accumulate(self._sizes, initial=0)
+        if self.n == 0:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        table.n_rows = self.n
+
+    @classmethod
+    def read(cls, table: PartitionedTable, y: Any) -> PartitionedRecords:
+        """Return the records of X and y, which is cut like X if that can be done."""
+        if not is_partitioned(y):
+            raise TypeError("X is a dask collection, so y must be a dask collection, too.")
+        if len(y.shape) > 2 or y.shape[1:] not in {(), (1,)}:
+            raise ValueError("y should be a 1d array, got more than one column instead.")
+        sizes, of_y = table.sizes(), _sizes(y)
+        if sizes != of_y and not any(map(math.isnan, sizes + of_y)):
+            if sum(sizes) != sum(of_y):
+                raise ValueError(
+                    "Found input variables with inconsistent numbers of samples: "
+                    f"{[int(sum(sizes)), int(sum(of_y))]}."
+                )
+            y = y.rechunk({0: tuple(sizes)})
+        parts, targets = table.parts(), _parts(y)
+        if len(parts) != len(targets):
+            raise ValueError(
+                f"X has {len(parts)} partitions and y has {len(targets)}: cut both alike."
+            )
+        if any(map(math.isnan, sizes)):
+            dask = _dask()
+            sizes = _computed([dask.delayed(len)(part) for part in targets])
+        return cls(table, parts, targets, sizes)
+
+    def __add__(self, other: PartitionedRecords) -> PartitionedRecords:
+        """Return the records of both, one after the other."""
+        return PartitionedRecords(
+            self.table, self._x + other._x, self._y + other._y, self._sizes + other._sizes
+        )
+
+    @property
+    def target(self) -> npt.NDArray[Any]:
+        """No target, because it is elsewhere."""
+        return np.empty(0)
+
+    def total(self, ask: Callable[[Part], A]) -> A:
+        """Return the sum of what ``ask`` says of every partition, added up on the workers."""
+        delayed = _dask().delayed
+        once = delayed(ask, traverse=False)  # one copy for all tasks
+        places = zip(self._x, self._y, self._starts, self._sizes, strict=True)
+        answers = [delayed(_answer)(once, *place) for place in places]
+        while len(answers) > 1:
+            groups = [answers[i : i + _FAN_IN] for i in range(0, len(answers), _FAN_IN)]
+            answers = [delayed(_sum)(group) for group in groups]
+        total: A | _Failure = _computed(answers)[0]
+        if isinstance(total, _Failure):
+            raise ValueError(f"A partition could not be read: {total}.")
+        return total
+
+
+def _computed(tasks: list[Any]) -> list[Any]:
+    """Return the results of tasks, which read the data; what they trip over may show a value."""
+    try:
+        return list(_dask().compute(*tasks))
+    except Exception as error:
+        name = type(error).__name__
+    # raised out here because an exception remembers, and may show, the one it is raised in
+    raise ValueError(f"The data could not be read: {name}. Compute X and y alone to see why.")
+
+
+class _Failure(str):
+    """Why a partition has no answer, in words that hold no value."""
+
+
+def _answer(ask: Callable[[Part], A], x: Any, y: Any, start: int, size: int) -> A | _Failure:
+    try:
+        target = np.asarray(y).reshape(-1)
+        if len(x) != len(target):
+            return _Failure("X and y have different numbers of records")
+        if len(x) != size:  # what fits into 64 bits was decided by the number that was told
+            return _Failure("it has another number of records than it said")
+        return ask(Part(Table(x), target, start))
+    except Exception as error:
+        return _Failure(f"{type(error).__name__} on a worker")
+
+
+def _sum(answers: Sequence[Any]) -> Any:
+    total = answers[0]
+    for answer in answers[1:]:
+        if isinstance(total, _Failure):
+            break
+        total = answer if isinstance(answer, _Failure) else total + answer
+    return total
+
+
+def rowwise(
+    function: Callable[[Table], npt.NDArray[Any]], table: PartitionedTable, like: npt.NDArray[Any]
+) -> Any:
+    """Return the lazy dask array of ``function`` of every partition.
+
+    ``like`` is an array without rows that has the type and the columns of the result.
+    """
+    delayed, array = _dask().delayed, _dask(".array")
+    once = delayed(function, traverse=False)
+    blocks = [
+        array.from_delayed(delayed(_apply)(once, part), (size, *like.shape[1:]), meta=like)
+        for part, size in zip(table.parts(), table.sizes(), strict=True)
+    ]
+    return array.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _apply(function: Callable[[Table], npt.NDArray[Any]], part: Any) -> npt.NDArray[Any]:
+    return function(Table(part))
+
+
+def gathered(values: Any) -> Any:
+    """Return the values of a dask collection as an array; anything else as it is."""
+    return np.asarray(values.compute()) if is_partitioned(values) else values

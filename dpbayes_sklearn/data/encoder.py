@@ -1,0 +1,190 @@
+"""Values to codes, a chunk of rows at a time: the pass over the data that must be fast.
+
+Buffers are used again for every chunk: the system's work on fresh memory costs several times what
+is done with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.data.per_column import PerColumn, runs
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.schema.domains import Domain, Interval
+
+__all__ = ["Codes", "Encoder"]
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+"""Codes of a chunk of rows: bytes, or 16 bits where a column has more than 256 values."""
+
+
+_MOST_VALUES = 2**16  # what the codes can hold
+_MOST_EXACT = 2**53  # up to here every integer is a float
+_BLOCK_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache from one operation to the next
+
+
+class Encoder:
+    """Encode whole tables by the domains of their columns, as each domain's ``encode`` does.
+
+    Columns that are all intervals are encoded together: integer types by clipping, floats by one
+    comparison (two bins) or one scaling (more).
+    """
+
+    def __init__(self, domains: Sequence[Domain]) -> None:
+        self.domains = tuple(domains)
+        self.sizes = tuple(d.n_values for d in self.domains)
+        if max(self.sizes, default=1) > _MOST_VALUES:
+            raise ValueError(f"A column can have at most {_MOST_VALUES} bins or categories.")
+        few = max(self.sizes, default=1) <= 256
+        self.dtype: type[np.unsignedinteger[Any]] = np.uint8 if few else np.uint16
+        intervals = [d for d in self.domains if isinstance(d, Interval)]
+        self._numeric = len(intervals) == len(self.domains)
+        if self._numeric:
+            low, high = np.array([(d.low, d.high) for d in intervals]).reshape(-1, 2).T
+            bins = np.array(self.sizes, dtype=np.float64)
+            middle = np.array([d.middle for d in intervals])
+            self._high = high
+            self._low, self._top = PerColumn(low), PerColumn(bins - 1)
+            self._scale = PerColumn(bins / (high - low))
+            self._middle = PerColumn((middle - low) * self._scale.each)
+            self._whole = all(
+                d.n_integers == d.bins and max(abs(d.low), abs(d.high)) <= _MOST_EXACT
+                for d in intervals
+            )
+            self._compares = False
+            if set(self.sizes) == {2}:
+                edge_of = {d: d.second_bin for d in set(intervals)}
+                self._edge = PerColumn(np.array([edge_of[d] for d in intervals]))
+                # not below the edge: true of a missing value, as of the middle
+                self._compares = bool((middle >= self._edge.each).all())
+
+    def chunks(self, table: Table) -> Iterator[tuple[slice, Codes]]:
+        """Yield ``(rows, codes)`` over the table; codes has one column per domain.
+
+        The array is used again for the next chunk.
+        """
+        buffer: Codes | None = None
+        for rows, chunk in table.chunks():
+            if buffer is None:
+                buffer = np.empty((rows.stop, len(self.domains)), self.dtype)
+            codes = buffer[: rows.stop - rows.start]
+            self._fill(table, chunk, codes)
+            yield rows, codes
+
+    def encode(self, table: Table) -> Codes:
+        """Return the codes of the whole table."""
+        codes = np.empty((table.n_rows, len(self.domains)), self.dtype)
+        for rows, part in self.chunks(table):
+            codes[rows] = part
+        return codes
+
+    def _fill(self, table: Table, chunk: Any, codes: Codes) -> None:
+        if table.is_sparse:
+            codes[:] = self.zeros(chunk.dtype)
+            codes[np.repeat(np.arange(len(codes)), np.diff(chunk.indptr)), chunk.indices] = (
+                self.stored(chunk)
+            )
+        elif self._numeric and (numbers := table.as_numbers(chunk)) is not None:
+            self._encode_numbers(numbers, codes)
+        else:
+            for j, alone in enumerate(self._by_column):
+                alone._encode_column(table.column(j, chunk), codes[:, j : j + 1])
+
+    @cached_property
+    def _by_column(self) -> tuple[Encoder, ...]:
+        one_each = {domain: Encoder([domain]) for domain in set(self.domains)}
+        return tuple(one_each[domain] for domain in self.domains)
+
+    def _encode_column(self, values: npt.NDArray[Any], codes: Codes) -> None:
+        if self._numeric and values.dtype.kind in "biuf":
+            self._encode_numbers(values[:, None], codes)
+        else:
+            codes[:, 0] = self.domains[0].encode(values)
+
+    # Sparse matrices: what is not stored is zero.
+
+    def zeros(self, dtype: Any) -> Codes:
+        """Return the code of zero in every column."""
+        zero = np.zeros(1, dtype)
+        code_of = {d: d.encode(zero)[0] for d in set(self.domains)}
+        return np.array([code_of[d] for d in self.domains], self.dtype)
+
+    def stored(self, matrix: Any) -> Codes:
+        """Return the codes of the values that a matrix of sparse rows stores, in their order."""
+        codes = np.empty((len(matrix.data), 1), self.dtype)
+        if len(set(self.domains)) == 1:
+            self._by_column[0]._encode_column(matrix.data, codes)
+            return codes[:, 0]
+        order = np.argsort(matrix.indices, kind="stable")
+        columns, starts = np.unique(matrix.indices[order], return_index=True)
+        for j, (start, stop) in zip(columns, pairwise([*starts, len(order)]), strict=True):
+            places = order[start:stop]
+            part = np.empty((len(places), 1), self.dtype)
+            self._by_column[j]._encode_column(matrix.data[places], part)
+            codes[places] = part
+        return codes[:, 0]
+
+    # Numbers: all columns together.
+
+    def _encode_numbers(self, values: npt.NDArray[Any], codes: Codes) -> None:
+        if self._whole and values.dtype.kind in "biu":
+            self._integers(values, codes)
+        elif self._compares and values.dtype.itemsize <= 8 and codes.itemsize == 1:
+            self._upper(values, codes)  # not if another column of the table needs 16 bits
+        else:
+            self._floats(values, codes)
+
+    def _integers(self, values: npt.NDArray[Any], codes: Codes) -> None:
+        """One bin per integer: the code is the clipped value minus the low end."""
+        if values.dtype == bool:
+            values = values.view(np.uint8)
+        info = np.iinfo(values.dtype)
+        # bounds that the type cannot hold are made good below
+        low = self._low.cast(values.dtype, info.min, info.max)
+        high = PerColumn(self._high).cast(values.dtype, info.min, info.max)
+        from_zero = not self._low.each.any()
+        if from_zero and info.min == 0 and values.dtype == codes.dtype:
+            for x, out, repeat in runs(values, codes, high):
+                np.minimum(x, high.of(repeat), out=out)
+            return
+        for x, out, repeat in runs(values, codes, high, cells=_BLOCK_CELLS):
+            clipped = np.maximum(x, low.of(repeat))
+            np.minimum(clipped, high.of(repeat), out=clipped)
+            if not from_zero:
+                clipped = clipped.astype(np.int64) - self._low.of(repeat)
+                np.clip(clipped, 0, self._top.of(repeat), out=clipped)
+            np.copyto(out, clipped, casting="unsafe")
+
+    def _upper(self, values: npt.NDArray[Any], codes: Codes) -> None:
+        """Two bins: the code is whether a value is not below the edge."""
+        for x, out, repeat in runs(values, codes, self._edge):
+            upper = out.view(np.bool_)
+            with np.errstate(invalid="ignore"):
+                np.less(x, self._edge.of(repeat), out=upper)
+            np.logical_not(upper, out=upper)
+
+    def _floats(self, values: npt.NDArray[Any], codes: Codes) -> None:
+        """Many bins: the code is the position, in bins from the low end, without its fraction."""
+        space = np.empty(0)
+        used = self._low, self._scale, self._top
+        for x, out, repeat in runs(values, codes, *used, cells=_BLOCK_CELLS):
+            space = space if space.size >= x.size else np.empty(x.size)
+            flat = space[: x.size]
+            position = flat.reshape(x.shape)
+            # infinities, also of a difference too large, go to the ends
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.subtract(
+                    x, self._low.of(repeat), out=position, dtype=np.float64, casting="same_kind"
+                )
+                position *= self._scale.of(repeat)
+                missing = np.isnan(flat @ flat)  # the fastest way to look at every cell
+            if missing:
+                np.copyto(position, self._middle.of(repeat), where=np.isnan(position))
+            np.clip(position, 0, self._top.of(repeat), out=position)
+            np.copyto(out, position, casting="unsafe")

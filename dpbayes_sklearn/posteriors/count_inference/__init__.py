@@ -1,0 +1,1 @@
+"""Exact Bayes on noisy counts: messages between the tables of a star network."""

@@ -1,0 +1,111 @@
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, kstest
+
+from dpbayes_sklearn.noise import sup_norm as box
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.sup_norm import (
+    box_acceptance,
+    box_variance,
+    discrete_box,
+    discrete_boxes,
+)
+
+SMALLEST_P = 1e-4
+
+
+def pmf(sides, scale, reach):
+    """Probabilities of all integer vectors, from the definition."""
+    points = list(product(*[range(-reach, reach + 1)] * len(sides)))
+    norm = [max(-(-abs(z) // c) for z, c in zip(p, sides, strict=True)) for p in points]
+    weight = np.exp(-np.array(norm) / float(scale))
+    return points, weight / weight.sum()
+
+
+def fit_of_draws(sides, drawn_scale, claimed_scale, reach, draws=1000):
+    """P-value of the frequencies of the most probable points, and of all others together."""
+    source = random_source(1)
+    noise = [tuple(discrete_box(np.array(sides), drawn_scale, source)) for _ in range(draws)]
+    points, p = pmf(sides, claimed_scale, reach)
+    common = np.argsort(-p, kind="stable")[:30]
+    common = common[draws * p[common] >= 8]
+    seen = Counter(noise)
+    observed = np.array([seen[points[i]] for i in common])
+    observed = np.append(observed, draws - observed.sum())
+    expected = np.append(p[common], 1 - p[common].sum())
+    return chisquare(observed, draws * expected).pvalue
+
+
+@pytest.mark.parametrize(
+    ("sides", "scale", "reach"),
+    [([1], Fraction(2), 60), ([1, 1], Fraction(2), 30), ([2, 1], Fraction(3, 2), 30)],
+)
+def test_draws_follow_the_law_and_wrong_scales_are_noticed(sides, scale, reach):
+    assert fit_of_draws(sides, scale, scale, reach) > SMALLEST_P
+    assert fit_of_draws(sides, scale * Fraction(3, 2), scale, reach) < SMALLEST_P / 10
+    assert fit_of_draws(sides, scale * Fraction(2, 3), scale, reach) < SMALLEST_P / 10
+
+
+def test_a_neighbouring_shift_costs_at_most_epsilon_and_attains_it():
+    sides, scale, delta = (1, 2), Fraction(3), 2
+    points, p = pmf(sides, scale, 30)
+    chance = dict(zip(points, p, strict=True))
+    ratios = [
+        abs(np.log(chance[z] / chance[shifted]))
+        for z in points
+        for move in ((delta, 2 * delta), (-delta, delta), (0, 2 * delta))
+        if (shifted := (z[0] + move[0], z[1] + move[1])) in chance
+    ]
+    assert max(ratios) == pytest.approx(delta / float(scale))
+
+
+def test_fine_lattices_accept_nearly_always_and_have_the_stated_variance():
+    sides, scale = np.array([1, 2] * 10), Fraction(10**6)
+    assert box_acceptance(len(sides), float(scale)) > 0.9999
+    source = random_source(0)
+    draws = np.array([discrete_box(sides, scale, source) for _ in range(1500)])
+    ratio = (draws**2).mean(axis=0) / box_variance(sides, float(scale))
+    assert np.all(np.abs(ratio - 1) < 0.2)
+
+
+def test_one_entry_is_uniform_given_the_radius():
+    """With many entries the radius hardly varies, so an entry is close to uniform."""
+    m, scale, source = 2000, Fraction(10**5), random_source(2)
+    draws = discrete_box(np.ones(m, np.int64), scale, source)
+    assert kstest(draws / np.abs(draws).max(), "uniform", args=(-1, 2)).pvalue > SMALLEST_P
+
+
+def test_noise_that_would_not_fit_is_refused():
+    with pytest.raises(OverflowError, match="coarser"):
+        discrete_box(np.full(300, 2**40), Fraction(2**50), random_source(0))
+
+
+def test_many_at_a_time_follow_the_same_law_and_wrong_scales_are_noticed():
+    sides, scale, draws = [2, 1], Fraction(3, 2), 20_000
+
+    def pvalue(drawn_scale):
+        noise = discrete_boxes(np.array(sides), drawn_scale, draws, random_source(3))
+        points, p = pmf(sides, scale, 30)
+        common = np.flatnonzero(draws * p >= 8)
+        seen = Counter(map(tuple, noise.tolist()))
+        observed = np.array([seen[points[i]] for i in common])
+        expected = np.append(p[common], 1 - p[common].sum())
+        return chisquare(np.append(observed, draws - observed.sum()), draws * expected).pvalue
+
+    assert pvalue(scale) > SMALLEST_P
+    assert pvalue(scale * Fraction(5, 6)) < SMALLEST_P
+    assert pvalue(scale * Fraction(6, 5)) < SMALLEST_P
+
+
+def test_many_at_a_time_are_drawn_in_parts(monkeypatch):
+    monkeypatch.setattr(box, "_CELLS", 30)
+    noise = discrete_boxes(np.ones(4, np.int64), Fraction(10**6), 50, random_source(0))
+    assert noise.shape == (50, 4)
+    assert len(np.unique(noise[:, 0])) == 50
+    assert discrete_boxes(np.ones(4, np.int64), Fraction(9), 0, random_source(0)).shape == (0, 4)
+    with pytest.raises(OverflowError, match="coarser"):
+        discrete_boxes(np.full(300, 2**40), Fraction(2**50), 1, random_source(0))
