@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions, _fit_context
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.dask import PartitionedTable, gathered, rowwise
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.reading import classes_from_data, read_records, read_table
@@ -47,7 +48,6 @@ from dpbayes_sklearn.theory import utility_bound
 
 __all__ = ["DiscreteClassifier"]
 
-FloatArray = npt.NDArray[np.float64]
 PUBLIC_TYPES = "the dtypes of X do not depend on a record (n_bins='auto' looked at them)"
 
 

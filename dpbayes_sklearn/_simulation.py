@@ -9,9 +9,9 @@ from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.laws.class_rows import RowNoise
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
@@ -32,7 +32,6 @@ from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["LinearSimulation", "NetworkSimulation", "Simulation"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _REPEATS = 40  # simulated data sets
 _NOISES = 20_000  # at least so many noises of counts

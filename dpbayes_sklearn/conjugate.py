@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._posterior_release import Codes, PosteriorRelease
 from dpbayes_sklearn._sklearn_compat import Interval
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.one_column import categories_from_data, known_codes
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.mechanisms._certification import (
@@ -260,7 +261,7 @@ class DirichletMultinomial(PosteriorRelease):
         return known_codes(categories, values, "DirichletMultinomial takes declared categories")
 
 
-def _pseudo_counts(prior: Any, n_categories: int) -> npt.NDArray[np.float64]:
+def _pseudo_counts(prior: Any, n_categories: int) -> FloatArray:
     """Return the prior as one positive number for each category."""
     try:
         numbers = np.asarray(prior, dtype=float)

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, Self, cast, overload
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import assert_all_finite
@@ -18,6 +17,7 @@ from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Interval as Range
 from dpbayes_sklearn._sklearn_compat import StrOptions, _fit_context
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.dask import PartitionedTable, gathered, rowwise
 from dpbayes_sklearn.data.reading import read_records, read_table
 from dpbayes_sklearn.data.records import Records
@@ -34,8 +34,6 @@ from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.pooled_moments import PooledMoments
 
 __all__ = ["BayesianLinearRegression"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class BayesianLinearRegression(RegressorMixin, ShardedEstimator):

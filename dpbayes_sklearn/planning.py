@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._simulation import LinearSimulation, NetworkSimulation, Simulation
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import mechanism_names
 
@@ -41,7 +41,7 @@ class ExpectedError:
     """
 
     of: str
-    errors: npt.NDArray[np.float64]
+    errors: FloatArray
 
     @property
     def mean(self) -> float:

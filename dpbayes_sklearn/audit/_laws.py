@@ -28,10 +28,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
+
 __all__ = ["Ball", "Choice", "Fixed", "Law", "Noise", "Opaque", "RowNoise", "quadratic_range"]
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 _OUTWARD = 2.0**-44  # a difference of logarithms of 62-bit integers errs by less
 

@@ -19,6 +19,7 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._laws import Choice, Fixed, Law, Noise, Opaque, RowNoise
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
@@ -35,7 +36,6 @@ from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["Recorder", "laws_of_release", "no_bytes"]
 
-IntArray = npt.NDArray[np.int64]
 _MARK = 1 << 32  # far above any count
 _laplace = discrete_laplace._proposals
 _boxes = box.discrete_boxes
@@ -145,7 +145,7 @@ def laws_of_release(mechanism: Mechanism, statistics: Any, prior: Any, budget: B
 
 def _run(
     mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, *, marks: int
-) -> tuple[npt.NDArray[np.float64], bytes, Recorder]:
+) -> tuple[FloatArray, bytes, Recorder]:
     with Recorder(marks).installed() as recorder:
         released = mechanism.release(statistics, prior, budget, no_bytes).posterior
     arrays, rest = _taken_apart(released)

@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta
 
+from dpbayes_sklearn._typing import FloatArray
+
 __all__ = ["Event", "Sides", "epsilon_below", "learn_event"]
 
-FloatArray = npt.NDArray[np.float64]
 Score = Callable[[FloatArray], FloatArray]
 
 _BINS = (2, 4, 8, 16, 64)

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
+
 __all__ = ["fitted_numbers", "leaks", "numbers", "walk"]
 
 _ATOMS = (str, bytes, bytearray, Number, np.generic, type, types.ModuleType, type(None))
@@ -94,7 +96,7 @@ def _captured(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     yield ".__kwdefaults__", function.__kwdefaults__
 
 
-def fitted_numbers(fitted: Any) -> npt.NDArray[np.float64]:
+def fitted_numbers(fitted: Any) -> FloatArray:
     """Return all numbers of the fitted attributes (``name_``) in one array, in a fixed order.
 
     This is what an adversary can read off a released model, and what
@@ -104,13 +106,13 @@ def fitted_numbers(fitted: Any) -> npt.NDArray[np.float64]:
     return numbers([getattr(fitted, name) for name in names])
 
 
-def numbers(thing: Any) -> npt.NDArray[np.float64]:
+def numbers(thing: Any) -> FloatArray:
     """Return all numbers that can be reached from an object, in one array."""
     found = [_as_floats(value) for _, value in walk(thing)]
     return np.concatenate([*found, np.empty(0)])
 
 
-def _as_floats(value: Any) -> npt.NDArray[np.float64]:
+def _as_floats(value: Any) -> FloatArray:
     if isinstance(value, Fraction):
         return np.array([float(value)])
     numeric = isinstance(value, (int, float, np.number, np.ndarray)) and not isinstance(value, bool)

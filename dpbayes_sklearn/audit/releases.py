@@ -18,6 +18,7 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 
 from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit.leaks import numbers
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.mechanisms import Mechanism
@@ -31,7 +32,6 @@ from dpbayes_sklearn.statistics.moments import ReleasedMoments
 
 __all__ = ["audit_release", "released_numbers"]
 
-FloatArray = npt.NDArray[np.float64]
 _BATCH = 5_000
 
 

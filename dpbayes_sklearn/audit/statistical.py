@@ -18,13 +18,13 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit.events import Sides, epsilon_below, learn_event
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.privacy import BudgetAccountant
 
 __all__ = ["EpsilonBound", "audit", "bound_from_outcomes"]
 
-FloatArray = npt.NDArray[np.float64]
 _BATCHES = 200
 
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import beta, norm
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
@@ -45,7 +45,7 @@ class Marginals(NamedTuple):
 class Draws:
     """A law that is known by draws from it."""
 
-    draws: npt.NDArray[np.float64]
+    draws: FloatArray
 
     def mean(self) -> float:
         """Return the mean of the draws."""

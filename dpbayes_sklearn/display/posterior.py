@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.display._axes import COLOURS, Drawn, check_matplotlib
 from dpbayes_sklearn.display.marginals import Law, marginals, simplex_laws
 from dpbayes_sklearn.posteriors.categories import Dirichlet
@@ -200,7 +200,7 @@ class PosteriorDisplay(Drawn):
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-def _around(law: Any) -> npt.NDArray[np.float64]:
+def _around(law: Any) -> FloatArray:
     """Return points that all of the law lies between, inside its support."""
     low, high = _ends(law, 0.9999)
     margin = 0.6 * (high - low)

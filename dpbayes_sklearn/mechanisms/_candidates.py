@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
+
 __all__ = ["MAX_CANDIDATES", "Candidates"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 
 MAX_CANDIDATES = 20_000
@@ -71,7 +71,7 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def _sum_of_tables(self, twice: npt.NDArray[np.int64]) -> FloatArray:
+    def _sum_of_tables(self, twice: IntArray) -> FloatArray:
         return np.asarray(sum(table[twice[..., i]] for i, table in enumerate(self._tables)))
 
     def hellinger(self, rows: npt.ArrayLike) -> FloatArray:

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbayes_sklearn.mechanisms._moment_release import Shares, calibrated, grid_for, noisy_target
 from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
@@ -32,7 +31,6 @@ from dpbayes_sklearn.statistics.moments import WHOLE, Moments, Window, largest_g
 
 __all__ = ["REAL_ARITHMETIC", "DrawPlan", "largest_residual", "release_draws"]
 
-FloatArray = npt.NDArray[np.float64]
 
 REAL_ARITHMETIC = (
     "the Gaussian draws behave as draws of real numbers (they are made in 64-bit floats and "

@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.mechanisms._candidates import MAX_CANDIDATES, Candidates
 from dpbayes_sklearn.noise.finite import integer_weights
 from dpbayes_sklearn.privacy.guarantee import round_up
@@ -30,7 +31,6 @@ __all__ = [
     "noise_law",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 _OUTWARD = 2.0**-44  # the difference of two log-probabilities errs by less

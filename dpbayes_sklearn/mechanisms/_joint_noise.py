@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.laws.sup_norm import JointNoise, joint_varies_less
 from dpbayes_sklearn.mechanisms._noisy_arrays import noise_scale
 from dpbayes_sklearn.noise.source import RandomSource
@@ -34,8 +34,8 @@ def noise_law(noise: str, sums: CharacterSums, budget: Budget) -> Fraction | Joi
 
 
 def with_joint_noise(
-    blocks: Mapping[Any, npt.NDArray[np.int64]], law: JointNoise, source: RandomSource
-) -> dict[Any, npt.NDArray[np.float64]]:
+    blocks: Mapping[Any, IntArray], law: JointNoise, source: RandomSource
+) -> dict[Any, FloatArray]:
     """Add one noise to all sums, exactly: on integers, then in steps of 1/grid.
 
     Blocks may have further axes in front, the same for all: a noise of its own for each.

@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.noise.sup_norm import box_acceptance, box_variance, discrete_box
@@ -46,7 +46,6 @@ __all__ = [
     "three_blocks",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 _TARGET_RECORDS = 200  # the target's own sums get the budget that so many records are worth
 _RESIDUAL_RECORDS = 100  # likewise for the residuals
@@ -99,7 +98,7 @@ def grid_for(design: Design, n: int, epsilon: Fraction) -> int:
 
 
 def add_noise(
-    sums: npt.NDArray[np.int64], block: Block, grid: int, epsilon: Fraction, source: RandomSource
+    sums: IntArray, block: Block, grid: int, epsilon: Fraction, source: RandomSource
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return the block's sums plus noise, and the variance of the noise in every entry.
 

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.noise.discrete_laplace import MAX_TERM, discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["noise_scale", "with_noise"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def noise_scale(sensitivity: int, budget: Budget) -> Fraction:

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid, log_odds_of
@@ -36,7 +36,6 @@ __all__ = [
     "too_small",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 SplitPriors = list[tuple[FloatArray, FloatArray]]
 """For every node the prior powers (a, b) of its splits."""
 

@@ -24,9 +24,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.mechanisms._calibration import calibrated
 from dpbayes_sklearn.mechanisms._candidates import Candidates
-from dpbayes_sklearn.mechanisms._finite_law import FloatArray, ScoredCandidates
+from dpbayes_sklearn.mechanisms._finite_law import ScoredCandidates
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.finite import finite_draw, rounding_loss
 from dpbayes_sklearn.noise.source import RandomSource

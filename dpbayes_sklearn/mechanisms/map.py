@@ -33,9 +33,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC, DrawPlan, release_draws
 from dpbayes_sklearn.mechanisms._moment_release import grid_for
 from dpbayes_sklearn.mechanisms._split_release import (
@@ -61,7 +61,6 @@ from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["MAP"]
 
-FloatArray = npt.NDArray[np.float64]
 SplitLaw = Callable[[int, FloatArray, FloatArray], FloatArray]
 _COARSE = 33  # points for score="posterior", whose score is the mass of a point
 _SHARPEST = 1e9  # times the likelihood: a regression drawn with less error than data ever have

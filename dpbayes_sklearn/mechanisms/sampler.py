@@ -31,9 +31,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import Interval
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC, DrawPlan, release_draws
 from dpbayes_sklearn.mechanisms._moment_release import grid_for
 from dpbayes_sklearn.mechanisms._split_release import (
@@ -55,7 +55,6 @@ from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["Sampler", "SamplerPlan"]
 
-FloatArray = npt.NDArray[np.float64]
 _OMEGA = 0.2  # best of 0.02..0.4 in the naive Bayes experiment wherever tempering is needed
 _LEAST_OMEGA = 1e-9
 _LEAST_TAU = 1e-12

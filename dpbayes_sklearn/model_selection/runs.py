@@ -19,11 +19,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
@@ -134,7 +134,7 @@ def sensitivity(model: PrivateEstimator) -> int:
     return 1 if is_classifier(model) else POINTS
 
 
-def points(model: Any, X: Any, y: Any) -> npt.NDArray[np.int64]:
+def points(model: Any, X: Any, y: Any) -> IntArray:
     r"""Return the points that a model earns with each person, whole numbers.
 
     A classifier earns 1 for the right class. A regression earns, in steps of 1/1024,

@@ -30,16 +30,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise.bernoulli import rounds
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["LATTICE", "ball_gaussian"]
 
-FloatArray = npt.NDArray[np.float64]
 
 LATTICE = 2.0**-20
 """Released entries are whole multiples of this fraction of the radius."""

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = [
@@ -109,7 +110,7 @@ def bernoulli_exp(
     return odd
 
 
-def geometric(size: int, source: RandomSource) -> npt.NDArray[np.int64]:
+def geometric(size: int, source: RandomSource) -> IntArray:
     """Count successes of probability exp(-1) before the first failure: P(v) ~ exp(-v)."""
     counts = np.zeros(size, dtype=np.int64)
     active = np.arange(size)

@@ -35,8 +35,8 @@ from fractions import Fraction
 from math import comb, factorial, isqrt, perm
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.noise.bernoulli import rounds
 from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace, representable_scale
 from dpbayes_sklearn.noise.integers import any_below, random_subset
@@ -44,7 +44,7 @@ from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["discrete_rows", "many_rows", "row_choices"]
 
-Rows = tuple[int, list[npt.NDArray[np.int64]]]
+Rows = tuple[int, list[IntArray]]
 
 _MOST_AT_A_TIME = 1 << 18  # geometric variables
 _MOST_TRIES = 1 << 16  # for one noise; with a working source nobody gets there
@@ -148,7 +148,7 @@ def _accepts(
     return True
 
 
-def _row(n: int, positive: int, negative: int, source: RandomSource) -> npt.NDArray[np.int64]:
+def _row(n: int, positive: int, negative: int, source: RandomSource) -> IntArray:
     """Draw the free entries of a row uniformly."""
     choices = row_choices(n, positive, negative)
     pick, i = any_below(sum(choices), source), 0

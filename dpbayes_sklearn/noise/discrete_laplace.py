@@ -15,6 +15,7 @@ from numbers import Rational
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, geometric, rounds, uniform_below
 from dpbayes_sklearn.noise.source import RandomSource
 
@@ -72,7 +73,7 @@ def representable_scale(scale: Fraction | int) -> Fraction:
 
 def discrete_laplace(
     scale: Fraction | int, size: int | tuple[int, ...], source: RandomSource
-) -> npt.NDArray[np.int64]:
+) -> IntArray:
     """Draw independent integers with P(z) proportional to exp(-|z|/scale), exactly.
 
     Parameters
@@ -112,7 +113,7 @@ def discrete_laplace(
     return noise
 
 
-def one_sided_laplace(scale: Fraction, size: int, source: RandomSource) -> npt.NDArray[np.int64]:
+def one_sided_laplace(scale: Fraction, size: int, source: RandomSource) -> IntArray:
     """Draw integers k >= 0 with P(k) proportional to exp(-k/scale): the law of Z given Z >= 0.
 
     >>> from dpbayes_sklearn.noise.source import random_source
@@ -134,23 +135,21 @@ def _acceptance(scale: Fraction) -> float:
     return coin * (1 + math.exp(-1 / scale)) / 2
 
 
-def _proposals(scale: Fraction, count: int, source: RandomSource) -> npt.NDArray[np.int64]:
+def _proposals(scale: Fraction, count: int, source: RandomSource) -> IntArray:
     """Give the accepted of some proposals: x = u + t*v has P(x) ~ exp(-x/t), then floor(x/s)."""
     t, s = scale.numerator, scale.denominator
     word = next(word for largest, word in WORDS if t <= largest)
     below_t = uniform_below(t, count, source, word)
     below_t = below_t[np.flatnonzero(bernoulli_exp(below_t, t, source))]
-    magnitude: npt.NDArray[np.int64] = (
-        below_t.astype(np.int64) + t * geometric(below_t.size, source)
-    ) // s
+    magnitude: IntArray = (below_t.astype(np.int64) + t * geometric(below_t.size, source)) // s
     signs = np.unpackbits(np.frombuffer(source(-(-below_t.size // 8)), dtype=np.uint8))
     negative = signs[: below_t.size].view(np.bool_)
     kept = np.flatnonzero((magnitude != 0) | ~negative)  # -0 would count 0 twice
-    signed: npt.NDArray[np.int64] = np.where(negative, -magnitude, magnitude)[kept]
+    signed: IntArray = np.where(negative, -magnitude, magnitude)[kept]
     return signed
 
 
-def discrete_laplace_logpmf(z: npt.ArrayLike, scale: Fraction | float) -> npt.NDArray[np.float64]:
+def discrete_laplace_logpmf(z: npt.ArrayLike, scale: Fraction | float) -> FloatArray:
     """Log probability: log tanh(1/2b) - abs(z)/b."""
     size = np.abs(np.asarray(z, dtype=np.float64))
     if scale == 0:
@@ -159,7 +158,7 @@ def discrete_laplace_logpmf(z: npt.ArrayLike, scale: Fraction | float) -> npt.ND
     return np.asarray(math.log(math.tanh(rate / 2)) - size * rate)
 
 
-def discrete_laplace_pmf(z: npt.ArrayLike, scale: Fraction | float) -> npt.NDArray[np.float64]:
+def discrete_laplace_pmf(z: npt.ArrayLike, scale: Fraction | float) -> FloatArray:
     """Probability: tanh(1/2b) exp(-abs(z)/b).
 
     Examples
@@ -177,7 +176,7 @@ def discrete_laplace_variance(scale: Fraction | float) -> float:
     return 2 * math.exp(-1 / float(scale)) / math.expm1(-1 / float(scale)) ** 2
 
 
-def discrete_laplace_survival(k: npt.ArrayLike, scale: Fraction | float) -> npt.NDArray[np.float64]:
+def discrete_laplace_survival(k: npt.ArrayLike, scale: Fraction | float) -> FloatArray:
     """P(abs(Z) >= k) = 2 q**k/(1+q) for k >= 1, and 1 for k <= 0, with q = exp(-1/b)."""
     at_least = np.ceil(np.asarray(k, dtype=np.float64))
     if scale == 0:

@@ -21,8 +21,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.bernoulli import Words, rounds, uniform_below
 from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
@@ -32,7 +32,7 @@ __all__ = ["box_acceptance", "box_variance", "discrete_box", "discrete_boxes"]
 _CELLS = 1 << 18  # drawn at a time
 
 
-def box_variance(sides: npt.NDArray[np.int64], scale: float) -> npt.NDArray[np.float64]:
+def box_variance(sides: IntArray, scale: float) -> FloatArray:
     """Variance of every entry, c² b² (m+1)(m+2)/3; the lattice adds less than c b m."""
     m = len(sides)
     return np.asarray(sides, np.float64) ** 2 * scale**2 * (m + 1) * (m + 2) / 3
@@ -43,9 +43,7 @@ def box_acceptance(m: int, scale: float) -> float:
     return float(np.exp(-m / (2 * scale)))
 
 
-def discrete_box(
-    sides: npt.NDArray[np.int64], scale: Fraction, source: RandomSource
-) -> npt.NDArray[np.int64]:
+def discrete_box(sides: IntArray, scale: Fraction, source: RandomSource) -> IntArray:
     """Draw one vector with P(z) proportional to exp(-max_i ceil(|z_i|/c_i)/scale), exactly.
 
     Parameters
@@ -76,13 +74,11 @@ def discrete_box(
         if (coins < steps).all():
             break
     inside = uniform_below(steps, m, source).astype(np.int64)
-    centred: npt.NDArray[np.int64] = inside - (steps // np.uint64(2)).astype(np.int64)
+    centred: IntArray = inside - (steps // np.uint64(2)).astype(np.int64)
     return centred
 
 
-def discrete_boxes(
-    sides: npt.NDArray[np.int64], scale: Fraction, count: int, source: RandomSource
-) -> npt.NDArray[np.int64]:
+def discrete_boxes(sides: IntArray, scale: Fraction, count: int, source: RandomSource) -> IntArray:
     """Draw independent vectors with the law of `discrete_box`, shape (count, m), many at a time.
 
     >>> from dpbayes_sklearn.noise.source import random_source
@@ -99,9 +95,7 @@ def discrete_boxes(
     return np.concatenate(parts)
 
 
-def _radii(
-    sides: npt.NDArray[np.int64], scale: Fraction, count: int, source: RandomSource
-) -> npt.NDArray[np.int64]:
+def _radii(sides: IntArray, scale: Fraction, count: int, source: RandomSource) -> IntArray:
     """Draw radii R with weight q^R prod_i (2 c_i R + 1): the proposals whose coins all succeed."""
     m, doubled = len(sides), 2 * np.asarray(sides).astype(np.uint64)
     found, attempt = np.empty(0, np.int64), rounds()

@@ -24,11 +24,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise.finite import rounding_loss
 
 __all__ = ["SplitGrid", "log_odds_of"]
 
-FloatArray = npt.NDArray[np.float64]
 _MOST_ENUMERATED = 1000
 
 

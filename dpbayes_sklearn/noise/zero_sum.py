@@ -20,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, geometric, rounds
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
@@ -32,7 +33,7 @@ MAX_SCALE = 2**40
 
 def zero_sum_laplace(
     scale: Fraction | int, cells: int, size: int, source: RandomSource
-) -> npt.NDArray[np.int64]:
+) -> IntArray:
     """Draw integer vectors of sum zero with P(z) proportional to exp(-sum(abs(z))/scale), exactly.
 
     Parameters
@@ -73,9 +74,7 @@ def zero_sum_laplace(
     return noise
 
 
-def _proposals(
-    scale: Fraction, cells: int, count: int, source: RandomSource
-) -> npt.NDArray[np.int64]:
+def _proposals(scale: Fraction, cells: int, count: int, source: RandomSource) -> IntArray:
     """Give the accepted of some proposals."""
     free = discrete_laplace(scale, (count, cells - 1), source)
     last = -free.sum(axis=1)
@@ -83,9 +82,7 @@ def _proposals(
     return np.column_stack([free, last])[kept]
 
 
-def _coins(
-    size: npt.NDArray[np.int64], scale: Fraction, source: RandomSource
-) -> npt.NDArray[np.bool_]:
+def _coins(size: IntArray, scale: Fraction, source: RandomSource) -> npt.NDArray[np.bool_]:
     """Coins with P(True) = exp(-size/scale): the integer part by counting, then the rest."""
     t, s = scale.numerator, scale.denominator
     product = size.astype(object) * s  # Python's integers: no overflow, nothing rounded

@@ -16,12 +16,11 @@ import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 from scipy.stats import beta as beta_law
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.posteriors.noise_aware_categories import count_medians
 from dpbayes_sklearn.statistics.categories import ReleasedSimplex
 
 __all__ = ["Beta", "Dirichlet", "SimplexPrior", "hellinger"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def log_beta(concentration: FloatArray) -> FloatArray:
@@ -216,7 +215,7 @@ class SimplexPrior:
         return Beta(*concentration) if isinstance(self.belief, Beta) else Dirichlet(concentration)
 
 
-def onto_simplex(counts: npt.NDArray[np.int64], n: int) -> FloatArray:
+def onto_simplex(counts: IntArray, n: int) -> FloatArray:
     """Return the nearest point (in the Euclidean sense) with no negative count and sum n.
 
     A constant is taken off every count and what falls below zero is cut, with the constant
@@ -233,7 +232,7 @@ def onto_simplex(counts: npt.NDArray[np.int64], n: int) -> FloatArray:
     return np.asarray(np.maximum(counts - constant, 0.0))
 
 
-def completed(counts: npt.NDArray[np.int64], n: int) -> FloatArray:
+def completed(counts: IntArray, n: int) -> FloatArray:
     """Cut counts to [0, n] and give the last category the remainder, cut to [0, n] too.
 
     Examples

@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.noise_aware_regression import EXPLAINED, Belief
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moments import Window
 
 __all__ = ["CoefficientDraws", "ReleasedDraws", "posterior_of_draws"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class ReleasedDraws(NamedTuple):

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.count_inference.inference import dirichlet_draws
 from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.posteriors.noise_aware_fourier import NoiseAwareCharacters
@@ -53,7 +53,7 @@ class DirichletPrior:
     """
 
     network: Network
-    alphas: tuple[npt.NDArray[np.float64], ...]
+    alphas: tuple[FloatArray, ...]
     inference: str = "plug_in"
 
     def update(self, released: Released) -> NetworkPosterior:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes
 from dpbayes_sklearn.posteriors.network import NetworkPosterior, log_joint
 from dpbayes_sklearn.statistics.counts import Tables
@@ -30,7 +30,7 @@ class DrawsPosterior(NetworkPosterior):
 
     network: Network
     draws: Tables
-    weights: npt.NDArray[np.float64]
+    weights: FloatArray
 
     def mean(self) -> Tables:
         """Return the weighted average of the draws."""
@@ -46,7 +46,7 @@ class DrawsPosterior(NetworkPosterior):
         draws = tuple(np.concatenate(pair) for pair in zip(self.draws, other.draws, strict=True))
         return DrawsPosterior(self.network, draws, np.append(self.weights, other.weights))
 
-    def log_predictive(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def log_predictive(self, codes: Codes) -> FloatArray:
         """Return log of the weighted average over draws of p(x, c | draw)."""
         shares = self.weights / self.weights.sum()
         per_draw = np.stack(
@@ -56,7 +56,7 @@ class DrawsPosterior(NetworkPosterior):
             ]
         )
         if len(shares) == 1:
-            only: npt.NDArray[np.float64] = per_draw[0]
+            only: FloatArray = per_draw[0]
             return only
-        average: npt.NDArray[np.float64] = logsumexp(per_draw, axis=0, b=shares[:, None, None])
+        average: FloatArray = logsumexp(per_draw, axis=0, b=shares[:, None, None])
         return average

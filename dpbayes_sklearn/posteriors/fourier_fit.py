@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.fourier import Blocks, closure
 from dpbayes_sklearn.statistics.network import Network
@@ -20,7 +20,6 @@ from dpbayes_sklearn.statistics.splits import inverse_haar
 
 __all__ = ["nonnegative_fit"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _MOST_STEPS = 2000
 _POWER_STEPS = 30

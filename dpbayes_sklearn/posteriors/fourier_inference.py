@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     NoiseLaw,
     log_lattice_weight,
@@ -28,8 +28,6 @@ from dpbayes_sklearn.posteriors.joint_law import MarginalLaw
 
 __all__ = ["BooleanCharacters", "SumLaw"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 SumLaw = NoiseLaw | MarginalLaw
 
 _NATS = 12.0  # noise leaves its window with probability exp(-12)

@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.noise_aware_regression import Belief, noise_aware_belief
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moments import Predictive, ReleasedMoments, Window
 
 __all__ = ["GaussianPosterior", "GaussianPrior"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _SEED_BOUND = 10.0  # the norm bound of Zhang, Rubinstein and Dimitrakakis (2016) times sqrt(b)
 

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincc, gammainccinv, gammaln
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws.sup_norm import JointNoise
 
 __all__ = ["MarginalLaw", "log_upper_gamma"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _SAFE = 1e-250  # above, the logarithm of Q itself is accurate
 _LEVELS = 40  # of the continued fraction, which is only used far out

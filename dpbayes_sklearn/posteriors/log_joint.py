@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
 from dpbayes_sklearn.data.table import Table
 
 __all__ = ["RowFunction", "answer_by_row", "log_proba", "log_sum", "most_probable", "proba"]
 
-FloatArray = npt.NDArray[np.float64]
 RowFunction = Callable[[FloatArray], npt.NDArray[Any]]
 """A function of log p(x, c), one row for each record and one column for each class."""
 

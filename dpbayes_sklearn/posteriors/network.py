@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
@@ -41,7 +42,7 @@ class NetworkPosterior(ABC):
     def merge(self, other: Any) -> NetworkPosterior:
         """Return the posterior after another batch of other people."""
 
-    def log_predictive(self, codes: Codes) -> npt.NDArray[np.float64]:
+    def log_predictive(self, codes: Codes) -> FloatArray:
         """Return log p(x, c) for every row x of feature codes and every class c."""
         return log_joint(self.network, self._log_mean, codes)
 
@@ -50,7 +51,7 @@ class NetworkPosterior(ABC):
         return tuple(np.log(table) for table in self.mean())
 
 
-def log_joint(network: Network, log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
+def log_joint(network: Network, log_tables: Tables, codes: Codes) -> FloatArray:
     """Return the sum over nodes of log p(node | parents) for every class; shape (rows, classes)."""
     if network.is_star:
         boolean = set(network.sizes[:-1]) == {2}
@@ -66,7 +67,7 @@ def log_joint(network: Network, log_tables: Tables, codes: Codes) -> npt.NDArray
     return total
 
 
-def _star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
+def _star(log_tables: Tables, codes: Codes) -> FloatArray:
     """Log p(x, c) = log p(c) + sum_j log p(x_j | c), two neighbouring features at a time."""
     *features, classes = log_tables
     n_values = max(table.shape[1] for table in features)
@@ -86,9 +87,7 @@ def _star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
     return score
 
 
-def _pair_table(
-    first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], n_values: int
-) -> npt.NDArray[np.float64]:
+def _pair_table(first: FloatArray, second: FloatArray, n_values: int) -> FloatArray:
     """Return log p(x_i, x_j | c) for the cell x_i * n_values + x_j."""
     table = np.zeros((len(first), n_values, n_values))
     table[:, : first.shape[1], : second.shape[1]] = first[:, :, None] + second[:, None, :]
@@ -108,7 +107,7 @@ def _cells(codes: Codes, n_pairs: int, n_values: int) -> npt.NDArray[np.intp]:
     return np.concatenate([cells, codes[:, 2 * n_pairs :].T])
 
 
-def _boolean_star(log_tables: Tables, codes: Codes) -> npt.NDArray[np.float64]:
+def _boolean_star(log_tables: Tables, codes: Codes) -> FloatArray:
     """Log p(x, c) = log p(c) + sum_j log p(0 | c) + sum_j x_j log(p(1 | c) / p(0 | c))."""
     features = np.array(log_tables[:-1])
     constant = log_tables[-1] + features[:, :, 0].sum(axis=0)

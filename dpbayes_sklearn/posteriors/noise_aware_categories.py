@@ -20,12 +20,11 @@ import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import log_lattice_weight
 
 __all__ = ["count_medians"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Spectra = npt.NDArray[np.complex128]
 
 _POINTS = 16  # lattice points in one scale of the noise, if there are so many integers
@@ -36,9 +35,7 @@ _STEEPEST = 1e3  # a steeper tilt leaves nothing but the end of a window
 _TIE = 1e-9  # halves that differ by less are a tie
 
 
-def count_medians(
-    noisy: npt.NDArray[np.int64], scale: float, n: int, alpha: FloatArray
-) -> FloatArray:
+def count_medians(noisy: IntArray, scale: float, n: int, alpha: FloatArray) -> FloatArray:
     """Posterior median of every exact count: what has the smallest expected absolute error.
 
     Parameters

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import NoiseLaw
 from dpbayes_sklearn.posteriors.count_inference.inference import dirichlet_draws
 from dpbayes_sklearn.posteriors.fourier_fit import nonnegative_fit
@@ -21,8 +21,6 @@ from dpbayes_sklearn.statistics.fourier import ReleasedCharacters
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["NoiseAwareCharacters"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.laws.class_rows import RowNoise
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import NoiseLaw
 from dpbayes_sklearn.posteriors.count_inference.inference import StarInference, infer_star
@@ -22,13 +22,11 @@ from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["NoiseAwarePosterior"]
 
-FloatArray = npt.NDArray[np.float64]
-
 
 class _Totals(NamedTuple):
     """What is known about the number of records in every state of some parents."""
 
-    counts: npt.NDArray[np.int64]
+    counts: IntArray
     scales: tuple[float, ...]
     root: int | None = None
 

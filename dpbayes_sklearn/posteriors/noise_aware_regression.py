@@ -26,14 +26,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.statistics.moments import ReleasedMoments
 
 __all__ = ["EXPLAINED", "Belief", "noise_aware_belief"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # public guesses, on the scale of the bounds
 EXPLAINED = 0.2  # share of the target's variance that the features explain

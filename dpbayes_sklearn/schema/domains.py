@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
+
 __all__ = ["Categories", "Domain", "Interval"]
 
 
@@ -23,7 +25,7 @@ _FAR = 1000  # integers that lie no further apart are looked up in a table
 _LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
 
 
-def as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def as_numbers(values: npt.NDArray[Any]) -> FloatArray:
     """Return ``values`` as float64, with NaN wherever there is no number to read."""
     # beyond the largest float is infinity, a signalling NaN is a NaN: both without a warning
     with np.errstate(over="ignore", invalid="ignore"):
@@ -108,10 +110,10 @@ class Interval:
             raise ValueError("This Interval has no bins; give Interval(low, high, bins=...).")
         return self.bins
 
-    def clip(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def clip(self, values: npt.ArrayLike) -> FloatArray:
         """Return every value as a number of the interval."""
         numbers = as_numbers(np.asarray(values))
-        clipped: npt.NDArray[np.float64] = np.clip(numbers, self.low, self.high)
+        clipped: FloatArray = np.clip(numbers, self.low, self.high)
         return np.where(np.isnan(clipped), self.middle, clipped)
 
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
@@ -120,9 +122,7 @@ class Interval:
         position: npt.NDArray[np.intp] = self._position(self.clip(values)).astype(np.intp)
         return np.minimum(position, k - 1)
 
-    def decode(
-        self, codes: npt.NDArray[np.intp], rng: np.random.Generator
-    ) -> npt.NDArray[np.float64]:
+    def decode(self, codes: npt.NDArray[np.intp], rng: np.random.Generator) -> FloatArray:
         """Return a value of every bin: its integer, or a number drawn evenly from it."""
         position = codes.astype(np.float64)
         if self.n_integers != self.bins:

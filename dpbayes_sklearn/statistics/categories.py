@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ReleasedSimplex", "SimplexCounts"]
+from dpbayes_sklearn._typing import IntArray
 
-IntArray = npt.NDArray[np.int64]
+__all__ = ["ReleasedSimplex", "SimplexCounts"]
 
 
 @dataclass(frozen=True)

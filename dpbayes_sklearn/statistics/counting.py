@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.encoder import Codes
 
 __all__ = ["Space", "count_by_state"]
@@ -38,7 +39,7 @@ def count_by_state(
     codes: Codes,
     sizes: Sequence[int],
     space: Space,
-) -> npt.NDArray[np.int64]:
+) -> IntArray:
     """Count the rows in each state that hold each code; shape (n_states, columns, max(sizes)).
 
     Written by hand because a float matrix product or one histogram per column costs several
@@ -68,19 +69,19 @@ def count_by_state(
     return counts
 
 
-def _column_sums(ones: Codes) -> npt.NDArray[np.int64]:
+def _column_sums(ones: Codes) -> IntArray:
     """Sum zeros and ones down the columns, a block of 255 rows at a time in single bytes."""
     n, d = ones.shape
     whole = n // _BLOCK
     blocks = ones[: whole * _BLOCK].reshape(_BLOCK, whole * d).sum(axis=0, dtype=np.uint8)
     rest = ones[whole * _BLOCK :].sum(axis=0, dtype=np.uint8)
-    sums: npt.NDArray[np.int64] = blocks.reshape(whole, d).sum(axis=0, dtype=np.int64) + rest
+    sums: IntArray = blocks.reshape(whole, d).sum(axis=0, dtype=np.int64) + rest
     return sums
 
 
 def _histogram(
     states: npt.NDArray[np.intp], n_states: int, codes: Codes, n_values: int
-) -> npt.NDArray[np.int64]:
+) -> IntArray:
     """Count all cells at once, a block at a time that is no smaller than the counts."""
     shape = n_states, codes.shape[1], n_values
     counts = np.zeros(prod(shape), np.int64)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
 from dpbayes_sklearn.data.records import Part
 from dpbayes_sklearn.laws.class_rows import RowNoise, rows_vary_less
@@ -148,7 +149,7 @@ class _Group:
             counts = count_by_state(state, self._n_states, wanted, self._sizes, space)
             self._counts += counts
 
-    def tables(self) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    def tables(self) -> Iterator[tuple[int, IntArray]]:
         """Yield every node of the group and its table."""
         shapes, target = self._network.shapes, self._network.target
         if self._has_class:

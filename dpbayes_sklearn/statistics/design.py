@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.per_column import PerColumn, runs
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
 
 __all__ = ["Design", "Scale"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _CHUNK_CELLS = 1 << 18  # so many that a product is worth its overhead
 _BLOCK_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache while it is mapped

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.laws.sup_norm import JointNoise
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
 from dpbayes_sklearn.statistics.fourier_sensitivity import character_movement, largest_movement
@@ -77,7 +78,7 @@ class CharacterSums:
         Tables may have further axes in front, the same for all.
         """
         network = counts.network
-        blocks: dict[Support, npt.NDArray[np.int64]] = {}
+        blocks: dict[Support, IntArray] = {}
         for family, shape, table in zip(
             network.families, network.shapes, counts.tables, strict=True
         ):

@@ -25,8 +25,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import depths, haar
 
@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 Support = tuple[int, ...]
-IntArray = npt.NDArray[np.int64]
 _MOST_TERMS = 1 << 15  # nodes of all supports, each counted as often as it occurs
 _MOST_CELLS = 1 << 20  # of all factors together, and of one table while eliminating
 

@@ -31,6 +31,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.statistics.design import Design
 
 __all__ = [
@@ -42,7 +43,7 @@ __all__ = [
     "whole_block",
 ]
 
-IntArray = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,10 @@ class Block:
         The most that it moves every single entry: 1 or 2.
     """
 
-    rows: IntArray
-    columns: IntArray
+    rows: Positions
+    columns: Positions
     together: Fraction
-    each: npt.NDArray[np.int64]
+    each: IntArray
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -145,7 +146,7 @@ def _counts(design: Design) -> tuple[int, int, int]:
     return int(design.numbers.sum()), int(single.sum()), q
 
 
-def _products(design: Design) -> tuple[IntArray, IntArray, npt.NDArray[np.int64]]:
+def _products(design: Design) -> tuple[Positions, Positions, IntArray]:
     """Return positions and single moves of the products of coordinates that are not public."""
     rows, columns = np.triu_indices(design.width)
     same_column = design.column[rows] == design.column[columns]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
@@ -25,7 +25,6 @@ __all__ = [
     "largest_grid",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 GRID = 2**15
 """Steps from 0 to 1 that coordinates are rounded to: far finer than any private noise."""
@@ -142,7 +141,7 @@ class Moments:
             raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
         return float(whole_block(self.design).together)
 
-    def target_sums(self, grid: int) -> npt.NDArray[np.int64]:
+    def target_sums(self, grid: int) -> IntArray:
         """Return the sums of y and y² in units of 1/grid², exactly."""
         check_grid(self.n, grid)
         total = np.zeros(2, np.int64)
@@ -151,7 +150,7 @@ class Moments:
             total += (grid * steps.sum(), (steps * steps).sum())
         return total
 
-    def gram(self, grid: int, window: Window) -> npt.NDArray[np.int64]:
+    def gram(self, grid: int, window: Window) -> IntArray:
         """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t).
 
         Coordinates are rounded to integers of at most ``grid`` steps. Products of integer-valued

@@ -10,6 +10,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.records import Part, Records
 from dpbayes_sklearn.schema.domains import as_numbers
 from dpbayes_sklearn.statistics.design import Design, Scale
@@ -25,7 +26,6 @@ from dpbayes_sklearn.statistics.moments import (
 
 __all__ = ["PooledMoments"]
 
-Integers = npt.NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
 
@@ -73,12 +73,12 @@ class PooledMoments:
             raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
         return float(whole_block(self.design).together)
 
-    def target_sums(self, grid: int) -> Integers:
+    def target_sums(self, grid: int) -> IntArray:
         """Return the sums of y and y² in units of 1/grid², exactly."""
         check_grid(self.n, grid)
         return self._total(partial(Moments.target_sums, grid=grid))
 
-    def gram(self, grid: int, window: Window) -> Integers:
+    def gram(self, grid: int, window: Window) -> IntArray:
         """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t)."""
         check_grid(self.n, grid)
         return self._total(partial(Moments.gram, grid=grid, window=window))
@@ -98,7 +98,7 @@ class PooledMoments:
         return self.records.total(partial(_ask, self.design, self.scale, ask))
 
 
-def _residuals(moments: Moments, model: Predictive, grid: int, every: int) -> Integers:
+def _residuals(moments: Moments, model: Predictive, grid: int, every: int) -> IntArray:
     return np.array(moments.squared_residuals(model, grid, every))
 
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
+
 __all__ = [
     "Split",
     "depths",
@@ -51,7 +53,7 @@ def split_tree(size: int) -> tuple[Split, ...]:
 
 
 @lru_cache(maxsize=256)
-def signs(size: int) -> npt.NDArray[np.int64]:
+def signs(size: int) -> IntArray:
     """Return h_s(v): +1 left of split s, -1 right of it, 0 elsewhere; shape (size, size - 1)."""
     table = np.zeros((size, size - 1), np.int64)
     for s, split in enumerate(split_tree(size)):
@@ -61,14 +63,14 @@ def signs(size: int) -> npt.NDArray[np.int64]:
     return table
 
 
-def depths(size: int) -> npt.NDArray[np.int64]:
+def depths(size: int) -> IntArray:
     """Return the number of splits above every value: at most the ceiling of log2(size)."""
-    above: npt.NDArray[np.int64] = np.abs(signs(size)).sum(axis=1)
+    above: IntArray = np.abs(signs(size)).sum(axis=1)
     return above
 
 
 @lru_cache(maxsize=256)
-def haar(size: int) -> npt.NDArray[np.int64]:
+def haar(size: int) -> IntArray:
     """Return the characters of one variable, h_0 = 1 first; shape (size, size)."""
     table = np.concatenate([np.ones((size, 1), np.int64), signs(size)], axis=1)
     table.setflags(write=False)
@@ -76,7 +78,7 @@ def haar(size: int) -> npt.NDArray[np.int64]:
 
 
 @lru_cache(maxsize=256)
-def inverse_haar(size: int) -> npt.NDArray[np.float64]:
+def inverse_haar(size: int) -> FloatArray:
     """Return M with counts = M @ coefficients.
 
     A node that holds N records and has coefficient c sends (N + c)/2 to the left and (N - c)/2
@@ -85,14 +87,14 @@ def inverse_haar(size: int) -> npt.NDArray[np.float64]:
     on_path = np.abs(signs(size))
     passed = np.cumsum(on_path, axis=1) - on_path  # splits of v's path above split s
     levels = depths(size)[:, None] - np.concatenate([np.zeros((size, 1), int), passed], axis=1)
-    table: npt.NDArray[np.float64] = haar(size) * 0.5**levels
+    table: FloatArray = haar(size) * 0.5**levels
     table.setflags(write=False)
     return table
 
 
-def leaf_levels(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+def leaf_levels(shape: tuple[int, ...]) -> IntArray:
     """Return h, the sum of the depths of a cell's values: it receives 2^-h of the total."""
-    levels: npt.NDArray[np.int64] = reduce(np.add.outer, [depths(k) for k in shape])
+    levels: IntArray = reduce(np.add.outer, [depths(k) for k in shape])
     return levels
 
 
@@ -102,12 +104,12 @@ def sums_left_and_right(table: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.
     return table @ (h > 0), table @ (h < 0)
 
 
-def leaf_probabilities(left: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def leaf_probabilities(left: FloatArray) -> FloatArray:
     """Return the probability of every value: the product of the turns on the way to it.
 
     ``left[..., s]`` is the probability of turning left at split s.
     """
     h = signs(left.shape[-1] + 1)
     turns = np.where(h > 0, left[..., None, :], np.where(h < 0, 1 - left[..., None, :], 1.0))
-    probabilities: npt.NDArray[np.float64] = turns.prod(axis=-1)
+    probabilities: FloatArray = turns.prod(axis=-1)
     return probabilities

@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaln, gammainccinv, psi
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws.class_rows import RowNoise
 from dpbayes_sklearn.statistics.network import Network
 
@@ -196,9 +196,9 @@ def expected_divergence(
     return float(up @ (betaln(c, d) - betaln(a, b) + slopes) @ down)
 
 
-def _clipped_law(count: int, n: int, scale: float) -> npt.NDArray[np.float64]:
+def _clipped_law(count: int, n: int, scale: float) -> FloatArray:
     """Law over 0..n of a count plus integer Laplace noise, clipped: the ends take the tails."""
     q = math.exp(-1 / scale)
-    law: npt.NDArray[np.float64] = (1 - q) / (1 + q) * q ** np.abs(np.arange(n + 1.0) - count)
+    law: FloatArray = (1 - q) / (1 + q) * q ** np.abs(np.arange(n + 1.0) - count)
     law[0], law[-1] = q**count / (1 + q), q ** (n - count) / (1 + q)
     return law

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.count_inference.weights import LINEAR, LOG
 
 __all__ = ["NoiseLaw", "log_lattice_weight", "log_row_weight", "noise_bound"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _MOST_SUMMED = 2048  # lattice points near zero whose prior mass is summed, not approximated
 _EXACT_SCALE = 64.0  # sums of noises up to this scale are tabulated at every integer

@@ -15,14 +15,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import NoiseLaw
 from dpbayes_sklearn.posteriors.count_inference.lattice import CountTable
 from dpbayes_sklearn.posteriors.count_inference.star import NoisyStar
 
 __all__ = ["StarInference", "dirichlet_draws", "infer_star"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def infer_star(

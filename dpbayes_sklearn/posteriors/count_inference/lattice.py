@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     NoiseLaw,
     log_lattice_weight,
@@ -26,8 +26,6 @@ from dpbayes_sklearn.posteriors.count_inference.weights import Segment
 
 __all__ = ["CountTable", "Lattice"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Bounds = tuple[IntArray, IntArray]
 
 _NATS = 20.0  # a sum of noises leaves its window with probability exp(-20)

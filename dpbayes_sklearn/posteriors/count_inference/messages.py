@@ -10,14 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.posteriors.count_inference.weights import Algebra, Segment
 
 __all__ = ["SumTree", "Window"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Window = Callable[[int, int], tuple[int, int]]
 """Which totals of the parts ``first, ..., last - 1`` can occur: lowest and highest."""
 

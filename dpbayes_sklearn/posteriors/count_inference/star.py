@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     log_lattice_weight,
     log_row_weight,
@@ -28,8 +28,6 @@ from dpbayes_sklearn.posteriors.count_inference.weights import LINEAR, LOG, Alge
 
 __all__ = ["NoisyStar"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _SPAN = 300.0  # largest difference of log weights in a window that doubles multiply safely
 _NEGLIGIBLE = 40.0  # nats below the mode from which a class count is not looked at any more

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
+
+from dpbayes_sklearn._typing import FloatArray
 
 __all__ = ["LINEAR", "LOG", "Algebra", "Segment"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _LOWEST = float(np.finfo(np.float64).min)
 
