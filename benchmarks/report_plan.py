@@ -6,16 +6,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).parent
 OWN = "figures"  # where figures are, seen from the report
 GUIDE = "../user_guide/figures"  # those that the user guide shows too
 
 
 @dataclass(frozen=True)
 class Command:
-    """One script: its repeats in the report and in a trial, and the figures it leaves."""
+    """One module of this package: its repeats in the report and in a trial, and its figures."""
 
-    script: str
+    module: str  # below benchmarks
     arguments: tuple[str, ...] = ()
     repeats: tuple[int, int] | None = None  # full, quick
     figures: tuple[str, ...] = ()  # paths, seen from the report
@@ -23,7 +22,7 @@ class Command:
 
     def line(self, quick: bool, report: Path) -> list[str]:
         """Return the arguments of the Python that runs it."""
-        line = [str(HERE / self.script), *self.arguments]
+        line = ["-m", f"benchmarks.{self.module}", *self.arguments]
         if self.repeats is not None:
             line += ["--repeats", str(self.repeats[quick])]
         if self.output is not None:
@@ -31,14 +30,14 @@ class Command:
         return line
 
 
-def _drawing(script: str, repeats: tuple[int, int], figure: str) -> Command:
+def _drawing(module: str, repeats: tuple[int, int], figure: str) -> Command:
     """Return a command that draws one figure."""
-    return Command(script, (), repeats, (figure,), figure)
+    return Command(module, (), repeats, (figure,), figure)
 
 
 def _hellinger(name: str, *figures: str) -> Command:
     paths = tuple(f"{GUIDE}/hellinger_{figure}.png" for figure in figures or (name,))
-    return Command(f"hellinger_{name}.py", figures=paths, output=GUIDE)
+    return Command(f"posterior_release.{name}", figures=paths, output=GUIDE)
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,8 @@ class Section:
 
 
 def _speed() -> tuple[Command, ...]:
-    return tuple(Command(path.name) for path in sorted(HERE.glob("bench_*.py")))
+    names = ("accountant", "growth", "linear_regression", "naive_bayes", "noise", "noise_aware")
+    return tuple(Command(f"speed.{name}") for name in names)
 
 
 SECTIONS: dict[str, Section] = {
@@ -61,21 +61,22 @@ SECTIONS: dict[str, Section] = {
         "Accuracy on public tables",
         "Naive Bayes with declared domains on six public tables, beside exact Bayes, plug-in "
         "Laplace and diffprivlib. Regret is the accuracy that privacy costs.",
-        (_drawing("accuracy_table.py", (20, 1), f"{OWN}/accuracy.png"),),
+        (_drawing("accuracy.table", (20, 1), f"{OWN}/accuracy.png"),),
         6,
     ),
     "noise_aware": Section(
         "Noise-aware inference",
-        "Two readings of the same releases of naive Bayes: accuracy, log loss and calibration.",
-        (Command("noise_aware_accuracy.py", ("--real-repeats", "5"), (100, 2)),),
-        4,
+        "Plug-in and noise-aware inference on the same releases of naive Bayes: accuracy, log loss "
+        "and calibration.",
+        (Command("accuracy.noise_aware", ("--real-repeats", "5"), (100, 2)),),
+        3,
         quick=False,
     ),
     "joint_noise": Section(
-        "One noise for everything that a record moves",
-        'Naive Bayes with `noise="joint"`, of counts and of their Fourier coefficients, beside a '
-        "noise for each.",
-        (Command("joint_noise.py", (), (10, 2)),),
+        "Less noise: the K-norm mechanism",
+        'Naive Bayes with `noise="joint"`, on counts and on their Fourier coefficients, beside '
+        "independent noise.",
+        (Command("accuracy.joint_noise", (), (10, 2)),),
         4,
         quick=False,
     ),
@@ -85,22 +86,29 @@ SECTIONS: dict[str, Section] = {
         "95 % intervals. The library's public constants were chosen on the first four sets; no "
         "choice was made on the other four.",
         (
-            Command("regression_accuracy.py", (), (20, 1)),
-            Command("regression_accuracy.py", ("--unseen",), (20, 1)),
+            Command("accuracy.regression", (), (20, 1)),
+            Command("accuracy.regression", ("--unseen",), (20, 1)),
         ),
         7,
+    ),
+    "coverage": Section(
+        "Intervals of linear regression",
+        "Coverage of 95 % intervals for simulated targets whose residuals are, or are not, what "
+        "the model assumes.",
+        (Command("accuracy.coverage", (), (100, 2)),),
+        1,
     ),
     "figure_a1": Section(
         "Accuracy against epsilon (Zhang et al., Figure 1)",
         "Naive Bayes with 16 Boolean features and 50 training records, as in *On the Differential "
         "Privacy of Bayesian Inference* (2016).",
-        (_drawing("naive_bayes_experiment.py", (100, 2), f"{OWN}/naive_bayes.png"),),
+        (_drawing("accuracy.naive_bayes", (100, 2), f"{OWN}/naive_bayes.png"),),
         2,
     ),
     "figure_a2": Section(
         "Error against prior precision (Zhang et al., Figure 2)",
         "Linear regression on census income: a sharper prior leaves less to hide.",
-        (_drawing("regression_experiment.py", (20, 2), f"{GUIDE}/regression_prior.png"),),
+        (_drawing("accuracy.regression_prior", (20, 2), f"{GUIDE}/regression_prior.png"),),
         1,
     ),
     "figures_b": Section(
@@ -120,7 +128,7 @@ SECTIONS: dict[str, Section] = {
         "Bayesian networks",
         "What a graph costs and what it buys: networks of the literature, and trees beside naive "
         "Bayes.",
-        (Command("network_experiment.py", (), (5, 1)),),
+        (Command("accuracy.networks", (), (5, 1)),),
         4,
         quick=False,
     ),
@@ -128,13 +136,13 @@ SECTIONS: dict[str, Section] = {
         "Private search",
         "Test scores of what a search chooses at a total epsilon of 1, beside the best fixed "
         "candidate and a random one.",
-        (Command("private_search.py", ("--jobs", "-1"), (10, 2)),),
+        (Command("accuracy.private_search", ("--jobs", "-1"), (10, 2)),),
         4,
     ),
     "peers": Section(
         "Beside diffprivlib",
         "The same data, splits, bounds and epsilon; diffprivlib runs in an environment of its own.",
-        (Command("readme_table.py"),),
+        (Command("peers.readme_table"),),
         3,
         quick=False,
     ),

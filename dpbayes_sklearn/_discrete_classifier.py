@@ -1,33 +1,37 @@
-"""What all classifiers over discrete networks share: codes in, log joint out."""
+"""Base class of the classifiers over discrete networks."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 
+from dpbayes_sklearn._advice import advise_if_noisy, hint_at_absent_classes
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._scoring import ScoreMixin
 from dpbayes_sklearn._shards import ShardedEstimator
-from dpbayes_sklearn._sklearn_compat import Interval, StrOptions, _fit_context
+from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _fit_context
+from dpbayes_sklearn._supervised import Declared
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.dask import PartitionedTable, gathered, rowwise
+from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.encoder import Encoder
-from dpbayes_sklearn.data.reading import classes_from_data, read_records, read_table
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.data.undeclared import domain_from_data
+from dpbayes_sklearn.data.undeclared import classes_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
-from dpbayes_sklearn.posteriors.ancestral import ancestral_sample
+from dpbayes_sklearn.mechanisms._temperature import table_budget
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.log_joint import (
     RowFunction,
@@ -37,21 +41,22 @@ from dpbayes_sklearn.posteriors.log_joint import (
     most_probable,
     proba,
 )
-from dpbayes_sklearn.privacy import PrivacyGuarantee
-from dpbayes_sklearn.schema import Categories, Schema
-from dpbayes_sklearn.schema import Interval as Bounded
-from dpbayes_sklearn.schema.resolution import Bins, declared_domains, declared_width
+from dpbayes_sklearn.posteriors.network import ancestral_sample
+from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
+from dpbayes_sklearn.schema import Domain, Interval, Schema
+from dpbayes_sklearn.schema.resolution import Bins, declared_classes
 from dpbayes_sklearn.serialization.parts import NETWORK_MODEL
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.theory import utility_bound
+from dpbayes_sklearn.statistics.temperature import LabelledRecords
 
 __all__ = ["DiscreteClassifier"]
 
-PUBLIC_TYPES = "the dtypes of X do not depend on a record (n_bins='auto' looked at them)"
+_UNLIKELY = 0.01  # probability of a hint that is wrong
+PUBLIC_TYPES = "the dtypes of X do not depend on a record (n_bins='auto' uses them)"
 
 
-class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
+class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
     """A classifier whose model is a discrete network; subclasses say which."""
 
     alpha: Any
@@ -59,19 +64,22 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
     classes: Any
     inference: str
     n_bins: Any
+    temperature: Any
     privacy_unit: str
     schema: Schema | None
 
     _exported = NETWORK_MODEL
+    _metric = staticmethod(accuracy_score)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         "mechanism": [StrOptions(mechanism_names("counts")), Mechanism],
-        "inference": [StrOptions({"plug_in", "noise_aware"})],
-        "alpha": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "inference": [StrOptions({"plug_in", "noise_aware", "adaptive"})],
+        "temperature": [StrOptions({"auto"}), Range(Real, 0, 1, closed="right")],
+        "alpha": [Range(Real, 0, None, closed="neither"), "array-like"],
         "classes": ["array-like", None],
         "bounds": ["array-like", None],
-        "n_bins": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), "array-like"],
+        "n_bins": [StrOptions({"auto"}), Range(Integral, 2, None, closed="left"), "array-like"],
         "schema": [Schema, None],
         "privacy_unit": [StrOptions({"record", "feature"})],
     }
@@ -81,27 +89,11 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
         """Return the graph of the model over the public domains."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
-        """Release a posterior of the model, charging the accountant.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame or dask collection of shape (n_samples, n_features)
-            Records, one per person. What a sparse matrix does not store is zero.
-        y : array-like of shape (n_samples,)
-            Their classes.
-
-        Returns
-        -------
-        self
-        """
-        fitted = copy(self)
-        public, release = fitted._released(*fitted._read(X, y))
-        return self._become(fitted._attach(public, release.posterior, (release.guarantee,)))
-
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Add a batch of records of other people: a release of its own, charged on its own.
+
+        The first batch settles what was not declared, and the bins of ``n_bins="auto"``, which
+        follow from its number of records: give ``n_bins`` a number if it is small.
 
         Parameters
         ----------
@@ -110,29 +102,43 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
         y : array-like of shape (n_samples,)
             Their classes.
         classes : array-like, optional
-            All classes, on the first call; the ``classes`` parameter does the same.
+            All classes, needed on the first call unless they are declared.
 
         Returns
         -------
         self
         """
-        fitted, earlier = copy(self), getattr(self, "_batches", ())
+        earlier = getattr(self, "_batches", ())
         if not earlier:
-            public, release = fitted._released(*fitted._read(X, y, classes=classes))
-            posterior = release.posterior
-        else:
-            self._validate_params()  # which scikit-learn leaves out on later calls
-            self._check_same_model(classes)
-            read = fitted._read(X, y, self.schema_)
-            public, release = fitted._released(*read, stream=len(earlier))
-            posterior = self.posterior_.merge(release.posterior)
-        return self._become(fitted._attach(public, posterior, (*earlier, release.guarantee)))
+            first = copy(self)
+            first.classes = self.classes if classes is None else classes
+            if first._target.value is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            first.fit(X, y)
+            first.classes = self.classes
+            return self._become(first)
+        self._validate_params()  # which scikit-learn leaves out on later calls
+        self._check_same_model(classes)
+        public = self.schema_
+        batch = copy(self)._fit(lambda fitted: fitted._read(X, y, public), stream=len(earlier))
+        posterior = self.posterior_.merge(batch.posterior_)
+        batches = (*earlier, batch.guarantee_)
+        mechanisms = (*self._mechanisms, *batch._mechanisms)
+        batch._attach_batches(public, posterior, batches)._mechanisms = mechanisms
+        return self._become(batch)
 
     def _check_same_model(self, classes: Any) -> None:
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError("classes must be the same on every call to partial_fit.")
-        if self._network(self.schema_) != self.posterior_.network:
+        prior, before = self._prior(self.schema_), self._prior_in_use
+        if prior.network != before.network:
             raise ValueError("parents must be the same on every call to partial_fit.")
+        pairs = zip(prior.alphas, before.alphas, strict=True)
+        options = [(p.inference, p.temperature) for p in (prior, before)]
+        if options[0] != options[1] or not all(np.array_equal(*pair) for pair in pairs):
+            raise ValueError(
+                "alpha, inference and temperature must be the same on every call to partial_fit."
+            )
         earlier = self._batches[0]
         now = self._resolve_mechanism().name(), self.privacy_unit
         if now != (earlier.mechanism, earlier.unit):
@@ -144,52 +150,34 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
                 "epsilon must be finite on every call to partial_fit, or infinite on every call."
             )
 
-    def _released(
-        self,
-        public: Schema,
-        statistics: CountTables,
-        prior: DirichletPrior,
-        leaks: tuple[str, ...],
-        stream: int = 0,
-    ) -> tuple[Schema, Release[Any]]:
-        """Charge -> release: what follows :meth:`_read`."""
-        budget = self._budget(self.privacy_unit)
-        return public, self._release(statistics, prior, budget, leaks, stream)
-
-    def _read(
-        self, X: Any, y: Any, public: Schema | None = None, classes: Any = None
-    ) -> tuple[Schema, CountTables, DirichletPrior, tuple[str, ...]]:
-        """Validate -> schema -> counts, and what was leaked; X and y are not used again."""
-        self._check_budget(self._budget(self.privacy_unit))
-        records = read_records(self, X, y, reset=public is None, declared=self._declares_columns)
-        if public is None:
-            public, leaks = self._public_schema(records.table, records.target, classes)
-        else:
-            leaks = ()
-        prior = self._prior(public)
-        return public, self._statistics(public, records), prior, leaks
-
     def _prior(self, public: Schema) -> DirichletPrior:
-        """Return the belief about all tables before any data."""
+        """Return the prior of all tables."""
         network = self._network(public)
-        return DirichletPrior(network, self._alphas(network), self.inference)
+        ordered = [isinstance(domain, Interval) for domain in public.columns.values()]
+        return DirichletPrior(
+            network, self._alphas(network), self.inference, (*ordered, False), self.temperature
+        )
 
     def _statistics(self, public: Schema, records: Records) -> CountTables:
         encoder = Encoder([*public.columns.values()])
-        return records.total(
-            partial(CountTables.of_part, self._network(public), encoder, public.classes)
+        counts = records.total(
+            partial(CountTables.of_shard, self._network(public), encoder, public.classes)
         )
+        if self.temperature != "auto":
+            return counts
+        return replace(counts, records=LabelledRecords(encoder, public.classes, records))
 
     def _structure(self, public: Schema) -> Network:
         return self._network(public)
 
-    def _conclude(self, public: Schema, statistics: Any, conditions: tuple[str, ...]) -> Self:
-        _, release = self._released(public, statistics, self._prior(public), conditions)
-        return self._attach(public, release.posterior, (release.guarantee,))
-
     def _check_shards(self) -> None:
+        if self.temperature == "auto":
+            raise ValueError(
+                "temperature='auto' is learned from the records, which statistics of shards do not "
+                "hold: give temperature a number in (0, 1], such as 0.65."
+            )
         domains = [] if self.schema is None else self.schema.columns.values()
-        cut = not any(isinstance(d, Bounded) and d.bins is None for d in domains)
+        cut = not any(isinstance(d, Interval) and d.bins is None for d in domains)
         if isinstance(self.n_bins, str) and not (cut and self.bounds is None):
             raise ValueError(
                 "n_bins='auto' depends on the number of all records, which a shard does not know: "
@@ -197,55 +185,37 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
             )
 
     @property
-    def _declares_columns(self) -> bool:
-        return self.schema is not None or self.bounds is not None
+    def _unit(self) -> str:
+        return self.privacy_unit
 
-    def _public_schema(
-        self, table: Table, target: npt.NDArray[Any], classes: Any = None
-    ) -> tuple[Schema, tuple[str, ...]]:
-        """Return the domains of all columns and the classes, and what they had to leak."""
-        splits = self._resolve_mechanism().walks_splits
-        bins = Bins(self.n_bins, table.n_rows, table.n_columns, float(self.epsilon), splits)
-        bins.check()
-        declared = declared_domains(table.names, table.n_columns, self.schema, self.bounds)
-        leaks = []
-        if None in declared:
-            parameter = "schema or bounds" if self.schema is None else "schema for every column"
-            table.must_be_readable(parameter)
-            leaks.append(self._leak("bounds of the features were", parameter))
-        if any(bins.looks_at_types(domain) for domain in declared):
-            leaks.append(PUBLIC_TYPES)
-        domains = [
-            bins.cut(domain or domain_from_data(table, j), j, table.kind(j))
-            for j, domain in enumerate(declared)
-        ]
-        labels = self._declared_classes(classes)
-        if labels is None:
-            table.must_be_readable("classes")
-            leaks.append(self._leak("classes were", "classes"))
-            labels = classes_from_data(target)
-        unnamed = [f"x{j}" for j in range(table.n_columns)]
-        names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
-        return Schema(dict(zip(names, domains, strict=True)), Categories(labels)), tuple(leaks)
+    @property
+    def _bounds(self) -> Declared:
+        return Declared("bounds", self.bounds, "bounds of the features")
 
-    def _declared_schema(self, n: int, n_features: int | None = None) -> Schema:
-        """Return the public domains of a fit to n records without any, if all are declared."""
-        if not self._declares_columns or self._declared_classes(None) is None:
-            raise ValueError(
-                "Nothing can be told before the domains are declared: set bounds or schema, and "
-                "classes."
-            )
-        columns = declared_width(self.schema, self.bounds, n_features)
-        nobody = Table(np.broadcast_to(0.0, (n, columns)))
-        return self._public_schema(nobody, np.empty(0), None)[0]
-
-    def _declared_classes(self, classes: Any) -> list[Any] | None:
-        """Return the declared classes in order: of the call, the parameter or the schema."""
-        if classes is None:
-            classes = self.classes
+    @property
+    def _target(self) -> Declared:
+        """The classes in order: of the parameter or of the schema."""
+        classes = self.classes
         if classes is None and self.schema is not None and self.schema.target is not None:
-            classes = self.schema.classes.values
-        return None if classes is None else np.unique(np.asarray(classes)).tolist()
+            classes = self.schema.classes.labels
+        domain = None if classes is None else declared_classes(classes)
+        return Declared("classes", domain, "classes")
+
+    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+        return classes_from_data(values)
+
+    def _settle(
+        self, declared: Sequence[Domain | None], domains: list[Domain], table: Table
+    ) -> tuple[list[Domain], tuple[str, ...]]:
+        """Cut every interval into bins."""
+        splits = self._resolve_mechanism().walks_splits
+        classes = self._target.value
+        known = 2 if classes is None else classes.n_values
+        bins = Bins(self.n_bins, table.n_rows, table.n_columns, float(self.epsilon), splits, known)
+        bins.check()
+        cut = [bins.cut(domain, j, table.kind(j)) for j, domain in enumerate(domains)]
+        looked = any(bins.looks_at_types(domain) for domain in declared)
+        return cut, (PUBLIC_TYPES,) if looked else ()
 
     def _alphas(self, network: Network) -> tuple[FloatArray, ...]:
         """Return the pseudo-counts of every node: alpha, or one per feature and 1 for the class."""
@@ -262,28 +232,55 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
         per_node = [*np.broadcast_to(alpha, d), alpha if alpha.ndim == 0 else 1.0]
         return tuple(np.full(k, float(a)) for k, a in zip(network.sizes, per_node, strict=True))
 
-    def _attach(
+    def _attach(self, public: Schema, release: Release[Any]) -> Self:
+        return self._attach_batches(public, release.posterior, (release.guarantee,))
+
+    def _attach_batches(
         self, public: Schema, posterior: Any, batches: tuple[PrivacyGuarantee, ...]
     ) -> Self:
-        """Set the fitted attributes."""
+        """Set the fitted attributes after batches of different people."""
         self.schema_ = public
-        self.classes_ = np.asarray(public.classes.values)
+        self.classes_ = public.classes.labels
         self.posterior_ = posterior
         self._batches = batches
+        self._prior_in_use = self._prior(public)
+        self._mechanisms: tuple[Mechanism, ...] = (clone(self._resolve_mechanism()),) * len(batches)
         self.guarantee_ = PrivacyGuarantee.parallel(batches)
         return self
+
+    def _advise(self, statistics: CountTables, mechanism: Mechanism, budget: Budget) -> None:
+        n = statistics.n
+        ratio = mechanism.noise_ratio(
+            statistics.network, n, table_budget(self.temperature, n, budget)
+        )
+        if ratio is not None:
+            advise_if_noisy(ratio)
+
+    def _hint(self) -> None:
+        released = getattr(self.posterior_, "released", None)  # of draws there are no counts
+        if released is None or self._target.value is None:
+            return
+        table = released.tables[-1]
+        classes, cells = self.classes_.tolist(), table.size // len(self.classes_)
+        counts = table.reshape(cells, -1).sum(axis=0)
+        exact = math.isinf(self.guarantee_.epsilon)
+        bound = 0.0 if exact else cells * self.utility_bound(_UNLIKELY)
+        hint_at_absent_classes(classes, counts, released.n, bound)
 
     def _restore(self, **released: Any) -> Self:
         public, posterior, batches = released.values()
         if getattr(posterior, "network", None) != self._network(public):
             raise ValueError("the posterior is not of the network that the parameters describe")
-        return self._attach(public, posterior, batches)
+        return self._attach_batches(public, posterior, batches)
 
-    def _of_joint(self, X: Any, of: RowFunction, like: npt.NDArray[Any]) -> Any:
+    def _of_joint(
+        self, X: Any, of: RowFunction, like: npt.NDArray[Any], *, tempered: bool = True
+    ) -> Any:
         """Return ``of`` log p(x, c) for all rows; of a dask collection, a lazy dask array."""
-        table = read_table(self, X, reset=False, declared=self._declares_columns)
+        posterior = self.posterior_ if tempered else self.posterior_.untempered
+        table = self._read_rows(X)
         encoder = Encoder([*self.schema_.columns.values()])
-        answer = partial(answer_by_row, self.posterior_, encoder, of, like)
+        answer = partial(answer_by_row, posterior, encoder, of, like)
         if isinstance(table, PartitionedTable):
             return rowwise(answer, table, like)
         return answer(table)
@@ -295,6 +292,12 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
             X, partial(most_probable, self.classes_), self.classes_[:0]
         )
         return predicted
+
+    def predict_joint_log_proba(self, X: Any) -> FloatArray:
+        """Return ln p(x, c) of every row x and class c, with features believed by temperature."""
+        check_is_fitted(self)
+        joint: FloatArray = self._of_joint(X, np.asarray, np.empty((0, len(self.classes_))))
+        return joint
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log probability of every class for every row."""
@@ -308,28 +311,10 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
         normalised: FloatArray = self._of_joint(X, proba, np.empty((0, len(self.classes_))))
         return normalised
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy: not private, whatever data it is of.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            The true classes.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
-        self._tell_about_scores()
-        predicted = gathered(self.predict(X))
-        return float(accuracy_score(gathered(y), predicted, sample_weight=sample_weight))
-
     def log_likelihood(self, X: Any) -> FloatArray:
-        """Return log p(x) of every row, summed over the classes."""
+        """Return log p(x) of every row, summed over the classes; of the plain model."""
         check_is_fitted(self)
-        likelihood: FloatArray = self._of_joint(X, log_sum, np.empty(0))
+        likelihood: FloatArray = self._of_joint(X, log_sum, np.empty(0), tempered=False)
         return likelihood
 
     def sample(
@@ -351,7 +336,7 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
         return np.stack(columns, axis=1), self.classes_[records[:, -1]]
 
     def utility_bound(self, delta: float = 0.05, n: int | None = None) -> float:
-        """Return the error that the release keeps within with probability at least 1 - delta.
+        """Return a bound on the error of the release that holds with probability 1 - delta.
 
         Parameters
         ----------
@@ -363,22 +348,22 @@ class DiscreteClassifier(ClassifierMixin, ShardedEstimator):
         Returns
         -------
         float
-            Of counts ("laplace"), of tables ("fourier") or of answers ("sampler"): see
-            :func:`dpbayes_sklearn.theory.utility_bound`.
+            Of counts ("laplace"), of tables ("fourier") or of answers ("sampler"): see the
+            mechanism's ``utility_bound``.
         """
-        mechanism = self._resolve_mechanism()
-        names = {"n_draws": "n_samples", "noise": "noise", "budget_split": "budget_split"}
-        options = {k: getattr(mechanism, v) for k, v in names.items() if hasattr(mechanism, v)}
-        if batches := getattr(self, "_batches", ()):
-            share, network = delta / len(batches), self.posterior_.network
-            each = ((g.mechanism, network, g.epsilon, share, g.unit) for g in batches)
-            return sum(utility_bound(*batch, **options) for batch in each)
+        if "posterior_" in self.__dict__:
+            released = getattr(self.posterior_, "released", None)
+            if released is not None:  # by the noise that was added, not the current parameters
+                return float(released.error_bound(delta))
+            share, network = delta / len(self._batches), self.posterior_.network
+            # draws of batches are averaged
+            each = (m.utility_bound(network, 0, self._budget(), share) for m in self._mechanisms)
+            return max(each)
         if n is None:
             raise ValueError("Before a fit, utility_bound needs the number n of records.")
-        network, epsilon = self._network(self._declared_schema(n)), float(self.epsilon)
-        return utility_bound(
-            mechanism.name(), network, epsilon, delta, self.privacy_unit, **options
-        )
+        network = self._network(self._declared_schema(n))
+        budget = table_budget(self.temperature, n, self._budget())
+        return self._resolve_mechanism().utility_bound(network, n, budget, delta)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""The one way every estimator spends its budget: check, charge, release, attach."""
+"""The one sequence of every fit: check, read, schema, statistics, charge, release, attach."""
 
 from __future__ import annotations
 
@@ -6,31 +6,40 @@ import math
 import os
 import sys
 import uuid
-import warnings
 from abc import abstractmethod
-from contextlib import suppress
+from collections.abc import Callable
+from copy import copy
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._helpful import HelpfulEstimator
-from dpbayes_sklearn._sklearn_compat import Interval, InvalidParameterError
-from dpbayes_sklearn.exceptions import LedgerError, PrivacyLeakWarning
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
+from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.exceptions import PrivacyLeakWarning, called_by, warn_caller
 from dpbayes_sklearn.mechanisms import Mechanism, Release, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
-from dpbayes_sklearn.privacy.hints import tell_if_weak
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
+from dpbayes_sklearn.privacy.guarantee import warn_if_weak
 from dpbayes_sklearn.serialization import Codec, read_model, write_model
 
-__all__ = ["PrivateEstimator"]
+__all__ = ["FitInput", "PrivateEstimator"]
 
 SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
 
 
+SEED_GIVERS = {
+    "sklearn.ensemble._bagging",
+    "sklearn.ensemble._weight_boosting",
+    "sklearn.linear_model._ransac",
+}
+"""Modules of scikit-learn that set ``random_state`` of what they fit."""
+
+
 class _Here:
-    """A name of this process that no other has, unlike its number."""
+    """A process-unique token; process numbers are used again."""
 
     process = uuid.uuid4().hex
 
@@ -38,11 +47,34 @@ class _Here:
 _here = _Here()
 os.register_at_fork(after_in_child=lambda: setattr(_here, "process", uuid.uuid4().hex))
 
-_TOLD: set[str] = set()  # ledgers whose holders know that scores are not private
+
+class FitInput(NamedTuple):
+    """The input of a release.
+
+    **Sensitive.**
+
+    Attributes
+    ----------
+    public : object
+        The public domains that the statistics were computed by.
+    statistics : object
+        The exact statistics.
+    conditions : tuple of str
+        Conditions of the guarantee that concern the public domains.
+    """
+
+    public: Any
+    statistics: Any
+    conditions: tuple[str, ...] = ()
 
 
 class PrivateEstimator(HelpfulEstimator):
-    """Base of all estimators. Subclasses compute statistics and hand them to :meth:`_release`."""
+    """Base of all estimators, with the only sequence by which one is fitted.
+
+    A fit is check -> read -> schema -> statistics -> charge -> release -> attach. A model fills
+    in five hooks: :meth:`_records`, :meth:`_public_schema`, :meth:`_statistics`, :meth:`_prior`
+    and :meth:`_attach`.
+    """
 
     epsilon: Any
     mechanism: Any
@@ -50,15 +82,87 @@ class PrivateEstimator(HelpfulEstimator):
     random_state: Any
     _block: tuple[str, BudgetAccountant]
 
+    posterior_: Any
+    guarantee_: PrivacyGuarantee
+
     _exported: ClassVar[dict[str, Codec]] = {}
     """Fitted attributes that :meth:`to_json` writes; all others follow from them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        # a Fraction stands apart because scikit-learn's Interval cannot read one
-        "epsilon": [Fraction, Interval(Real, 0, math.inf, closed="right")],
+        # a Fraction stands apart because scikit-learn's Range cannot read one
+        "epsilon": [Fraction, Range(Real, 0, math.inf, closed="right")],
         "accountant": [BudgetAccountant, None],
         "random_state": ["random_state"],
     }
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release a posterior of the model, charging the accountant.
+
+        Parameters
+        ----------
+        X : array, data frame or dask collection of shape (n_samples, n_features)
+            Records, one per person. Classifiers also take sparse matrices, whose missing cells
+            are zeros; the posterior of one variable takes one column.
+        y : array-like of shape (n_samples,)
+            Their classes or targets; ignored where there is none to learn.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(lambda fitted: fitted._read(X, y))
+
+    def _fit(self, read: Callable[[Self], FitInput], stream: int = 0) -> Self:
+        """Check -> read, schema, statistics -> charge, release -> attach, or change nothing."""
+        fitted = copy(self)
+        with quiet_numpy():
+            budget = fitted._budget()
+            fitted._check_budget(budget)
+            public, statistics, conditions = read(fitted)
+            prior = fitted._prior(public)
+            release = fitted._release(statistics, prior, budget, conditions, stream)
+            fitted._attach(public, release)
+            if not stream:
+                fitted._hint()
+            return self._become(fitted)
+
+    def _read(self, X: Any, y: Any, known: Any = None) -> FitInput:
+        """Read -> schema -> statistics; X and y are not used again.
+
+        ``known`` is the public schema, if an earlier batch has settled it.
+        """
+        records = self._records(X, y, reset=known is None)
+        public, conditions = (known, ()) if known is not None else self._public_schema(records)
+        self._prior(public)  # wrong parameters are refused before types of columns
+        self._check_types(public, records)
+        return FitInput(public, self._statistics(public, records), conditions)
+
+    def _check_types(self, public: Any, records: Any) -> None:
+        """Refuse, by declared types alone, columns that cannot hold a value of their domain."""
+
+    @abstractmethod
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Any:
+        """Return the records, checked for shape and type; ``reset`` forgets earlier columns."""
+
+    @abstractmethod
+    def _public_schema(self, records: Any) -> tuple[Any, tuple[str, ...]]:
+        """Return the public domains of the records, and the conditions they rest on."""
+
+    @abstractmethod
+    def _statistics(self, public: Any, records: Any) -> Any:
+        """Return the exact statistics of the records."""
+
+    @abstractmethod
+    def _prior(self, public: Any) -> Any:
+        """Return the belief about the parameters before any data."""
+
+    @abstractmethod
+    def _attach(self, public: Any, release: Release[Any]) -> Self:
+        """Set the fitted attributes."""
+
+    def _hint(self) -> None:
+        """Log problems that the released values suggest: post-processing."""
 
     def _validate_params(self) -> None:
         """Check all parameters; scikit-learn trips over fractions and over very long integers."""
@@ -72,9 +176,14 @@ class PrivateEstimator(HelpfulEstimator):
                 )
         super()._validate_params()
 
-    def _budget(self, unit: str = "record") -> Budget:
+    def _budget(self) -> Budget:
         """Return what one fit spends, read exactly."""
-        return Budget(self._exact("epsilon", self.epsilon), self._delta(), unit)
+        return Budget(self._exact("epsilon", self.epsilon), self._delta(), self._unit)
+
+    @property
+    def _unit(self) -> str:
+        """What one fit protects."""
+        return "record"
 
     def _delta(self) -> Fraction:
         return Fraction(0)
@@ -124,7 +233,7 @@ class PrivateEstimator(HelpfulEstimator):
         return clone
 
     def _check_budget(self, budget: Budget) -> None:
-        """Refuse a fit that the ledger cannot hold before any data are touched."""
+        """Refuse a fit that would exceed the ceiling before any data are read."""
         ledger = self._ledger()
         if ledger is not None:
             ledger.check(budget.epsilon, budget.delta)
@@ -144,10 +253,13 @@ class PrivateEstimator(HelpfulEstimator):
         """
         mechanism = self._resolve_mechanism()
         mechanism.preflight(statistics, prior, budget)
-        tell_if_weak(budget)
+        warn_if_weak(budget)
+        self._advise(statistics, mechanism, budget)
         ledger = self._ledger()
+        if self.random_state is not None and not budget.infinite:
+            _warn_of_seeds(ledger)
         if ledger is not None:
-            label = f"{type(self).__name__}, {mechanism.name()}, {budget.unit}"
+            label = f"{self._description(mechanism)}, {budget.unit}"
             ledger.spend(budget.epsilon, budget.delta, label=label)
         source = random_source(self.random_state, stream)
         release = mechanism.release(statistics, prior, budget, source)
@@ -155,12 +267,18 @@ class PrivateEstimator(HelpfulEstimator):
             conditions = (*conditions, SEEDED)
         return Release(release.posterior, release.guarantee.under(*conditions))
 
+    def _advise(self, statistics: Any, mechanism: Mechanism, budget: Budget) -> None:
+        """Log problems that follow from public quantities, before the fit is charged."""
+
+    def _description(self, mechanism: Mechanism) -> str:
+        """Return what the ledger calls a release."""
+        return f"{type(self).__name__}, {mechanism.name()}"
+
     def to_json(self) -> str:
         """Return the fitted model as JSON text, for others to load without trusting a pickle.
 
-        It holds the parameters, the released posterior and the guarantee: what was released, and
-        nothing else. ``accountant`` and ``random_state`` are left out; whoever has the seed can
-        take the noise off.
+        It holds the parameters, the released posterior and the guarantee, and nothing else.
+        ``accountant`` and ``random_state`` are left out: with the seed the noise could be removed.
 
         Returns
         -------
@@ -174,8 +292,8 @@ class PrivateEstimator(HelpfulEstimator):
     def from_json(cls, text: str) -> Self:
         """Return the fitted model that :meth:`to_json` wrote; its predictions are the same.
 
-        The text is checked field by field, and nothing in it is run or imported. That tells that
-        it is a model, not that its guarantee is true: get it from somebody you believe.
+        The text is checked field by field, and nothing in it is run or imported. This checks the
+        format, not whether the stated guarantee is true: use files from a source you trust.
 
         Parameters
         ----------
@@ -203,28 +321,13 @@ class PrivateEstimator(HelpfulEstimator):
 
     def _leak(self, what: str, parameter: str) -> str:
         """Warn that something was read from the data; return the condition it puts on the claim."""
-        warnings.warn(
+        warn_caller(
             f"{what} read from the data, which may reveal them: set {parameter} to public values.",
             PrivacyLeakWarning,
-            stacklevel=6,  # the line that called fit
         )
         return (
             f"{what} read from the data without revealing anything ({parameter} was not declared)"
         )
-
-    def _tell_about_scores(self) -> None:
-        """Warn, once for each ledger and process, that a score is neither private nor charged."""
-        with suppress(LedgerError):
-            ledger = self._ledger()
-            if ledger is not None and ledger.path not in _TOLD:
-                _TOLD.add(ledger.path)
-                warnings.warn(
-                    "A score looks at the data without noise, and no accountant is charged for "
-                    "it: publish scores of public data only. To choose parameters by private "
-                    "data use PrivateSearchCV.",
-                    PrivacyLeakWarning,
-                    stacklevel=3,  # the line that called score
-                )
 
     def _with_card(self, html: str) -> str:
         guarantee = getattr(self, "guarantee_", None)
@@ -238,3 +341,21 @@ class PrivateEstimator(HelpfulEstimator):
         if "text/html" in bundle:
             bundle["text/html"] = self._with_card(bundle["text/html"])
         return bundle
+
+
+def _warn_of_seeds(ledger: BudgetAccountant | None) -> None:
+    """Warn where a seed meets a release that is most likely meant for publication."""
+    if called_by(SEED_GIVERS):
+        warn_caller(
+            "An ensemble has set random_state to a seed of at most 32 bits. By trying all of them "
+            "the noise can be removed: do not publish this ensemble. Voting and stacking hand "
+            "out no seeds.",
+            PrivacyLeakWarning,
+        )
+    elif ledger is not None and not ledger.temporary:
+        warn_caller(
+            "A ledger on disk records a release whose noise can be repeated: fits with one "
+            "random_state, such as folds, have the same noise, which cancels between them. Leave "
+            "random_state=None for what is published.",
+            PrivacyLeakWarning,
+        )

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._estimator import FitInput
 from dpbayes_sklearn._sklearn_compat import _fit_context
-from dpbayes_sklearn.data.reading import read_records
-from dpbayes_sklearn.data.records import Records
+from dpbayes_sklearn._supervised import SupervisedEstimator
+from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import SealedTable, Table
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.statistics import ExactStatistics
@@ -23,24 +23,12 @@ KEPT_SECRET = (
 )
 
 
-class ShardedEstimator(PrivateEstimator):
+class ShardedEstimator(SupervisedEstimator):
     """An estimator whose statistics can be computed by shard, merged, and released once."""
 
     @abstractmethod
-    def _public_schema(self, table: Table, target: Any) -> tuple[Schema, tuple[str, ...]]:
-        """Return the domains of all columns and of the target, and what they had to leak."""
-
-    @abstractmethod
-    def _statistics(self, public: Schema, records: Records) -> Any:
-        """Return the exact statistics of records, wherever they are."""
-
-    @abstractmethod
     def _structure(self, public: Schema) -> Any:
-        """Return what statistics must be of to belong to this model."""
-
-    @abstractmethod
-    def _conclude(self, public: Schema, statistics: Any, conditions: tuple[str, ...]) -> Self:
-        """Charge -> release -> attach."""
+        """Return the public structure that merged statistics must match."""
 
     def _check_shards(self) -> None:
         """Refuse parameters by which shards of different sizes would be read differently."""
@@ -65,9 +53,11 @@ class ShardedEstimator(PrivateEstimator):
         """
         reader = copy(self)
         reader._check_shards()
-        records = read_records(reader, X, y, reset=True, declared=True)
-        public = reader._shared_schema(records.table.names, records.table.n_columns)
-        return ExactStatistics(public, records.table.names, reader._statistics(public, records))
+        with quiet_numpy():
+            records = reader._records(X, y, reset=True)
+            names, public = records.table.names, reader._shared_schema(records.table)
+            reader._check_types(public, records)
+            return ExactStatistics(public, names, reader._statistics(public, records))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_statistics(self, statistics: ExactStatistics) -> Self:
@@ -89,22 +79,26 @@ class ShardedEstimator(PrivateEstimator):
                 "fit_statistics takes what exact_statistics or merge returns. "
                 f"Got {type(statistics).__name__} instead."
             )
-        fitted, names = copy(self), statistics._names
-        fitted._check_shards()
-        public = fitted._shared_schema(names, len(statistics.schema))
-        mine = fitted._structure(public), [*public.columns.items()], public.target
-        theirs = statistics.schema
+        return self._fit(lambda fitted: fitted._accepted(statistics))
+
+    def _accepted(self, statistics: ExactStatistics) -> FitInput:
+        """Return merged statistics, refusing those of another model."""
+        names, theirs = statistics._names, statistics.schema
+        self._check_shards()
+        public = self._shared_schema(SealedTable(len(theirs), None if names is None else [*names]))
+        mine = self._structure(public), [*public.columns.items()], public.target
         if mine != (statistics._structure(), [*theirs.columns.items()], theirs.target):
             raise ValueError(
                 "These statistics are of another model: columns, domains, bins, classes and "
                 f"structure must be those of this {type(self).__name__}."
             )
-        fitted.__dict__.pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if names is not None:
-            fitted.feature_names_in_ = np.asarray(names, dtype=object)
-        fitted.n_features_in_ = len(public)
-        return self._become(fitted._conclude(public, statistics._sums, (KEPT_SECRET,)))
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self.n_features_in_ = len(public)
+        return FitInput(public, statistics._sums, (KEPT_SECRET,))
 
-    def _shared_schema(self, names: Any, n_columns: int) -> Schema:
+    def _shared_schema(self, table: Table) -> Schema:
         """Return the public domains by what is declared alone."""
-        return self._public_schema(SealedTable(n_columns, names), np.empty(0))[0]
+        sealed = SealedTable(table.n_columns, table.names)
+        return self._public_schema(LocalRecords([(sealed, np.empty(0))]))[0]

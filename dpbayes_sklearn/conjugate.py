@@ -9,16 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._posterior_release import Codes, PosteriorRelease
-from dpbayes_sklearn._sklearn_compat import Interval
+from dpbayes_sklearn._posterior_release import Codes, Column, PosteriorRelease
+from dpbayes_sklearn._sklearn_compat import Range
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.one_column import categories_from_data, known_codes
+from dpbayes_sklearn.data.encoder import known_codes
+from dpbayes_sklearn.data.undeclared import categories_from_data
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.mechanisms._certification import (
     Certificate,
     certify,
-    expected_error,
-    optimal_error,
+    expected_distance,
+    optimal_distance,
 )
 from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
 from dpbayes_sklearn.privacy import BudgetAccountant
@@ -29,8 +30,8 @@ __all__ = [
     "Certificate",
     "DirichletMultinomial",
     "certify",
-    "expected_error",
-    "optimal_error",
+    "expected_distance",
+    "optimal_distance",
 ]
 
 REFUSES = "no record has a value outside the declared ones, which would have been refused"
@@ -47,7 +48,7 @@ class BetaBinomial(PosteriorRelease):
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives the exact posterior.
     delta : float in [0, 1), default=0.0
-        Part of the promise only with ``mechanism="hellinger"`` and ``calibrate=False``; all other
+        Part of the guarantee only with ``mechanism="hellinger"`` and ``calibrate=False``; all other
         mechanisms are purely private and spend none of it. It shapes a calibrated "hellinger".
     mechanism : str or Mechanism, default="geometric"
         "geometric", "laplace", "laplace_improved", "exponential", "hellinger" or "local", or an
@@ -57,9 +58,11 @@ class BetaBinomial(PosteriorRelease):
     calibrate : bool, default=True
         For "exponential", "hellinger" and "local": scale the mechanism until its exact
         worst-case loss, over all neighbouring data sets, equals epsilon.
-    inference : {"plug_in", "noise_aware"}, default="plug_in"
-        For added noise: cut the noisy count to [0, n], or take the posterior median of the exact
-        one. They agree for a flat prior and epsilon above log 2; below, the second is closer.
+    inference : {"plug_in", "noise_aware"}, default="noise_aware"
+        For added noise: clip the noisy count to [0, n], or take the posterior median of the exact
+        one given the noisy one, the noise law and the prior. They agree for a flat prior and
+        epsilon above log 2; below, the second is closer. With an informative prior it is closer
+        on data that the prior expects and farther on others.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -72,7 +75,7 @@ class BetaBinomial(PosteriorRelease):
         The released posterior, with ``alpha``, ``beta``, ``mean()``, ``mode()``, ``variance()``,
         ``credible_interval()``, ``sample()``, ``pdf()`` and ``hellinger()``.
     guarantee_ : PrivacyGuarantee
-        What is promised, to whom, and on which conditions.
+        Epsilon, the unit of privacy, and the conditions.
     categories_ : Categories
         One and zero, in the order of ``alpha`` and ``beta``.
     n_features_in_ : int
@@ -109,7 +112,7 @@ class BetaBinomial(PosteriorRelease):
         mechanism: str | Mechanism = "geometric",
         prior: Sequence[float] = (1.0, 1.0),
         calibrate: bool = True,
-        inference: str = "plug_in",
+        inference: str = "noise_aware",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -122,9 +125,9 @@ class BetaBinomial(PosteriorRelease):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _domain(self, values: npt.NDArray[Any]) -> tuple[Categories, tuple[str, ...]]:
+    def _public_schema(self, records: Column) -> tuple[Categories, tuple[str, ...]]:
         # the first parameter of a Beta goes with the ones
-        return Categories((1, 0)), () if values.dtype == bool else (REFUSES,)
+        return Categories((1, 0)), () if records.values.dtype == bool else (REFUSES,)
 
     def _belief(self, categories: Categories) -> Dirichlet:
         return Beta(*_pseudo_counts(self.prior, 2))
@@ -144,7 +147,7 @@ class DirichletMultinomial(PosteriorRelease):
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives the exact posterior.
     delta : float in [0, 1), default=0.0
-        Part of the promise only with ``mechanism="hellinger"`` and ``calibrate=False``; all other
+        Part of the guarantee only with ``mechanism="hellinger"`` and ``calibrate=False``; all other
         mechanisms are purely private and spend none of it. It shapes a calibrated "hellinger".
     mechanism : str or Mechanism, default="geometric"
         "geometric", "laplace" and "laplace_improved" take any number of records and categories;
@@ -175,7 +178,7 @@ class DirichletMultinomial(PosteriorRelease):
         The released posterior, with ``concentration``, ``mean()``, ``mode()``, ``variance()``,
         ``credible_interval()``, ``sample()``, ``pdf()`` and ``hellinger()``.
     guarantee_ : PrivacyGuarantee
-        What is promised, to whom, and on which conditions.
+        Epsilon, the unit of privacy, and the conditions.
     categories_ : Categories
         The public categories in use, in the order of ``concentration``.
     n_features_in_ : int
@@ -200,9 +203,9 @@ class DirichletMultinomial(PosteriorRelease):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PosteriorRelease._parameter_constraints,
-        "prior": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "prior": [Range(Real, 0, None, closed="neither"), "array-like"],
         "categories": [
-            Interval(Integral, 2, 2**15, closed="both"),
+            Range(Integral, 2, 2**15, closed="both"),
             Categories,
             "array-like",
             None,
@@ -232,10 +235,12 @@ class DirichletMultinomial(PosteriorRelease):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _domain(self, values: npt.NDArray[Any]) -> tuple[Categories, tuple[str, ...]]:
+    def _public_schema(self, records: Column) -> tuple[Categories, tuple[str, ...]]:
         declared = self._declared()
         if declared is None:
-            return categories_from_data(values), (self._leak("categories were", "categories"),)
+            return categories_from_data(records.values), (
+                self._leak("categories were", "categories"),
+            )
         return declared, () if isinstance(self.categories, Categories) else (REFUSES,)
 
     def _declared(self) -> Categories | None:

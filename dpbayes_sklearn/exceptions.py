@@ -2,7 +2,39 @@
 
 from __future__ import annotations
 
-__all__ = ["BudgetError", "LedgerError", "PrivacyLeakWarning"]
+import os
+import sys
+import warnings
+from collections.abc import Collection
+from pathlib import Path
+from types import FrameType
+
+import joblib
+import sklearn
+
+__all__ = ["BudgetError", "LedgerError", "PrivacyLeakWarning", "called_by", "warn_caller"]
+
+_INSIDE = tuple(
+    str(Path(module).parent) + os.sep for module in (__file__, sklearn.__file__, joblib.__file__)
+)
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the user's line: the innermost one outside of here, scikit-learn and joblib."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
+
+
+def called_by(modules: Collection[str]) -> bool:
+    """Tell whether a function of one of these modules is among the callers."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") in modules:
+            return True
+        frame = frame.f_back
+    return False
 
 
 class BudgetError(ValueError):
@@ -28,4 +60,4 @@ class LedgerError(RuntimeError):
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something public was not declared, so it was read from the private data."""
+    """Something was read from the private data, or done, that the guarantee does not cover."""

@@ -1,42 +1,42 @@
-"""Linear regression with Gaussian beliefs about the coefficients."""
+"""Bayesian linear regression with Gaussian priors on the coefficients."""
 
 from __future__ import annotations
 
-from copy import copy
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self, cast, overload
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._scoring import ScoreMixin
 from dpbayes_sklearn._shards import ShardedEstimator
-from dpbayes_sklearn._sklearn_compat import Interval as Range
-from dpbayes_sklearn._sklearn_compat import StrOptions, _fit_context
+from dpbayes_sklearn._sklearn_compat import Range, StrOptions
+from dpbayes_sklearn._supervised import Declared
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.dask import PartitionedTable, gathered, rowwise
-from dpbayes_sklearn.data.reading import read_records, read_table
+from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.data.undeclared import domain_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.schema import Interval, Schema
+from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.domains import as_numbers
-from dpbayes_sklearn.schema.resolution import declared_domains, intervals_from_bounds
+from dpbayes_sklearn.schema.resolution import intervals_from_bounds
 from dpbayes_sklearn.serialization.parts import LINEAR_MODEL
 from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.pooled_moments import PooledMoments
+from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["BayesianLinearRegression"]
 
 
-class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
+class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     r"""Bayesian linear regression released under differential privacy.
 
     Features and target are mapped to [-1, 1] by their public bounds. There the model is
@@ -54,8 +54,8 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
         How the posterior is released. An instance such as ``mechanisms.Sampler(n_samples=2)``
         carries its own options.
     inference : {"plug_in", "noise_aware"}, default="noise_aware"
-        Take the released moments as moments, or as moments seen through noise of known variance.
-        Plugging in is dangerous unless ``n_samples * epsilon`` is very large.
+        Take the released moments as exact, or as moments with noise of known variance. Plug-in
+        inference is unstable unless ``n_samples * epsilon`` is very large.
     prior_precision : float, default=1.0
         The b, on the scale of the bounds.
     noise_variance : float, optional
@@ -90,7 +90,7 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
         The released posterior on the scale of the bounds, the only thing derived from the data
         that is kept.
     guarantee_ : PrivacyGuarantee
-        What is promised, to whom, and on which conditions.
+        Epsilon, the unit of privacy, and the conditions.
     schema_ : Schema
         The public domains in use.
     n_features_in_ : int
@@ -102,7 +102,7 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
     **Privacy.** The unit is one record, neighbours have the same number of records and differ in
     one; every ``fit`` spends ``epsilon``. What is not declared (``bounds_X`` or ``schema``,
     ``bounds_y``) is read from the data with a :class:`PrivacyLeakWarning` and becomes a condition
-    of the guarantee. With declared bounds no value whatever makes ``fit`` fail: infinities are
+    of the guarantee. With declared bounds no value makes ``fit`` fail: infinities are
     clipped and a missing value is the middle of its bounds.
 
     The model is linear in the clipped features: inside the bounds ``predict`` is the function that
@@ -124,6 +124,7 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
     """
 
     _exported = LINEAR_MODEL
+    _metric = staticmethod(r2_score)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -168,43 +169,11 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
-        """Release a posterior of the coefficients, charging the accountant.
-
-        Parameters
-        ----------
-        X : array, data frame or dask collection of shape (n_samples, n_features)
-            Records, one per person.
-        y : array-like of shape (n_samples,)
-            Their targets.
-
-        Returns
-        -------
-        self
-        """
-        fitted = copy(self)
-        public, release = fitted._read_and_release(X, y)
-        return self._become(fitted._attach(public, release))
-
-    def _read_and_release(self, X: Any, y: Any) -> tuple[Schema, Release[Any]]:
-        """Validate -> schema -> moments -> charge -> release; X and y are not used again."""
-        budget = self._budget()
-        self._check_budget(budget)
-        records = read_records(self, X, y, reset=True, declared=self._declares_columns)
-        public, conditions = self._public_schema(records.table, as_numbers(records.target))
-        statistics = self._statistics(public, records)
-        return public, self._release(statistics, self._prior(public), budget, conditions)
-
-    def _statistics(self, public: Schema, records: Records) -> PooledMoments:
-        return PooledMoments(*self._model(public), records)
+    def _statistics(self, public: Schema, records: Records) -> Moments:
+        return Moments(*self._model(public), records)
 
     def _structure(self, public: Schema) -> tuple[Design, Scale]:
         return self._model(public)
-
-    def _conclude(self, public: Schema, statistics: Any, conditions: tuple[str, ...]) -> Self:
-        prior = self._prior(public)
-        return self._attach(public, self._release(statistics, prior, self._budget(), conditions))
 
     def _prior(self, public: Schema) -> GaussianPrior:
         """Return the belief about the coefficients before any data."""
@@ -217,41 +186,24 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
         )
 
     @property
-    def _declares_columns(self) -> bool:
-        return self.schema is not None or self.bounds_X is not None
+    def _bounds(self) -> Declared:
+        return Declared("bounds_X", self.bounds_X, "bounds of the features")
 
-    def _public_schema(self, table: Table, target: FloatArray) -> tuple[Schema, tuple[str, ...]]:
-        """Return the domains of all columns and the target, and what they had to leak."""
-        bounds = None
-        if self.bounds_X is not None:
-            columns = intervals_from_bounds(self.bounds_X, table.n_columns, "bounds_X")
-            bounds = [c.low for c in columns], [c.high for c in columns]
-        declared = declared_domains(table.names, table.n_columns, self.schema, bounds)
-        leaks = []
-        if None in declared:
-            parameter = "schema or bounds_X" if self.schema is None else "schema for every column"
-            table.must_be_readable(parameter)
-            leaks.append(self._leak("bounds of the features were", parameter))
-        domains = [domain or domain_from_data(table, j) for j, domain in enumerate(declared)]
-        interval = self._declared_target()
-        if interval is None:
-            table.must_be_readable("bounds_y")
-            leaks.append(self._leak("bounds of the target were", "bounds_y"))
-            assert_all_finite(target, input_name="y")
-            interval = cast("Interval", domain_from_data(Table(target[:, None]), 0))
-        unnamed = [f"x{j}" for j in range(table.n_columns)]
-        names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
-        return Schema(dict(zip(names, domains, strict=True)), interval), tuple(leaks)
-
-    def _declared_target(self) -> Interval | None:
-        """Return the bounds of the target: of the parameter or of the schema."""
+    @property
+    def _target(self) -> Declared:
+        """The bounds of the target: of the parameter or of the schema."""
         if self.bounds_y is not None:
-            return intervals_from_bounds(self.bounds_y, 1, "bounds_y")[0]
-        if self.schema is None or self.schema.target is None:
-            return None
-        if not isinstance(self.schema.target, Interval):
+            bounds: Domain | None = intervals_from_bounds(self.bounds_y, 1, "bounds_y")[0]
+        else:
+            bounds = None if self.schema is None else self.schema.target
+        if isinstance(bounds, Categories):
             raise ValueError("A regression needs the target of its schema to be an Interval.")
-        return self.schema.target
+        return Declared("bounds_y", bounds, "bounds of the target")
+
+    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+        target = as_numbers(values)
+        assert_all_finite(target, input_name="y")
+        return domain_from_data(Table(target[:, None]), 0)
 
     def _model(self, public: Schema) -> tuple[Design, Scale]:
         """Return the coordinates of the model and the scale of its target."""
@@ -304,7 +256,7 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
             Only if ``return_std``.
         """
         check_is_fitted(self)
-        table = read_table(self, X, reset=False, declared=self._declares_columns)
+        table = self._read_rows(X)
         like = np.empty((0, 2) if return_std else 0)
         answer = partial(_predictions, self._design, self._scale, self.posterior_, like)
         if isinstance(table, PartitionedTable):
@@ -312,24 +264,6 @@ class BayesianLinearRegression(RegressorMixin, ShardedEstimator):
         else:
             predicted = answer(table)
         return (predicted[:, 0], predicted[:, 1]) if return_std else predicted
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination: not private, whatever data it is of.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            The true targets.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
-        self._tell_about_scores()
-        predicted = gathered(self.predict(X))
-        return float(r2_score(gathered(y), predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,8 +1,8 @@
-"""What a release will be worth, before any data are touched.
+"""The expected error of a release, before any data are read.
 
-The noise of every mechanism has a public law, so the error it makes can be told from the number of
-records and the declared domains alone. Nothing here reads data, charges an accountant or has to be
-paid for.
+The noise of every mechanism has a public law, so its error can be computed from the number of
+records and the declared domains alone. Nothing here reads data, charges an accountant or has a
+privacy cost.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ExpectedError:
         return float(self.errors.mean())
 
     def quantile(self, probability: float) -> float:
-        """Return what the error does not exceed with this probability."""
+        """Return the quantile of the error at this probability."""
         return float(np.quantile(self.errors, probability))
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ def expected_error(
     *,
     n_features: int | None = None,
 ) -> ExpectedError:
-    """Tell the error of a fit to ``n`` records before seeing any.
+    """Return the distribution of the error of a fit to ``n`` records, without any data.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ def expected_error(
     -------
     ExpectedError
         Of a classifier: the error of one count of its tables, in records. For "laplace" and
-        "fourier" that is the noise of the released count, whatever the data: before clipping,
-        and without the public increment of "fourier". The draws of "sampler" and "map" depend on
+        "fourier" that is the noise of the released count, for any data: before inference, and
+        without the public increment of "fourier". The draws of "sampler" and "map" depend on
         the data, which are simulated from the prior; the error is that of the counts which the
         drawn probabilities imply.
 
@@ -104,7 +104,7 @@ def expected_error(
     >>> from dpbayes_sklearn import BayesianNaiveBayes
     >>> model = BayesianNaiveBayes(classes=[0, 1], bounds=([0, 0], [1, 1]), n_bins=2)
     >>> expected_error(model, n=1000, epsilon=1.0)
-    ExpectedError(of='counts', mean=5.97, median=4, 95 %=18)
+    ExpectedError(of='counts', mean=3.42, median=2.55, 95 %=9.61)
     """
     return _expected(estimator, n, epsilon, n_features)
 
@@ -138,7 +138,7 @@ def epsilon_for(
     >>> from dpbayes_sklearn import BayesianNaiveBayes
     >>> model = BayesianNaiveBayes(classes=[0, 1], bounds=([0, 0], [1, 1]), n_bins=2)
     >>> round(epsilon_for(model, n=1000, target=12.0), 2)
-    0.5
+    0.24
     """
 
     def error(epsilon: float) -> float:

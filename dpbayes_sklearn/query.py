@@ -1,4 +1,4 @@
-"""Answering questions about the parameters, each from a fresh draw and each paid for."""
+"""Queries about the parameters, each answered from a new posterior draw and charged."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn._estimator import FitInput
+from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.privacy.guarantee import round_up
@@ -34,7 +36,7 @@ class PosteriorQuerySession:
     Parameters
     ----------
     estimator : BayesianNaiveBayes or BayesianNetworkClassifier
-        The model, with ``mechanism="sampler"``. Its ``epsilon`` is the price of one query. It is
+        The model, with ``mechanism="sampler"``. Its ``epsilon`` is the cost of one query. It is
         cloned, not fitted.
     X : array or data frame of shape (n_samples, n_features)
         Records, one per person.
@@ -84,10 +86,10 @@ class PosteriorQuerySession:
         accountant: BudgetAccountant | None = None,
     ) -> None:
         self._estimator = _priced_per_query(estimator, accountant)
-        self._budget: Budget = self._estimator._budget(self._estimator.privacy_unit)
+        self._budget = self._estimator._budget()
         self._lock = Lock()
         self._queries = 0
-        self._exact: tuple[Any, ...] | None = _exact_counts(self._estimator, X, y)
+        self._exact: FitInput | None = _exact_counts(self._estimator, X, y)
 
     def query(self, question: Callable[[Tables], Answer]) -> Answer:
         """Charge the accountant, draw the parameters afresh and answer from them.
@@ -96,8 +98,8 @@ class PosteriorQuerySession:
         ----------
         question : callable
             Is given one array of probabilities per feature, in order, and last the class:
-            ``tables[i][parents' values..., value]``. It may look at the whole draw, which is what
-            is paid for.
+            ``tables[i][parents' values..., value]``. It may use the whole draw, which is what is
+            charged.
 
         Returns
         -------
@@ -107,7 +109,7 @@ class PosteriorQuerySession:
         Raises
         ------
         BudgetError
-            If the accountant does not hold the price of a query; nothing is drawn.
+            If a query would exceed the accountant's ceiling; nothing is drawn.
         """
         exact = self._exact
         if exact is None:
@@ -118,8 +120,11 @@ class PosteriorQuerySession:
                 "accountant.parallel()."
             )
         self._estimator._check_budget(self._budget)  # a quick no, where there is nothing left
-        statistics, prior, leaks = exact
-        release = self._estimator._release(statistics, prior, self._budget, leaks)
+        prior = self._estimator._prior(exact.public)
+        with quiet_numpy():
+            release = self._estimator._release(
+                exact.statistics, prior, self._budget, exact.conditions
+            )
         with self._lock:
             self._queries += 1
             self._guarantee = release.guarantee
@@ -137,7 +142,7 @@ class PosteriorQuerySession:
         return round_up(self._queries * Fraction(self._budget.epsilon))
 
     def guarantee(self) -> PrivacyGuarantee:
-        """Return what is promised about all answers so far together."""
+        """Return the guarantee of all answers so far together."""
         together = Budget(self._queries * Fraction(self._budget.epsilon), unit=self._budget.unit)
         conditions = self._guarantee.conditions if self._queries else ()
         return PrivacyGuarantee.of(together, Sampler.name(), conditions)
@@ -145,7 +150,7 @@ class PosteriorQuerySession:
     def distinguishable(self, delta: float = 0.05) -> float:
         r"""Return how many records must differ for the answers so far to show it.
 
-        Frequencies of the draws so far do not tell apart, with probability 1 - delta, data sets
+        Frequencies of the draws so far do not distinguish, with probability 1 - delta, data sets
         that differ in fewer records than :math:`\rho = \frac{3}{4Ln}\ln\frac1\delta` (Theorem 3 of
         the paper); a draw that costs :math:`\varepsilon` has :math:`2L = \varepsilon`.
         """
@@ -187,6 +192,7 @@ def _priced_per_query(
         )
     copied: DiscreteClassifier = clone(estimator)
     copied.accountant = accountant if accountant is not None else copied._ledger()
+    copied.temperature = 1.0  # queries are about the tables, which no temperature changes
     copied._validate_params()
     mechanism = copied._resolve_mechanism()
     if not isinstance(mechanism, Sampler) or mechanism.n_samples != 1:
@@ -195,7 +201,7 @@ def _priced_per_query(
             "mechanism='sampler' with n_samples=1."
         )
     if copied._budget().infinite:
-        raise ValueError("A PosteriorQuerySession needs a finite epsilon: the price of a query.")
+        raise ValueError("A PosteriorQuerySession needs a finite epsilon, the cost of one query.")
     if copied.accountant is None:
         raise ValueError(
             "A PosteriorQuerySession needs an accountant, or nothing would ever end it: set "
@@ -211,10 +217,12 @@ def _stream(random_state: Any) -> np.random.RandomState:
     return stream
 
 
-def _exact_counts(estimator: DiscreteClassifier, X: Any, y: Any) -> tuple[Any, ...]:
-    """Return counts, prior and leaks; refuse from public facts what could not be released."""
-    exact: tuple[Any, ...] = estimator._read(X, y)
-    _, statistics, prior, leaks = exact
-    budget = estimator._budget(estimator.privacy_unit)
-    estimator._resolve_mechanism().preflight(statistics, prior, budget)
-    return statistics, prior, leaks
+def _exact_counts(estimator: DiscreteClassifier, X: Any, y: Any) -> FitInput:
+    """Return exact counts; refuse from public facts what could not be released."""
+    budget = estimator._budget()
+    estimator._check_budget(budget)
+    with quiet_numpy():
+        exact = estimator._read(X, y)
+        prior = estimator._prior(exact.public)
+        estimator._resolve_mechanism().preflight(exact.statistics, prior, budget)
+        return exact

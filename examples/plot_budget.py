@@ -36,7 +36,7 @@ with ledger.parallel():
 
 # %%
 # Thursday, another run of another program: it opens the file and finds what is left.
-tomorrow = BudgetAccountant(path=path)
+tomorrow = BudgetAccountant(path=path, existing=True)  # refuses a mistyped path
 print(f"spent {tomorrow.total().epsilon}, remaining {tomorrow.remaining().epsilon}")
 try:
     model.set_params(epsilon=0.5, accountant=tomorrow).fit(X, y)

@@ -39,7 +39,7 @@ X
 # it, as the noise is then the same too.
 dask.config.set(scheduler="threads", num_workers=2)
 model = BayesianNaiveBayes(
-    0.1, bounds=([0] * D, [1] * D), n_bins=2, classes=[0, 1, 2], random_state=0
+    0.1, bounds=([0] * D, [1] * D), n_bins=2, classes=[0, 1, 2], temperature=1, random_state=0
 )
 ledger = BudgetAccountant(epsilon=1.0)
 distributed = model.set_params(accountant=ledger).fit(X, y).posterior_.mean()
@@ -48,12 +48,13 @@ print("the same:", all(np.array_equal(a, b) for a, b in zip(distributed, local, 
 print("charged:", ledger.total().epsilon, "in", len(ledger), "entry")
 
 # %%
-# Why it matters: noise is as large for a thousand records as for a million. Many machines buy
-# privacy, as the same accuracy is had at a smaller epsilon. (To draw many curves from one pass
-# over the data, ``exact_statistics`` keeps the counts. They are as sensitive as the records; here
-# all are simulated.)
+# Why it matters: the noise does not depend on the number of records, so more records give the same
+# accuracy at a smaller epsilon. (To draw many curves from one pass over the data,
+# ``exact_statistics`` keeps the counts. They are as sensitive as the records; here all are
+# simulated. Counts alone do not suffice to learn a temperature, so it is given.)
 test = people(99)
 sizes = [1, 2, 4, 8, 16]
+model.set_params(temperature=1)
 exact = [model.exact_statistics(X[: size * PARTITION], y[: size * PARTITION]) for size in sizes]
 
 

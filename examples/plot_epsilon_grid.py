@@ -31,9 +31,10 @@ search = GridSearchCV(model, grid, cv=folds, refit=False).fit(X, y)
 accuracy = search.cv_results_["mean_test_score"].reshape(6, 4).T
 
 # %%
-# Few records and a small budget want few bins: each bin is a count, and each count gets the same
-# noise. The more records times epsilon, the finer a model may be. ``n_bins="auto"`` follows this
-# rule without looking at the data.
+# With few records and a small budget few bins are better, here four (two are too coarse at any
+# epsilon): more bins mean smaller counts under at least the same noise. The more records times
+# epsilon, the finer a model may be. ``n_bins="auto"``
+# follows this rule without looking at the data.
 figure, ax = plt.subplots(figsize=(7, 3.4))
 shown = ax.imshow(accuracy, cmap="viridis", aspect="auto", vmin=0.6)
 for (row, column), value in np.ndenumerate(accuracy):

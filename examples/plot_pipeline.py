@@ -68,7 +68,7 @@ pipeline = make_pipeline(prepare, BayesianNaiveBayes(schema=schema, random_state
 
 # %%
 # The pipeline is an ordinary one: ``set_params`` reaches the budget, and the fitted model carries
-# its promise.
+# its guarantee.
 X_train, X_test, y_train, y_test = train_test_split(people, income, random_state=0)
 pipeline.fit(X_train, y_train)
 print(pipeline[-1].guarantee_)
@@ -76,7 +76,8 @@ pipeline
 
 # %%
 # What has it learned? The probability of a high income by school and weekly hours, for a
-# 45-year-old employee: without privacy, and at two budgets. Noise blurs the rare corners first.
+# 45-year-old employee: without privacy, and at two budgets. With a smaller budget differences that
+# the noise could explain are shrunk.
 hours = np.arange(15, 80, 6)
 grid = pd.DataFrame(
     [(45, school, "private", h, 0) for school in SCHOOL for h in hours], columns=people.columns

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dpbayes_sklearn import BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.conjugate import expected_error
+from dpbayes_sklearn.conjugate import expected_distance
 from dpbayes_sklearn.display import PosteriorDisplay
 
 smokes = np.array([1] * 248 + [0] * 552)
@@ -62,7 +62,7 @@ plt.show()
 sizes = [20, 50, 100, 200, 400]
 figure, ax = plt.subplots(figsize=(6.5, 3.6))
 for mechanism in ("laplace", "exponential", "hellinger", "geometric"):
-    errors = [expected_error(mechanism, n, (1, 1), epsilon=1.0, delta=1e-8) for n in sizes]
+    errors = [expected_distance(mechanism, n, (1, 1), epsilon=1.0, delta=1e-8) for n in sizes]
     ax.plot(sizes, errors, "o-", ms=4, label=mechanism)
 ax.set(xscale="log", yscale="log", xlabel="records", ylabel="expected Hellinger distance")
 ax.set_xticks(sizes, sizes)

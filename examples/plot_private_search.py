@@ -1,10 +1,11 @@
 """
-Choosing parameters, and paying for it
-======================================
+Choosing parameters at a known privacy cost
+===========================================
 
-Trying twelve candidates on private records and keeping the best tells something about the records.
-:class:`~dpbayes_sklearn.PrivateSearchCV` does it at a price that is known beforehand and does not
-grow with the number of candidates: three runs, however many are made.
+Trying twelve candidates on private records and keeping the best reveals something about the
+records. :class:`~dpbayes_sklearn.PrivateSearchCV` does it at a privacy cost that is known
+beforehand and does not grow with the number of candidates: that of three runs, however many are
+made.
 """
 
 # %%
@@ -30,7 +31,7 @@ model = BayesianNaiveBayes(classes=range(3), bounds=(0, 4), n_bins=5)
 grid = {"mechanism": ["laplace", "fourier", "sampler", "map"], "alpha": [0.1, 1.0, 10.0]}
 
 # %%
-# The price is told before anything is spent.
+# The privacy cost is known before anything is spent.
 print(PrivateSearchCV.cost(BayesianNaiveBayes(0.2), grid, n=2000))
 ledger = BudgetAccountant(epsilon=1.0)
 search = PrivateSearchCV(

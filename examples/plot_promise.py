@@ -21,9 +21,9 @@ law = Geometric().law(n, (1.0, 1.0), Budget(epsilon))
 ours, neighbours = (np.exp(law.log_probabilities([yes])[0]) for yes in (12, 13))
 
 # %%
-# Whatever comes out, the two answers of one person can hardly be told apart: the logarithm of the
-# ratio stays between -ε and ε, and touches both. A mechanism that stays further inside would waste
-# budget; one that goes beyond would break its promise.
+# Whatever is released, it hardly distinguishes the two answers of one person: the logarithm of the
+# ratio stays between -ε and ε, and attains both. A mechanism that stays further inside would waste
+# budget; one that goes beyond would not have the stated guarantee.
 counts = np.arange(n + 1)
 figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(7, 5), height_ratios=(2, 1))
 top.bar(counts - 0.2, ours, 0.4, label="12 people said yes")

@@ -20,7 +20,7 @@ yes = np.where((group == "city")[:, None], [0.7, 0.3, 0.5, 0.2], [0.4, 0.6, 0.5,
 answers = (rng.random((5000, 4)) < yes).astype(int)
 ledger = BudgetAccountant(epsilon=4.0)
 model = BayesianNaiveBayes(
-    epsilon=0.5,  # the price of one question
+    epsilon=0.5,  # the privacy cost of one question
     mechanism="sampler",
     classes=["city", "country"],
     bounds=([0] * 4, [1] * 4),

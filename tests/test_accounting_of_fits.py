@@ -84,6 +84,7 @@ def test_voting(backend, n_jobs):
     assert sorted(entry.label.split(", ")[1] for entry in accountant) == sorted(MECHANISMS)
 
 
+@pytest.mark.filterwarnings("ignore:An ensemble has set random_state")
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
 def test_bagging(backend, n_jobs):
     accountant = BudgetAccountant()
@@ -132,6 +133,7 @@ def test_batches_in_a_parallel_scope_cost_their_maximum():
     assert accountant.total().epsilon == 0.1 == model.guarantee_.epsilon
 
 
+@pytest.mark.filterwarnings("ignore:An ensemble has set random_state")
 @pytest.mark.parametrize(("n_jobs", "backend"), [(1, "threading"), (2, "threading"), (2, "loky")])
 def test_the_ceiling_refuses_exactly_the_fits_that_would_cross_it(n_jobs, backend):
     accountant = BudgetAccountant(0.7)

@@ -193,7 +193,7 @@ def test_data(data, labels, message, declares):
         (np.where(SPIKED > 1, np.inf, SPIKED), Y, "infinity"),
         (np.where(SPIKED > 1, -1.7391e308, X * 1.7391e308), Y, "declare its bounds"),
         (np.where(SPIKED > 1, 7.391e-300, 0.0), Y, "declare its bounds"),
-        (pd.DataFrame({"a": [CANARY, 3, None] * 2}), [0, 1] * 3, "declare it with"),
+        (pd.DataFrame({"a": [CANARY, 3, None] * 2}), [0, 1] * 3, "Declare it, as in schema"),
         (SPIKED, np.where(Y == 1, NUMBER, 0.5), "Unknown label type"),
         (SPIKED, np.where(Y == 1, np.nan, 0.0), "NaN"),
         (SPIKED, np.array([CANARY, 1] * 20, dtype=object), "Labels in y must be of one type"),
@@ -208,7 +208,7 @@ def test_values_where_nothing_is_declared(data, labels, message):
 @pytest.mark.parametrize("data", [TEXT, TEXT.astype(str), SPIKED], ids=["object", "str", "float"])
 def test_the_same_values_pass_where_all_is_declared(data):
     accountant = BudgetAccountant()
-    declared(accountant=accountant).fit(data, np.where(Y == 1, CANARY, "0"))
+    declared(accountant=accountant).fit(data, np.where(Y == 1, CANARY, "0").astype(object))
     assert len(accountant) == 1
 
 

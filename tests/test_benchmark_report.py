@@ -5,32 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
+from benchmarks import report
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-
-
-@pytest.fixture
-def report(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    for name in ("report", "report_plan"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    import report
-
-    return report
+ROOT = Path(__file__).parent.parent
 
 
-def test_the_plan_fits_its_time(report):
+def test_the_plan_fits_its_time():
     assert sum(section.minutes for section in report.SECTIONS.values()) <= 45
 
 
-def test_every_script_takes_the_arguments_of_the_plan(report, tmp_path):
+def test_every_script_takes_the_arguments_of_the_plan(tmp_path):
     for section in report.SECTIONS.values():
         for command in section.commands:
-            script, *arguments = command.line(True, tmp_path)
-            source = Path(script).read_text("utf-8")
+            dash_m, module, *arguments = command.line(True, tmp_path)
+            assert dash_m == "-m"
+            source = Path(find_spec(module).origin).read_text("utf-8")
             flags = [a for a in arguments if a.startswith("--")]
             if "--output" in flags and "output_folder" in source:
                 flags.remove("--output")
@@ -38,7 +30,7 @@ def test_every_script_takes_the_arguments_of_the_plan(report, tmp_path):
             assert bool(command.output) is bool(command.figures)
 
 
-def test_the_page_shows_results_figures_and_versions(report, tmp_path):
+def test_the_page_shows_results_figures_and_versions(tmp_path):
     name, section = next(iter(report.SECTIONS.items()))
     found = {
         "outputs": ["| table |\n|---|\n| adult |"],
@@ -55,10 +47,9 @@ def test_the_page_shows_results_figures_and_versions(report, tmp_path):
     assert page.count("Not run yet") == len(report.SECTIONS) - 1
 
 
-def test_a_section_that_fails_keeps_its_results(report, tmp_path, monkeypatch, capsys):
-    broken = tmp_path / "broken.py"
-    broken.write_text("raise SystemExit(3)")
-    section = report.Section("Broken", "", (report.Command(str(broken)),), 1)
+def test_a_section_that_fails_keeps_its_results(tmp_path, monkeypatch, capsys):
+    package(tmp_path, "broken", "raise SystemExit(3)")
+    section = report.Section("Broken", "", (report.Command("broken"),), 1)
     monkeypatch.setitem(report.SECTIONS, "broken", section)
     monkeypatch.setattr(report, "ROOT", tmp_path)
     monkeypatch.setattr(sys, "argv", ["report.py", "--only", "broken"])
@@ -71,14 +62,21 @@ def test_a_section_that_fails_keeps_its_results(report, tmp_path, monkeypatch, c
     assert "broken failed and keeps its old results" in capsys.readouterr().err
 
 
-def test_what_a_script_prints_is_kept_but_where_it_wrote(report, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text("print('found 1')\nprint('wrote /somewhere/figure.png')")
-    assert report.output(report.Command(str(script)), True, tmp_path) == "found 1"
+def test_what_a_script_prints_is_kept_but_where_it_wrote(tmp_path, monkeypatch):
+    package(tmp_path, "script", "print('found 1')\nprint('wrote /somewhere/figure.png')")
+    monkeypatch.setattr(report, "ROOT", tmp_path)
+    assert report.output(report.Command("script"), True, tmp_path) == "found 1"
+
+
+def package(folder: Path, module: str, source: str) -> None:
+    """Write a package of one benchmark."""
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks" / "__init__.py").touch()
+    (folder / "benchmarks" / f"{module}.py").write_text(source)
 
 
 def test_an_unknown_section_is_refused():
-    command = [sys.executable, str(BENCHMARKS / "report.py"), "--only", "weather"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-m", "benchmarks.report", "--only", "weather"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert "invalid choice: 'weather'" in done.stderr

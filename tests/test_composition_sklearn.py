@@ -100,8 +100,9 @@ def test_grid_search_over_the_options_of_a_mechanism():
     ).fit(X, Y)
     best = search.best_estimator_[-1]
     assert best.mechanism.omega == search.best_params_["bayesiannaivebayes__mechanism__omega"]
-    assert len(best.posterior_.weights) == best.mechanism.n_samples
-    probabilities = np.concatenate([t.ravel() for t in best.posterior_.draws])
+    draws = best.posterior_.untempered
+    assert len(draws.weights) == best.mechanism.n_samples
+    probabilities = np.concatenate([t.ravel() for t in draws.draws])
     assert probabilities.min() >= best.mechanism.omega - 1e-12
 
 
@@ -143,6 +144,7 @@ def test_voting(voting):
     assert VotingClassifier(members, voting=voting).fit(X, Y).score(X, Y) > 0.8
 
 
+@pytest.mark.filterwarnings("ignore:An ensemble has set random_state")
 def test_bagging():
     bagging = BaggingClassifier(classifier(), n_estimators=5, random_state=0).fit(X, Y)
     assert bagging.score(X, Y) > 0.8

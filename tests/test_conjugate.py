@@ -23,6 +23,7 @@ from dpbayes_sklearn import (
     mechanisms,
 )
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
+from dpbayes_sklearn.laws import ZeroSum
 
 ONES = np.array([1] * 30 + [0] * 50)
 CODES = np.array([0] * 20 + [1] * 12 + [2] * 8)
@@ -209,7 +210,7 @@ def test_fitted_object_depends_on_the_release_alone(monkeypatch) -> None:
     """Replay: the same released counts from neighbouring data give the same bytes."""
     from dpbayes_sklearn.statistics.categories import ReleasedSimplex
 
-    frozen = ReleasedSimplex(np.array([33, 47]), 80, Fraction(2))
+    frozen = ReleasedSimplex(np.array([33, 47]), 80, (ZeroSum(Fraction(2), 2),))
 
     def replay(self, statistics, prior, budget, source):
         return prior.update(frozen)
@@ -268,9 +269,9 @@ def test_noise_aware_beta_is_closer_where_noise_is_wide() -> None:
     errors = {}
     for inference in ("plug_in", "noise_aware"):
         prior = SimplexPrior(Beta(1, 1), inference)
+        laws = (ZeroSum(Fraction(20), 2),)
         read = [
-            prior.update(ReleasedSimplex(np.array([v, n - v]), n, Fraction(20))).concentration
-            for v in y
+            prior.update(ReleasedSimplex(np.array([v, n - v]), n, laws)).concentration for v in y
         ]
         errors[inference] = float((law * hellinger(truth, np.array(read))).sum() / (n + 1))
     assert errors["plug_in"] == pytest.approx(0.642, abs=1e-3)

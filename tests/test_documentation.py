@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,6 +74,9 @@ def unknown_command(shell: str) -> str | None:
         for script in re.findall(r"\bpython (\S+\.py)", command):
             if not (ROOT / script).exists():
                 return f"no script {script}"
+        for module in re.findall(r"\bpython -m (benchmarks[\w.]*)", command):
+            if find_spec(module) is None:
+                return f"no module {module}"
         for wanted in re.findall(r"\[([a-z,]+)\]", command):
             if unknown := set(wanted.split(",")) - extras:
                 return f"no extra {unknown}"
@@ -120,12 +124,22 @@ def test_blocks_without_prompts_run(page, tmp_path, monkeypatch):
         ("without prompts", "```pycon\nfit()\n```\n"),
         ("target", "```sh\nmake coffee\n```\n"),
         ("script", "```sh\npython benchmarks/nothing.py\n```\n"),
+        ("module", "```sh\npython -m benchmarks.speed.nothing\n```\n"),
         ("extra", '```sh\npip install ".[plot,coffee]"\n```\n'),
     ],
 )
 def test_faults_are_found(fault, text):
     (block,) = blocks_of(text, "docs/page.md")
     assert fault in complaint(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_benchmarks_that_a_page_names_exist(page):
+    text = page.read_text("utf-8")
+    modules = set(re.findall(r"\bpython -m (benchmarks[\w.]*\w)", text))
+    files = set(re.findall(r"(?<!\})`(benchmarks/[\w/]+(?:\.py)?)`", text))
+    assert [module for module in modules if find_spec(module) is None] == []
+    assert [file for file in files if not (ROOT / file).exists()] == []
 
 
 def test_prompts_outside_the_doctested_pages_are_found():

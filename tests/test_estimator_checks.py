@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from unittest import SkipTest
 
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
     check_inplace_ensure_writeable,
@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 import dpbayes_sklearn
+from dpbayes_sklearn import Categories, Interval, Schema
 from dpbayes_sklearn._sklearn_compat import StrOptions
 
 pytestmark = [
@@ -68,6 +69,42 @@ def test_the_estimators_are_found():
 @parametrize_with_checks(PREDICTORS)
 def test_scikit_learn_checks(estimator, check):
     run(check, estimator)
+
+
+DECLARED = [
+    dpbayes_sklearn.BayesianNaiveBayes(bounds=(-5, 5)),
+    dpbayes_sklearn.BayesianNetworkClassifier(bounds=(-5, 5)),
+    # an infinite target must raise, which it does only where its bounds are not declared
+    dpbayes_sklearn.BayesianLinearRegression(bounds_X=(-5, 5)),
+]
+
+
+@parametrize_with_checks(DECLARED)
+def test_scikit_learn_checks_with_declared_bounds(estimator, check):
+    run(check, estimator)
+
+
+@pytest.mark.parametrize("estimator", PREDICTORS + DECLARED, ids=repr)
+def test_tags_say_what_is_declared(estimator):
+    tags = estimator.__sklearn_tags__().input_tags
+    declared = estimator in DECLARED
+    assert (tags.allow_nan, tags.string, tags.categorical) == (declared, declared, False)
+    columns = {"job": Categories(["a", "b"]), "age": Interval(0, 99, bins=2)}
+    names = {"bounds": None, "bounds_X": None, "schema": Schema(columns)}
+    model = clone(estimator).set_params(
+        **{name: value for name, value in names.items() if name in estimator.get_params()}
+    )
+    tags = model.__sklearn_tags__().input_tags
+    assert (tags.allow_nan, tags.string, tags.categorical) == (True, True, True)
+    target = [0, 1, 0, 1] if tags.sparse else [0.0, 1.0, 0.0, 1.0]
+    model.fit([["a", 3], ["b", float("nan")], [None, 1e9], ["?", "old"]], target)
+
+
+@pytest.mark.parametrize("estimator", [e for e in ALL if not hasattr(e, "predict")], ids=repr)
+def test_one_column_is_no_matrix(estimator):
+    tags = estimator.__sklearn_tags__().input_tags
+    assert tags.one_d_array
+    assert not tags.two_d_array
 
 
 @pytest.mark.parametrize("estimator", ALL, ids=repr)

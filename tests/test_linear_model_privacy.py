@@ -234,9 +234,9 @@ def test_replay_would_notice_an_exact_value_that_is_kept(monkeypatch):
         self._leaked = float(np.mean(target))
         return read(self, data, target)
 
-    read = BayesianLinearRegression._read_and_release
+    read = BayesianLinearRegression._read
     monkeypatch.setattr(BayesianLinearRegression, "_attach", leaky)
-    monkeypatch.setattr(BayesianLinearRegression, "_read_and_release", reading)
+    monkeypatch.setattr(BayesianLinearRegression, "_read", reading)
     with pytest.raises(AssertionError):
         test_replay.hypothesis.inner_test("laplace", [0.0, 0.0, 0.0], 1.0, 5)
 
@@ -313,3 +313,16 @@ def test_exactly_epsilon_is_charged():
     declared(0.1, accountant=accountant).fit(X, Y)
     (entry,) = accountant
     assert entry.cost.epsilon == Fraction(1, 10)
+
+
+@pytest.mark.parametrize("mechanism", ["sampler", "map"])
+def test_budgets_that_floats_cannot_hold_are_refused_before_the_charge(mechanism):
+    ledger = BudgetAccountant()
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(50, 2))
+    model = BayesianLinearRegression(
+        1e15, mechanism=mechanism, bounds_X=(0, 1), bounds_y=(0, 2), accountant=ledger
+    )
+    with pytest.raises(ValueError, match="too large for draws of coefficients"):
+        model.fit(X, X.sum(axis=1))
+    assert len(ledger) == 0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import pickle
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -12,9 +15,9 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
+from dpbayes_sklearn.laws.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
 from dpbayes_sklearn.model_selection.runs import POINTS, points, run, sensitivity
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 
 SURE = 1e-4
 RNG = np.random.default_rng(0)
@@ -166,3 +169,32 @@ def test_the_loss_that_can_be_shown_is_within_the_claim():
 def test_a_score_without_noise_is_caught(monkeypatch):
     monkeypatch.setattr(runs, "discrete_laplace", lambda scale, size, source: [0])
     assert audited_epsilon() > 0.6
+
+
+SEARCH_IN_WORKERS = """
+import numpy as np
+from dpbayes_sklearn import BayesianNaiveBayes
+from dpbayes_sklearn.model_selection import PrivateSearchCV
+X, y = np.arange(120).reshape(60, 2) % 2, np.arange(60) % 2
+model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2)  # its classes are not declared
+PrivateSearchCV(
+    model, {{"alpha": [1.0, 2.0]}}, epsilon=100.0, runs_per_candidate={runs}, n_jobs=2
+).fit(X, y)
+"""
+
+
+def test_worker_processes_print_nothing_that_tells_the_number_of_runs():
+    few, many = (
+        subprocess.run(
+            [sys.executable, "-c", SEARCH_IN_WORKERS.format(runs=runs)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONWARNINGS": "always"},
+        )
+        for runs in (1, 20)
+    )
+    assert few.stdout == many.stdout == ""
+    assert few.stderr == many.stderr
+    assert few.stderr.count("classes were read from the data") == 1
+    assert few.stderr.count("is a weak guarantee") == 1

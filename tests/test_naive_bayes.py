@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +12,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB
 
-from dpbayes_sklearn import BayesianNaiveBayes, Categories, Interval, Schema, mechanisms
+from dpbayes_sklearn import (
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    Categories,
+    Interval,
+    PrivacyLeakWarning,
+    Schema,
+    from_json,
+    mechanisms,
+)
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 INF = float("inf")
@@ -193,7 +204,7 @@ def test_options_of_the_mechanism_reach_it():
     X, y = labelled()
     model = BayesianNaiveBayes(mechanism=mechanisms.Sampler(n_samples=3), random_state=0)
     model.set_params(bounds=(0, 1), classes=[0, 1], mechanism__n_samples=5).fit(X, y)
-    assert len(model.posterior_.draws[0]) == 5
+    assert len(model.posterior_.untempered.draws[0]) == 5
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba"])
@@ -213,3 +224,49 @@ def test_a_failed_refit_leaves_the_earlier_fit_whole():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X[:, :3], y[:-1])
     assert_array_equal(model.predict_log_proba(X), before)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "sampler"])
+def test_the_log_joint_is_that_of_the_model(mechanism):
+    """ln p(x, c) = ln theta_c + sum over j of ln theta_jcx, and all predictions follow from it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (200, 4)), rng.integers(0, 2, 200)
+    model = BayesianNaiveBayes(bounds=(0, 2), n_bins=3, classes=[0, 1], mechanism=mechanism)
+    for temperature in (1.0, 0.5, "auto"):
+        *features, classes = model.set_params(temperature=temperature).fit(X, y).posterior_.mean()
+        logs = [np.log(table.T[X[:, j]]) for j, table in enumerate(features)]
+        weights = getattr(model.posterior_, "weights", None) if temperature != 1.0 else None
+        weights = [1.0] * 4 if weights is None else weights
+        got = model.predict_joint_log_proba(X)
+        joint = np.log(classes) + sum(w * log for w, log in zip(weights, logs, strict=True))
+        np.testing.assert_allclose(got, joint, rtol=1e-12)
+        plain = np.exp(np.log(classes) + sum(logs))
+        np.testing.assert_allclose(plain.sum(axis=1), np.exp(model.log_likelihood(X)))
+        np.testing.assert_array_equal(got.argmax(axis=1), model.predict(X))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64", "U1"])
+def test_classes_keep_their_type(dtype):
+    """That of y if they are read from it, as in scikit-learn; otherwise as they are declared."""
+    y = np.array([0, 1] * 10).astype(dtype)
+    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2)
+    with pytest.warns(PrivacyLeakWarning, match="classes were read"):
+        model.fit(np.zeros((20, 1)), y)
+    declared = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=np.unique(y))
+    declared.fit(np.zeros((20, 1)), y.astype("U3" if dtype == "U1" else float))
+    batches = BayesianNaiveBayes(bounds=(0, 1), n_bins=2)
+    batches.partial_fit(np.zeros((20, 1)), y, np.unique(y)).partial_fit(np.zeros((20, 1)), y)
+    for fitted in (model, declared, batches):
+        for same in (fitted, from_json(fitted.to_json()), pickle.loads(pickle.dumps(fitted))):
+            assert same.classes_.dtype == np.unique(y).dtype
+            assert same.predict([[0]]).dtype == np.unique(y).dtype
+            assert same.classes_.tolist() == np.unique(y).tolist()
+
+
+def test_repeated_classes_are_refused():
+    for classes in ([0, 1, 1], ["a", "a"], np.array([1.0, 1.0])):
+        accountant = BudgetAccountant(1.0)
+        model = BayesianNaiveBayes(bounds=(0, 1), classes=classes, accountant=accountant)
+        with pytest.raises(ValueError, match="classes must be all different"):
+            model.fit(np.zeros((4, 1)), [0, 1, 0, 1])
+        assert len(accountant) == 0

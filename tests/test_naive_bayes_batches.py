@@ -68,12 +68,12 @@ def test_the_guarantee_speaks_of_batches(mechanism):
 
 def test_conditions_of_every_batch_are_kept():
     X, y = records()
-    model = declared(classes=None)
-    with pytest.warns(UserWarning, match="classes were read"):
+    model = declared(bounds=None)
+    with pytest.warns(UserWarning, match="bounds of the features were read"):
         model.partial_fit(X, y)
     model.set_params(random_state=1).partial_fit(X, y)
-    classes, seed, batches = model.guarantee_.conditions
-    assert classes.startswith("classes were read from the data")
+    bounds, seed, batches = model.guarantee_.conditions
+    assert bounds.startswith("bounds of the features were read from the data")
     assert "random_state" in seed
     assert batches.startswith("no person")
 
@@ -84,13 +84,15 @@ def test_noise_of_batches_adds_up():
     model = in_batches(declared(epsilon=1.0), X, y)
     released = model.posterior_.released
     assert released.n == len(X)
-    assert [len(scales) for scales in released.scales] == [3] * 4
+    assert [law.sizes for law in released.laws] == [tuple(t.size for t in released.tables)] * 3
+    one, all_three = released.laws[0].marginal(0), released.noise(0)
+    assert all_three.variance == 3 * one.variance > 0
 
 
 def test_draws_of_batches_are_weighed_by_their_records():
     X, y = records(90)
     model = declared(mechanism="sampler").partial_fit(X[:60], y[:60]).partial_fit(X[60:], y[60:])
-    assert_allclose(model.posterior_.weights, [60, 30])
+    assert_allclose(model.posterior_.untempered.weights, [60, 30])
     assert np.isfinite(model.predict_log_proba(X)).all()
 
 
@@ -101,6 +103,24 @@ def test_classes_of_the_first_call_are_kept():
     assert_array_equal(model.classes_, [0, 1])
     with pytest.raises(ValueError, match="classes must be the same"):
         model.partial_fit(X, y, classes=[0, 1, 2])
+
+
+def test_the_first_call_needs_classes():
+    X, y = records()
+    accountant = BudgetAccountant()
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        declared(classes=None, accountant=accountant).partial_fit(X, y)
+    assert len(accountant) == 0
+
+
+def test_every_batch_keeps_the_options_of_its_release():
+    X, y = records()
+    model = declared(mechanism=mechanisms.Laplace(budget_split=0.5)).partial_fit(X, y)
+    one = model.utility_bound(0.05)
+    model.set_params(mechanism__budget_split=1.0).partial_fit(X, y)
+    other = declared(mechanism=mechanisms.Laplace()).fit(X, y).utility_bound(0.05)
+    assert one != other
+    assert model.utility_bound(0.1) == pytest.approx(one + other)
 
 
 def test_batches_after_a_fit_and_a_fit_after_batches():
@@ -117,6 +137,10 @@ def test_batches_after_a_fit_and_a_fit_after_batches():
         ({"mechanism": "fourier"}, "mechanism and privacy_unit must be the same"),
         ({"mechanism": mechanisms.Sampler()}, "mechanism and privacy_unit must be the same"),
         ({"privacy_unit": "feature"}, "mechanism and privacy_unit must be the same"),
+        ({"alpha": 2.0}, "alpha, inference and temperature must be the same"),
+        ({"alpha": [1.0, 1.0, 2.0]}, "alpha, inference and temperature must be the same"),
+        ({"inference": "noise_aware"}, "alpha, inference and temperature must be the same"),
+        ({"temperature": 1.0}, "alpha, inference and temperature must be the same"),
         ({"epsilon": INF}, "epsilon must be finite on every call"),
         ({"epsilon": -1}, "The 'epsilon' parameter of BayesianNaiveBayes must be"),
         ({"mechanism": "magic"}, "The 'mechanism' parameter of BayesianNaiveBayes must be"),

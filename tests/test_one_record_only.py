@@ -25,7 +25,7 @@ LABELS: list[Any] = [0, 1] * 50
 BINARY = Categories([0, 1])
 
 
-def movement(model: BayesianNaiveBayes, first: tuple[Any, Any], second: tuple[Any, Any]) -> int:
+def change(model: BayesianNaiveBayes, first: tuple[Any, Any], second: tuple[Any, Any]) -> int:
     """Return how far the exact counts of two data sets are apart."""
     a, b = (model._read(X, y)[1].tables for X, y in (first, second))
     return sum(int(np.abs(p - q).sum()) for p, q in zip(a, b, strict=True))
@@ -45,14 +45,14 @@ def test_one_row_of_a_list(X: list[Any], row: list[Any]) -> None:
     schema = Schema(dict(list(columns.items())[: len(row)]), BINARY)
     model = BayesianNaiveBayes(schema=schema)
     most = 2 * (len(schema) + 1)
-    assert movement(model, (X, LABELS), ([row, *X[1:]], LABELS)) <= most
+    assert change(model, (X, LABELS), ([row, *X[1:]], LABELS)) <= most
 
 
 @pytest.mark.parametrize("label", ["?", None, [1], float("nan"), 2**70])
 def test_one_label_of_a_list(label: Any) -> None:
     model = BayesianNaiveBayes(schema=Schema({"a": BINARY}, BINARY))
     X = np.zeros((100, 1))
-    assert movement(model, (X, LABELS), (X, [label, *LABELS[1:]])) <= 4
+    assert change(model, (X, LABELS), (X, [label, *LABELS[1:]])) <= 4
 
 
 def test_one_value_of_a_column_of_categories() -> None:
@@ -79,7 +79,7 @@ def test_one_missing_value_of_a_nullable_column(frame: str) -> None:
     make: Any = pl.DataFrame if frame == "polars" else lambda c: pd.DataFrame(c, dtype="Int64")
     model = BayesianNaiveBayes(schema=Schema({"id": Categories([0, large])}, BINARY))
     whole, missing = make({"id": values}), make({"id": [None, *values[1:]]})
-    assert movement(model, (whole, LABELS), (missing, LABELS)) <= 4
+    assert change(model, (whole, LABELS), (missing, LABELS)) <= 4
 
 
 @pytest.mark.parametrize("value", [float("nan"), 0.5, None, 2**70])

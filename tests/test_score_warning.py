@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 from dpbayes_sklearn import (
@@ -42,6 +44,19 @@ def test_cross_validation_tells_once_for_each_ledger(model):
         assert len(told(lambda: cross_val_score(model, X, Y, cv=3))) == 1
         assert told(lambda: cross_val_score(model, X, Y, cv=3)) == []
     model.set_params(accountant=None)
+
+
+@pytest.mark.parametrize(
+    ("model", "scoring"),
+    [
+        *((model, name) for model in PREDICTORS[::2] for name in ("accuracy", "neg_log_loss")),
+        (PREDICTORS[1], "r2"),
+        (PREDICTORS[1], make_scorer(mean_absolute_error)),
+    ],
+)
+def test_named_scorers_tell_too(model, scoring):
+    model = clone(model).set_params(accountant=BudgetAccountant())
+    assert len(told(lambda: cross_val_score(model, X, Y, cv=3, scoring=scoring))) == 1
 
 
 def test_a_grid_search_tells_once():

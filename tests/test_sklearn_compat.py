@@ -11,11 +11,16 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import dpbayes_sklearn
-from dpbayes_sklearn import _sklearn_compat
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BayesianNetworkClassifier,
+    _sklearn_compat,
+)
 from dpbayes_sklearn._sklearn_compat import (
-    Interval,
     InvalidParameterError,
     Options,
+    Range,
     StrOptions,
     _fit_context,
     validate_parameter_constraints,
@@ -26,7 +31,7 @@ pytestmark = pytest.mark.oldest
 
 class Toy(BaseEstimator):
     _parameter_constraints = {  # noqa: RUF012
-        "epsilon": [Interval(Real, 0, None, closed="right")],
+        "epsilon": [Range(Real, 0, None, closed="right")],
         "mechanism": [StrOptions({"laplace", "map"})],
     }
 
@@ -112,3 +117,14 @@ def test_no_other_file_imports_private_names():
         if any(map(private_in_sklearn, imported_names(path.read_text(encoding="utf-8"))))
     }
     assert offenders == {Path(_sklearn_compat.__file__).name}
+
+
+@pytest.mark.parametrize(
+    "model", [BayesianNaiveBayes(), BayesianNetworkClassifier(), BayesianLinearRegression()]
+)
+def test_unknown_arguments_are_refused_in_the_name_of_the_class(model):
+    message = rf"{type(model).__name__}\.fit\(\) got an unexpected keyword argument 'sample_weight'"
+    with pytest.raises(TypeError, match=message):
+        model.fit([[0], [1]], [0, 1], sample_weight=[1, 1])
+    with pytest.raises(TypeError, match="'weather'"):
+        model.fit([[0], [1]], [0, 1], weather=1)

@@ -13,13 +13,19 @@ from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import comb
+from scipy.special import comb, ndtr
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, DirichletMultinomial
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.releases import audit_release
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
+from dpbayes_sklearn.laws.discrete_laplace import (
+    discrete_laplace_pmf,
+    discrete_laplace_survival,
+)
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, fourier, laplace
+from dpbayes_sklearn.noise import ball_gaussian as ball
 from dpbayes_sklearn.noise import class_rows as rows
+from dpbayes_sklearn.noise import discrete_gaussian as gaussian
 from dpbayes_sklearn.noise import discrete_laplace, finite, zero_sum
 from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.source import random_source
@@ -50,20 +56,20 @@ def laws() -> Iterator[str]:
     for scale in (Fraction(1, 2), Fraction(4)):
         z = discrete_laplace.discrete_laplace(scale, runs, source)
         for k in range(6):
-            chance = float(discrete_laplace.discrete_laplace_pmf(k, scale))
+            chance = float(discrete_laplace_pmf(k, scale))
             yield from _strays(f"P(Z={k})", int((z == k).sum()), runs, chance)
         for k in (2, 8, 20):
-            chance = float(discrete_laplace.discrete_laplace_survival(k, scale))
+            chance = float(discrete_laplace_survival(k, scale))
             yield from _strays(f"P(|Z|>={k})", int((abs(z) >= k).sum()), runs, chance)
     pairs = zero_sum.zero_sum_laplace(Fraction(4), 2, runs // 4, source)[:, 0]
     for k in range(4):
-        chance = float(discrete_laplace.discrete_laplace_pmf(k, 2.0))
+        chance = float(discrete_laplace_pmf(k, 2.0))
         yield from _strays(f"zero-sum P(Z={k})", int((pairs == k).sum()), runs // 4, chance)
-    radii = [abs(box.discrete_box(np.array([1, 1]), Fraction(6), source)).max() for _ in range(900)]
+    radii = abs(box.discrete_boxes(np.array([1, 1]), Fraction(6), 900, source)).max(axis=1)
     weights = np.array([r * 8 or 1 for r in range(400)]) * np.exp(-np.arange(400) / 6)
     for r in (3, 12, 24):
         chance = float(weights[:r].sum() / weights.sum())
-        yield from _strays(f"box P(R<{r})", int((np.array(radii) < r).sum()), 900, chance)
+        yield from _strays(f"box P(R<{r})", int((radii < r).sum()), 900, chance)
     drawn = np.array([row for _, (row,) in rows.many_rows([4], Fraction(6), 1500, source)])
     norms, sizes = abs(drawn).sum(axis=1), np.arange(400.0)
     weights = (8 / 3 * sizes * (sizes**2 + 2) + (sizes == 0)) * np.exp(-sizes / 6)
@@ -78,6 +84,41 @@ def laws() -> Iterator[str]:
     chosen = finite.finite_draw(np.tile(weights, (runs // 4, 1)), source)
     for j, weight in enumerate((1, 2, 5)):
         yield from _strays(f"choice {j}", int((chosen == j).sum()), runs // 4, weight / 8)
+
+    yield from _gaussians(source)
+    yield from _carried()
+
+
+def _gaussians(source: Any) -> Iterator[str]:
+    """Compare draws of discrete Gaussian noise, and of a Gaussian in a ball, with their laws."""
+    drawn = gaussian.discrete_gaussian(Fraction(9), 20_000, source)
+    law = np.exp(-(np.arange(-60, 61) ** 2) / 18)
+    for k in (0, 3, 6):
+        chance = float(law[60 + k] / law.sum())
+        yield from _strays(f"Gaussian P(Z={k})", int((drawn == k).sum()), 20_000, chance)
+    inside = ball.ball_gaussian(np.eye(1), np.zeros(1), 3.0, 2_000, source)[:, 0]
+    chance = float((ndtr(1) - ndtr(-1)) / (ndtr(3) - ndtr(-3)))
+    yield from _strays("ball P(|w|<1)", int((abs(inside) < 1).sum()), 2_000, chance)
+
+
+def _carried() -> Iterator[str]:
+    """See that what is released tells the law that was drawn, by which all else judges it."""
+    for mechanism, module in (
+        (Laplace(), laplace),
+        (Laplace(noise="joint"), laplace),
+        (Fourier(), fourier),
+    ):
+        drawn: list[Any] = []
+        real = module.add
+
+        def watched(arrays: Any, law: Any, *rest: Any, _log: Any = drawn, _add: Any = real) -> Any:
+            _log.append(law)
+            return _add(arrays, law, *rest)
+
+        with mock.patch.object(module, "add", watched):
+            release = mechanism.release(SIDES[0], PRIOR, Budget(Fraction(1)), random_source(0))
+        if release.posterior.released.laws != (drawn[0],):
+            yield f"{mechanism}: another law is told than was drawn"
 
 
 def attacks() -> Iterator[str]:

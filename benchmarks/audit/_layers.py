@@ -17,8 +17,12 @@ from sklearn.base import clone
 
 import dpbayes_sklearn
 from benchmarks.audit._accounting import accounting
+from benchmarks.audit._composition import composition
+from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
-from benchmarks.audit._pairs import Subject, subjects
+from benchmarks.audit._pairs import subjects
+from benchmarks.audit._searches import searches
+from benchmarks.audit._subject import Subject, circumstance
 from benchmarks.audit._values import values
 from dpbayes_sklearn import (
     BayesianLinearRegression,
@@ -27,9 +31,18 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
 )
 from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.audit.containers import CONTAINERS
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler, exponential
+from dpbayes_sklearn.audit.replaying import replay
+from dpbayes_sklearn.mechanisms import (
+    MAP,
+    Fourier,
+    Laplace,
+    Mechanism,
+    Sampler,
+    exponential,
+    resolve_mechanism,
+)
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.network import Network
@@ -37,10 +50,15 @@ from dpbayes_sklearn.statistics.network import Network
 __all__ = ["LAYERS"]
 
 STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
+TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
+ODD = 0.12345678901234567  # its fraction is longer than what samplers take
 WORLDS: tuple[tuple[Any, Any, int, dict[str, Any]], ...] = (
     ("laplace", PAIR, 2, {}),
     ("laplace", PAIR, 2, {"unit": "feature"}),
     (Laplace(budget_split=0.5), STAR, 2, {}),
+    ("laplace", TREE, 2, {"unit": "feature"}),
+    ("laplace", STAR, 2, {"epsilon": ODD}),
+    ("laplace", STAR, 2, {"epsilon": 40.0}),
     (Laplace(noise="joint"), PAIR, 2, {}),
     (Laplace(noise="joint"), THREE, 2, {"unit": "feature"}),
     ("fourier", PAIR, 2, {}),
@@ -61,6 +79,7 @@ WORLDS: tuple[tuple[Any, Any, int, dict[str, Any]], ...] = (
         (name, Design((Interval(0, 1),)), 1, {})
         for name in ("laplace", "fourier", "sampler", "map")
     ),
+    ("sampler", Design((Interval(0, 1),)), 1, {"prior": 100.0}),  # draws of norm 1 at most
     ("laplace", Design((Categories("abc"),)), 1, {}),
 )
 
@@ -72,14 +91,29 @@ def enumeration() -> Iterator[str]:
         found = enumerate_loss(mechanism, structure, n, **options, transcripts=1)
         if not found.within:
             yield f"{mechanism}: loss {found.loss:g} of {found.claim:g}"
+        if _is_tight(mechanism, structure) and found.ratio < 0.99:
+            yield f"{mechanism}: loss {found.loss:g}, where {found.claim:g} can be reached"
+
+
+def _is_tight(mechanism: Any, structure: Any) -> bool:
+    """Tell whether theory has neighbours that use up the claim; a law must not say less."""
+    added = ("laplace", "fourier", "geometric", "laplace_improved")
+    return not isinstance(structure, Design) and resolve_mechanism(mechanism).name() in added
 
 
 @lru_cache
 def _few() -> list[Subject]:
     """Return one subject of every kind and mechanism, and more of one mechanism."""
     everything = [s for s in subjects() if "laplace" in s.name or "feature" not in s.name]
-    first = {(type(s.estimator), s.estimator.mechanism): s for s in reversed(everything)}
+    first = {_kind(s): s for s in reversed(everything)}
     return [s for s in everything if s in first.values() or "laplace" in s.name]
+
+
+def _kind(subject: Subject) -> tuple[Any, ...]:
+    """Tell subjects apart by estimator and mechanism, or by container and role."""
+    if subject.name.endswith(tuple(CONTAINERS)):
+        return (subject.name,)
+    return type(subject.estimator), getattr(subject.estimator, "mechanism", subject.name)
 
 
 def replays() -> Iterator[str]:
@@ -88,9 +122,12 @@ def replays() -> Iterator[str]:
     for number, subject in enumerate(_few()):
         rng = np.random.default_rng(1000 + number)
         estimator = clone(subject.estimator).set_params(accountant=ledger)
-        for freeze in (CHOKE_POINT, DRAWS):
-            found = replay(estimator, *subject.make(rng), freeze=freeze)
+        for turn, freeze in enumerate(subject.freezes):
+            with circumstance(number + turn):
+                found = replay(estimator, *subject.make(rng), freeze=freeze)
             yield from (f"{subject}: {what}" for what in found.divergences)
+            if found.status != "fitted":
+                yield f"{subject}: {found.status}"
 
 
 def leak_walk() -> Iterator[str]:
@@ -151,6 +188,9 @@ LAYERS: dict[str, Callable[[], Iterator[str]]] = {
     "source of bytes": origins,
     "leak walk": leak_walk,
     "accounting": accounting,
+    "composition": composition,
+    "searches": searches,
+    "declarations": declarations,
     "values": values,
 }
 """By name. (`source_code` cannot see a fault that is planted at run time.)"""

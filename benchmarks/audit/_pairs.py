@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+from benchmarks.audit._asked import session_and_search_subjects
+from benchmarks.audit._contained import container_subjects
+from benchmarks.audit._subject import Pair, Rng, Subject
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -26,9 +27,6 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.mechanisms import mechanism_names
 
 __all__ = ["Subject", "subjects"]
-
-Rng = np.random.Generator
-Pair = tuple[Any, Any, Any, Any]
 
 NUMBERS = (0.0, 1.0, 0.5, 0.25, -3.0, 7.5, 1e308, -1e308, 5e-324, -0.0, np.nan, np.inf, -np.inf)
 TEXTS = (
@@ -48,18 +46,6 @@ TEXTS = (
 LABELS = (0, 1, 2, 9, -1)
 SIZES = (1, 2, 3, 7, 40)
 COUNTS, SIMPLEX, MOMENTS = (sorted(mechanism_names(k)) for k in ("counts", "simplex", "moments"))
-
-
-@dataclass(frozen=True)
-class Subject:
-    """An estimator with declared domains, and a way to make neighbours for it."""
-
-    name: str
-    estimator: BaseEstimator
-    make: Callable[[Rng], Pair]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 def _cell(rng: Rng, column: int) -> Any:
@@ -187,3 +173,12 @@ def subjects() -> Iterator[Subject]:
             ),
             _column(TEXTS),
         )
+    # five integers, where numbers of any kind get four bins
+    automatic = {"bounds": (0, 4), "classes": [0, 1, 2], "n_bins": "auto"}
+    yield Subject(
+        "BayesianNaiveBayes, laplace, n_bins=auto",
+        BayesianNaiveBayes(inference="plug_in", **automatic),
+        _numbers("record"),
+    )
+    yield from container_subjects()
+    yield from session_and_search_subjects(_numbers("record"), _numbers("record", TARGETS))

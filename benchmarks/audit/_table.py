@@ -50,7 +50,11 @@ audit` prints the same table and fails if a row does.
 def markdown(rows: Iterable[Row]) -> str:
     """Return the table as a page of the documentation."""
     head = ["| layer | what | figure | must be | |", "|---|---|---|---|---|"]
-    body = [f"| {' | '.join(row[:4])} | {'ok' if row.passed else '**failed**'} |" for row in rows]
+    body = [
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in row[:4])} | "
+        f"{'ok' if row.passed else '**failed**'} |"
+        for row in rows
+    ]
     return _PAGE + "\n".join([*head, *body, "", versions(), ""])
 
 

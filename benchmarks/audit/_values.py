@@ -32,6 +32,7 @@ def values() -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield from _bad_values()
+        yield from _missing_values()
         yield from _same_statistics()
         yield from _lattices()
     yield from _messages()
@@ -63,6 +64,18 @@ def _bad_values() -> Iterator[str]:
     odd = np.empty(5, object)
     odd[:] = ["a", None, 3.5, ("b",), CANARY]
     DirichletMultinomial(categories=Categories(["a", "b"])).fit(odd)
+
+
+def _missing_values() -> Iterator[str]:
+    """Check that a missing number counts as the middle of its bounds and changes nobody else."""
+    X, y = np.array([[0.0], [0.5], [1.0]]), np.array([1.0, 0.5, 0.0])
+    model, exact = BayesianLinearRegression(**MOMENTS), []
+    for middle in (0.5, np.nan):
+        X[1], y[1] = middle, middle
+        moments = model._read(X, y).statistics
+        exact.append([moments.gram(2**10, WHOLE).tolist(), moments.target_sums(2**10).tolist()])
+    if exact[0] != exact[1]:
+        yield "a missing number is not the middle of its bounds"
 
 
 def _messages() -> Iterator[str]:
@@ -127,10 +140,12 @@ def _lattices() -> Iterator[str]:
         model = BayesianNaiveBayes(mechanism=mechanism, inference="plug_in", **COUNTS).fit(X, y)
         released = model.posterior_.released
         arrays = released.tables if mechanism == "laplace" else released.blocks.values()
-        if any(array.dtype.kind != "i" for array in arrays):
-            yield f"{mechanism}: released numbers are not integers"
+        steps = [array * released.grid for array in arrays]
+        if any((array != np.rint(array)).any() for array in steps):
+            yield f"{mechanism}: released numbers are not on the lattice of their noise"
     fixed = Sampler(omega=0.1, n_points=9)
-    drawn = BayesianNaiveBayes(mechanism=fixed, **{**COUNTS, "n_bins": 2}).fit(X, y).posterior_
+    options = {**COUNTS, "n_bins": 2, "temperature": 1}
+    drawn = BayesianNaiveBayes(mechanism=fixed, **options).fit(X, y).posterior_
     odds = np.log(drawn.draws[0]) - np.log1p(-drawn.draws[0])
     if not np.allclose(odds / np.log(9) * 4, np.rint(odds / np.log(9) * 4)):
         yield "sampler: draws are not on the grid"

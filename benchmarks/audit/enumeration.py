@@ -129,7 +129,7 @@ def run(scale: float) -> Iterator[Row]:
     pairs, outcomes = (
         sum(getattr(e, name) for e in everything) for name in ("n_pairs", "n_outcomes")
     )
-    wanted = 1_000_000 if scale >= 1 else 1
+    wanted = 2_000_000 if scale >= 1 else 1
     yield Row("enumeration", "neighbouring pairs", f"{pairs:,}", f">= {wanted:,}", pairs >= wanted)
     yield Row("enumeration", "log ratios of outcomes", f"{outcomes:,}", "> 0", outcomes > 0)
 

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from benchmarks.audit._table import Row
 from dpbayes_sklearn import BayesianLinearRegression, mechanisms
 from dpbayes_sklearn.audit.releases import released_numbers
+from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.laws.class_rows import RowNoise
-from dpbayes_sklearn.laws.sup_norm import JointNoise
+from dpbayes_sklearn.laws import ClassRows, SupNorm
 from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_release
 from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC
@@ -79,16 +79,17 @@ def integers(scale: float) -> Iterator[Row]:
     simplex = SimplexCounts(np.array([7, 3, 20]))
     belief = SimplexPrior(Dirichlet([0.5, 1.0, 2.0]))
     cases: list[tuple[str, Mechanism, Any, Any]] = [
-        ("counts, laplace", mechanisms.Laplace(), tables(), PRIOR),
+        ("counts, laplace", mechanisms.Laplace(noise="independent"), tables(), PRIOR),
         (ROWS, mechanisms.Laplace(noise="joint"), tables(), PRIOR),
-        ("character sums, fourier", mechanisms.Fourier(), tables(), PRIOR),
+        ("character sums, fourier", mechanisms.Fourier(noise="independent"), tables(), PRIOR),
         (JOINT, mechanisms.Fourier(noise="joint"), tables(), PRIOR),
         ("one variable, laplace", mechanisms.Laplace(), simplex, belief),
         ("one variable, laplace_improved", mechanisms.LaplaceImproved(), simplex, belief),
         ("one variable, geometric", mechanisms.Geometric(), simplex, belief),
     ]
-    joint = JointNoise.of(sum_count(NETWORK), 2, BUDGET.epsilon)
-    rows = RowNoise.of(NETWORK.sizes[:-1], 2, BUDGET.epsilon)
+    *values, n_classes = NETWORK.sizes
+    rows = ClassRows.of(tuple(values), n_classes, 2, Fraction(BUDGET.epsilon))
+    joint = SupNorm.of((1,) * sum_count(NETWORK), 2, Fraction(BUDGET.epsilon))
     grids = {JOINT: joint.grid, ROWS: rows.grid}
     for what, mechanism, statistics, prior in cases:
         found = [
@@ -138,7 +139,7 @@ def records(columns: int) -> Moments:
     rng = np.random.default_rng(0)
     design = Design((Interval(-1, 1),) * columns)
     X, y = rng.uniform(-1, 1, (100, columns)), rng.uniform(-1, 1, 100)
-    return Moments(design, Table(X), y, Scale(0.0, 1.0))
+    return Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
 
 
 def moments(scale: float) -> Iterator[Row]:

@@ -130,8 +130,8 @@ def _inspect(tally: Tally, accountant: BudgetAccountant, log: Path) -> None:
 
 
 def run(scale: float) -> Iterator[Row]:
-    """Kill at least 300 processes."""
-    tally = audit(math.ceil(300 * scale), math.ceil(10_000 * scale))
+    """Kill at least a thousand processes."""
+    tally = audit(math.ceil(1_000 * scale), math.ceil(10_000 * scale))
     found = f"{tally.kills:,} kills, {tally.charges:,} charges"
     yield Row("ledger", "8 processes, SIGKILL at random instants", found, "", tally.sound)
     for what in ("uncharged_releases", "overspent_rounds", "underspent_rounds", "worker_failures"):

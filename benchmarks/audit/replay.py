@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks.audit._pairs import subjects
+from benchmarks.audit._subject import circumstance
 from benchmarks.audit._table import Row
 from dpbayes_sklearn import BudgetAccountant
 from dpbayes_sklearn._progress import progress
-from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
+from dpbayes_sklearn.audit.replaying import replay
 
-PAIRS = 6_000
+PAIRS = 10_800
+WANTED = 10_000
 
 
 def run(scale: float) -> Iterator[Row]:
@@ -30,10 +32,13 @@ def run(scale: float) -> Iterator[Row]:
         estimator = clone(subject.estimator).set_params(accountant=ledger)
         kind = type(estimator).__name__
         for i in range(each):
-            result = replay(estimator, *subject.make(rng), freeze=DRAWS if i % 2 else CHOKE_POINT)
+            freeze = subject.freezes[i % len(subject.freezes)]
+            with circumstance(i // 2):
+                result = replay(estimator, *subject.make(rng), freeze=freeze)
             pairs[kind] += 1
-            moved[kind] += any(m.moved == m.sensitivity for m in result.movements)
+            moved[kind] += any(m.moved == m.sensitivity for m in result.shifts)
             found[kind] += [f"{subject}: {what}" for what in result.divergences]
+            found[kind] += [f"{subject}: {result.status}"] * (result.status != "fitted")
     for kind, count in pairs.items():
         for what in dict.fromkeys(found[kind]):
             yield Row("replay", what[:58], "diverges", "", False)
@@ -44,8 +49,8 @@ def run(scale: float) -> Iterator[Row]:
         "replay",
         "all estimators",
         total,
-        f">= {scale * 5_000:,.0f}",
-        pairs.total() >= scale * 5_000,
+        f">= {scale * WANTED:,.0f}",
+        pairs.total() >= scale * WANTED,
     )
     most = f"{moved.total():,} pairs"
     yield Row("replay", "statistics moved by all of their sensitivity", most, "> 0", bool(moved))

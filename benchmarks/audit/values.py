@@ -12,12 +12,14 @@ from itertools import cycle
 
 import numpy as np
 
+from benchmarks.audit._subject import circumstance
 from benchmarks.audit._table import Row
 from dpbayes_sklearn import BetaBinomial
 from dpbayes_sklearn.audit.catalogue import Case, every_case
+from dpbayes_sklearn.audit.containers import FRAMES
 from dpbayes_sklearn.audit.fuzzing import BAD_PARAMETERS, Outcome, bad_shapes, fit_with, odd_records
 
-VALUES = 12_000
+VALUES = 24_000
 IN_EACH = 12
 
 
@@ -39,9 +41,18 @@ def clear(outcome: Outcome, name: str) -> bool:
 
 
 def run(scale: float) -> Iterator[Row]:
+    yield odd_values(scale)
+    yield shapes()
+    yield parameters(scale)
+
+
+def odd_values(scale: float) -> Row:
+    """Try odd values in every container and in every state that a caller may leave numpy in."""
     rng, tried, failed, warned = np.random.default_rng(0), 0, 0, 0
-    for case in cycle(total_cases()):
-        outcome = fit_with(case.estimator, *odd_records(case, IN_EACH, rng))
+    each = [(case, container) for container in (None, *FRAMES) for case in total_cases()]
+    for number, (case, container) in enumerate(cycle(each)):
+        with circumstance(number):
+            outcome = fit_with(case.estimator, *odd_records(case, IN_EACH, rng, container))
         tried += IN_EACH
         failed += outcome.error is not None
         warned += len(outcome.warned)
@@ -49,9 +60,7 @@ def run(scale: float) -> Iterator[Row]:
             break
     figure = f"{failed} exceptions, {warned} warnings"
     passed = not failed and not warned
-    yield Row("values", f"odd values in declared domains: {tried:,}", figure, "0, 0", passed)
-    yield shapes()
-    yield parameters(scale)
+    return Row("values", f"odd values in declared domains: {tried:,}", figure, "0, 0", passed)
 
 
 def shapes() -> Row:

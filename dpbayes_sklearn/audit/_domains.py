@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
@@ -98,6 +99,9 @@ class _Untouched:
     def update(self, released: Any) -> Any:
         return released
 
+    def update_fourier(self, released: Any) -> Any:
+        return released
+
 
 class _CountPrior(_Untouched, DirichletPrior):
     pass
@@ -175,7 +179,7 @@ class MomentDomain(Domain):
         records = [self.records[i] for i in chosen]
         table = np.array([record[:-1] for record in records], dtype=object)
         target = np.array([record[-1] for record in records], np.float64)
-        return Moments(self.design, Table(table), target, Scale(0.0, 1.0))
+        return Moments(self.design, Scale(0.0, 1.0), LocalRecords([(Table(table), target)]))
 
     def prior(self, concentration: Any) -> GaussianPrior:
         """Return a prior of this precision: later steps of a release need what it makes of them."""

@@ -20,17 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._laws import Choice, Fixed, Law, Noise, Opaque, RowNoise
-from dpbayes_sklearn.mechanisms import (
-    Mechanism,
-    _joint_noise,
-    _row_noise,
-    _split_release,
-    exponential,
-)
-from dpbayes_sklearn.noise import class_rows as row_sampler
-from dpbayes_sklearn.noise import discrete_laplace, zero_sum
-from dpbayes_sklearn.noise import sup_norm as box
+from dpbayes_sklearn.audit._steps import Choice, Fixed, Noise, Opaque, Step
+from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, NoiseLaw, SupNorm, ZeroSum
+from dpbayes_sklearn.mechanisms import Mechanism, _split_release, _temperature, exponential
+from dpbayes_sklearn.noise import class_rows, discrete_laplace, sup_norm, zero_sum
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
@@ -38,8 +31,8 @@ __all__ = ["Recorder", "laws_of_release", "no_bytes"]
 
 _MARK = 1 << 32  # far above any count
 _laplace = discrete_laplace._proposals
-_boxes = box.discrete_boxes
-_rows = row_sampler.many_rows
+_boxes = sup_norm.discrete_boxes
+_rows = class_rows.many_rows
 
 
 def no_bytes(size: int) -> bytes:
@@ -116,16 +109,19 @@ class Recorder:
             for module, name, stand_in in (
                 (discrete_laplace, "_proposals", self.laplace),
                 (zero_sum, "_proposals", self.zero_sum),
-                (_joint_noise, "discrete_boxes", self.box),
-                (_row_noise, "many_rows", self.row_noise),
+                (sup_norm, "discrete_boxes", self.box),
+                (class_rows, "many_rows", self.row_noise),
                 (_split_release, "finite_draw", self.choice),
                 (exponential, "finite_draw", self.choice),
+                (_temperature, "finite_draw", self.choice),
             ):
                 stack.enter_context(mock.patch.object(module, name, stand_in))
             yield self
 
 
-def laws_of_release(mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget) -> list[Law]:
+def laws_of_release(
+    mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget
+) -> list[Step]:
     """Return the laws of all that leaves a release; ``prior`` hands back what it is given.
 
     First comes what carries no noise, as one law.
@@ -135,7 +131,7 @@ def laws_of_release(mechanism: Mechanism, statistics: Any, prior: Any, budget: B
     if recorder.scales:
         up, _, _ = _run(mechanism, statistics, prior, budget, marks=1)
         down, _, _ = _run(mechanism, statistics, prior, budget, marks=-1)
-    laws: list[Law] = [
+    laws: list[Step] = [
         Choice(row[None]) for w in recorder.weights for row in w.reshape(-1, w.shape[-1])
     ]
     bare, noises = _noises(centres, up - centres, down - centres, recorder)
@@ -171,7 +167,7 @@ def _taken_apart(thing: Any) -> tuple[list[npt.NDArray[Any]], list[Any]]:
     return [a for arrays, _ in pairs for a in arrays], [*rest, *(r for _, r in pairs)]
 
 
-def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, list[Law]]:
+def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, list[Step]]:
     """Sort the released numbers by the noise they carry; first those that carry none."""
     named = np.rint(np.abs(up) / _MARK).astype(np.int64) - 1
     marks = np.where(named % 2, -(named + 1), named + 1) * _MARK
@@ -189,25 +185,32 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
         first_holder[noise] = cell
         shared, _ = recorder.boxes.get(noise) or recorder.rows.get(noise, (-1, 0))
         together[recorder.scales[noise], recorder.groups[noise], shared].append(cell)
-    laws: list[Law] = []
+    laws: list[Step] = []
     for (scale, group, shared), cells in together.items():
         centre = centres[cells].astype(np.int64)
         bare += [cells, (centres[cells] - centre).tolist()]  # noise hides no fraction
-        if group >= 0:
-            bare.append(int(centre.sum()))
         own = [int(noise) for noise in named[cells]]
         if own[0] in recorder.rows:
-            laws.append(_row_law(centre, scale, own, recorder))
+            laws.append(_class_rows(centre, scale, own, recorder))
             continue
-        sides = np.array([recorder.boxes[noise][1] for noise in own]) if shared >= 0 else None
-        laws.append(Noise(centre, scale, sides))
+        law: NoiseLaw = DiscreteLaplace.of(scale, [len(cells)])
+        if group >= 0:
+            law = ZeroSum(scale, len(cells))
+        elif shared >= 0:
+            law = SupNorm(scale, tuple(recorder.boxes[noise][1] for noise in own))
+        laws.append(Noise(centre, law))
     return bare, laws
 
 
-def _row_law(centre: IntArray, scale: Fraction, noises: list[int], recorder: Recorder) -> Law:
-    """Return the law of rows of equal sum; the sum alone may be missing, as any row tells it."""
+def _class_rows(centre: IntArray, scale: Fraction, noises: list[int], recorder: Recorder) -> Step:
+    """Return the rows of one class; their sum alone may be missing, as any row tells it."""
     draw = recorder.rows[noises[0]][0]
     drawn = [noise for noise, (first, _) in recorder.rows.items() if first == draw]
     if not set(drawn[:-1]) <= set(noises):
         return Opaque()
-    return RowNoise(centre, scale, tuple(recorder.rows[noise][1] for noise in noises))
+    rows = [recorder.rows[noise][1] for noise in drawn[:-1]]
+    values = tuple(rows.count(row) for row in sorted(set(rows)))
+    order = np.argsort([drawn.index(noise) for noise in noises])
+    cells = centre[order][: len(drawn) - 1]
+    total = centre[order][-1] if len(noises) == len(drawn) else cells[: values[0]].sum()
+    return Noise(np.append(cells, total), ClassRows(scale, values, 1, 1))

@@ -17,8 +17,9 @@ from unittest import mock
 
 import numpy as np
 
-from dpbayes_sklearn.audit._laws import Ball, Fixed, Law, Noise
 from dpbayes_sklearn.audit._reading import Recorder, no_bytes
+from dpbayes_sklearn.audit._steps import Ball, Fixed, Noise, Step
+from dpbayes_sklearn.laws import DiscreteLaplace, NoiseLaw, SupNorm
 from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_release
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
@@ -38,7 +39,7 @@ class Transcript:
         self.laws(statistics)
         self._seed = None
 
-    def laws(self, statistics: Any) -> list[Law]:
+    def laws(self, statistics: Any) -> list[Step]:
         """Return the laws of a data set along this transcript; first what carries no noise."""
         mechanism, prior, budget = self._public
         with ExitStack() as stack:
@@ -52,7 +53,7 @@ class _Steps:
     """Stands in for the steps of one release: notes their laws, answers from the transcript."""
 
     def __init__(self, said: list[Any], seed: RandomSource | None) -> None:
-        self.laws: list[Law] = []
+        self.laws: list[Step] = []
         self._said, self._seed = said, seed
         self._add_noise = _moment_release.add_noise
         self._ball = vars(_coefficient_draws)["ball_gaussian"]
@@ -76,24 +77,15 @@ class _Steps:
         """Stand in for noisy sums."""
         if source is not no_bytes:  # a simulation of the public noise law
             return self._add_noise(sums, block, grid, epsilon, source)
-        boxes: list[tuple[Any, Fraction]] = []
-
-        def box(sides: Any, scale: Fraction, source: RandomSource) -> Any:
-            boxes.append((np.asarray(sides, np.int64), scale))
-            return np.zeros(len(sides), np.int64)
-
-        with (
-            Recorder().installed() as recorder,
-            mock.patch.object(_moment_release, "discrete_box", box),
-        ):
+        with Recorder().installed() as recorder:
             noiseless, _ = self._add_noise(sums, block, grid, epsilon, no_bytes)
         centre = np.rint(np.asarray(noiseless) * grid**2).astype(np.int64)
-        scale, sides = Fraction(0), None
-        if boxes:
-            sides, scale = boxes[0]
-        elif len(set(recorder.scales)) == 1:
-            scale = recorder.scales[0]
-        self.laws.append(Noise(centre, scale, sides))
+        drawn = {*recorder.scales}
+        scale = drawn.pop() if len(drawn) == 1 else Fraction(0)
+        law: NoiseLaw = DiscreteLaplace.of(scale, [len(centre)])
+        if recorder.boxes:
+            law = SupNorm(scale, tuple(side for _, side in recorder.boxes.values()))
+        self.laws.append(Noise(centre, law))
         return self._answer(
             lambda seed: self._add_noise(sums, block, grid, epsilon, seed), ("sums", len(centre))
         )

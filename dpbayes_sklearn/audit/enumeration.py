@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.audit._domains import Domain, domain_of
-from dpbayes_sklearn.audit._laws import Choice, Fixed, Law
 from dpbayes_sklearn.audit._reading import laws_of_release
+from dpbayes_sklearn.audit._steps import Choice, Fixed, Step
 from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
@@ -42,7 +42,7 @@ class Enumeration:
         True if ``loss`` is the exact worst case (as a float, rounded up); False if it is a bound
         from above, for the transcripts that were tried.
     worst_pair : pair of tuples
-        The records of the two neighbours that are easiest to tell apart.
+        The records of the two neighbours with the largest loss.
     n_pairs, n_outcomes : int
         Pairs of neighbours, and log ratios that were looked at. Noise on the integers has
         infinitely many outcomes; a closed form takes their place and counts as one.
@@ -138,7 +138,7 @@ def _readers(
     prior: Any,
     budget: Budget,
     transcripts: int,
-) -> list[Callable[[Any], list[Law]]]:
+) -> list[Callable[[Any], list[Step]]]:
     """Return ways to read the laws of statistics: one, or one for each transcript."""
     belief = domain.prior(prior)
     if domain.is_finite:
@@ -153,7 +153,7 @@ def _readers(
 class _Comparison:
     """The losses of all pairs, in both directions, added up over the steps of the release."""
 
-    def __init__(self, laws: list[list[Law]], first: Rows, second: Rows) -> None:
+    def __init__(self, laws: list[list[Step]], first: Rows, second: Rows) -> None:
         steps = max(map(len, laws))
         self._laws = [[*own, *[Fixed(b"")] * (steps - len(own))] for own in laws]
         self._here, self._there = (
@@ -171,7 +171,7 @@ class _Comparison:
         Equal laws are compared only once.
         """
         numbers: dict[bytes, int] = {}
-        laws: list[Law] = []
+        laws: list[Step] = []
         number_of = np.empty(len(self._laws), np.intp)
         for i, own in enumerate(self._laws):
             number_of[i] = numbers.setdefault(own[step].key(), len(laws))

@@ -1,10 +1,10 @@
-r"""Which outcomes tell two data sets apart, learned from one half of the runs.
+r"""Which outcomes distinguish two data sets, learned from one half of the runs.
 
 Any event S bounds the privacy loss from below: :math:`\varepsilon \ge \ln (P(S)-\delta)/P'(S)`.
 How S was found does not matter, as long as it is measured on runs that were not used to find it. A
 good S is a set of outcomes that are much likelier on one side, so outcomes are ordered by
 
-- each single number of the outcome that tells most,
+- each single number of the outcome that distinguishes most,
 - the linear combination that separates the sides best (Fisher's), and
 - the sum over all numbers of the log ratio of their histograms, which is the log-likelihood
   ratio itself wherever the numbers carry independent noise,
@@ -138,7 +138,7 @@ def _learned_orders(sides: Sides) -> Iterator[tuple[str, Score]]:
 
 
 def _single_numbers(sides: Sides) -> Iterator[tuple[str, Score]]:
-    """Yield the numbers that tell most, each also the other way round."""
+    """Yield the numbers that distinguish most, each also with its sign changed."""
     for j in np.argsort(-_Histograms.of(sides, max(_BINS)).divergence)[:_SINGLE]:
         yield f"number {j}", lambda rows, j=j: rows[:, j]  # type: ignore[misc]
         yield f"number {j}", lambda rows, j=j: -rows[:, j]  # type: ignore[misc]

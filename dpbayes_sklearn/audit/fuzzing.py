@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbayes_sklearn.audit.catalogue import Case
+from dpbayes_sklearn.audit.containers import framed
 from dpbayes_sklearn.audit.odd_values import NUMBERS, OBJECTS, everything_said, spiked
 from dpbayes_sklearn.privacy import BudgetAccountant
 
-__all__ = ["BAD_PARAMETERS", "Outcome", "bad_shapes", "fit_with", "odd_records"]
+__all__ = ["BAD_PARAMETERS", "Ear", "Outcome", "bad_shapes", "fit_with", "odd_records"]
 
 BAD_PARAMETERS: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 0.0, -0.5, math.nan, math.inf, -math.inf, 1e-320, 1e308, 1j),
@@ -57,7 +58,7 @@ class Outcome(NamedTuple):
         return "\n".join([error, *self.warned, *self.logged])
 
 
-class _Ear(logging.Handler):
+class Ear(logging.Handler):
     """Remembers what is logged."""
 
     def __init__(self) -> None:
@@ -73,7 +74,7 @@ def fit_with(estimator: Any, X: Any, y: Any, **parameters: Any) -> Outcome:
     """Fit a copy that charges a ledger of its own; errors and warnings are caught, not raised."""
     ledger = BudgetAccountant()
     model = deepcopy(estimator).set_params(accountant=ledger).set_params(**parameters)
-    error, ear, logger = None, _Ear(), logging.getLogger()
+    error, ear, logger = None, Ear(), logging.getLogger()
     logger.addHandler(ear)
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -87,17 +88,27 @@ def fit_with(estimator: Any, X: Any, y: Any, **parameters: Any) -> Outcome:
     return Outcome(fitted, error, [str(w.message) for w in caught], ear.heard, len(ledger))
 
 
-def odd_records(case: Case, count: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return the records of a case with ``count`` odd values in them, in some container."""
-    odd = NUMBERS if rng.random() < 0.3 else OBJECTS
+def odd_records(
+    case: Case, count: int, rng: np.random.Generator, container: str | None = None
+) -> tuple[Any, Any]:
+    """Return the records of a case with ``count`` odd values in them, in a container.
+
+    One of `FRAMES`, where it is named; otherwise a list or an array.
+    """
+    odd = NUMBERS if container is not None or rng.random() < 0.3 else OBJECTS
+    if container is not None and rng.random() < 0.3:
+        odd, container = OBJECTS, "pandas"
     if case.y is None:
-        return _contained(spiked(case.X, odd, count, rng), rng), None
+        container = "pandas" if container == "dask" else container
+        return _contained(spiked(case.X, odd, count, rng), rng, container), None
     in_y = count // 4
     X, y = spiked(case.X, odd, count - in_y, rng), spiked(case.y, odd, in_y, rng)
-    return _contained(X, rng), _contained(y, rng)
+    return _contained(X, rng, container), _contained(y, rng, container)
 
 
-def _contained(values: Any, rng: np.random.Generator) -> Any:
+def _contained(values: Any, rng: np.random.Generator, container: str | None) -> Any:
+    if container is not None:
+        return framed(container, values)
     kind = rng.integers(4)
     if kind == 0:
         return values.tolist()

@@ -1,6 +1,6 @@
 """Look for secrets in everything that a fitted object holds or shows.
 
-An exact statistic that survives a fit voids its promise, wherever it hides: in a private attribute,
+An exact statistic that survives a fit voids its guarantee, wherever it is: in a private attribute,
 a cache, a closure, the pickle, a ``repr``. :func:`leaks` walks all of them.
 """
 
@@ -210,6 +210,8 @@ def _prints(secret: Any, shown: bytes) -> bool:
         return text in shown or array.astype(float).tobytes() in shown
     for kind in {np.dtype(np.int64), np.dtype(np.float64), array.dtype}:
         numbers = array.astype(kind).ravel()
+        if not np.array_equal(numbers, array.ravel()):  # truncated: zeros are everywhere
+            continue
         listed = ", ".join(str(number) for number in numbers.tolist()).encode()
         if array.size > 1 and (numbers.tobytes() in shown or listed in shown):
             return True

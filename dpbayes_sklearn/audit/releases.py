@@ -48,6 +48,8 @@ class _AsReleased:
         """Return what was released, not a belief about it."""
         return released
 
+    update_fourier = update
+
 
 def audit_release(
     mechanism: Mechanism,
@@ -72,7 +74,7 @@ def audit_release(
         Exact statistics of two data sets that differ in one record.
     prior : DirichletPrior, SimplexPrior or GaussianPrior
     budget : Budget
-        What the mechanism is told to spend.
+        The budget of the mechanism.
     n_runs : int, default=100_000
         Releases on each side. A million shows nine tenths of the epsilon of added noise.
     delta, confidence, n_jobs, random_state, verbose

@@ -6,6 +6,7 @@ Whatever differs did not come from the release, so it came from the data.
 from __future__ import annotations
 
 import io
+import logging
 import math
 import pickle
 import warnings
@@ -18,34 +19,42 @@ from unittest import mock
 
 from sklearn.base import clone
 
-from dpbayes_sklearn.audit._movement import Movement, movements
+from dpbayes_sklearn import _advice
+from dpbayes_sklearn.audit._shifts import Shift, shifts
+from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
     _coefficient_draws,
     _moment_release,
+    _noisy_categories,
     _split_release,
+    _temperature,
     exponential,
     fourier,
-    geometric,
     laplace,
-    laplace_improved,
 )
+from dpbayes_sklearn.model_selection import search
+from dpbayes_sklearn.model_selection.selection import Selection
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.ledger import Ledger
 
-__all__ = ["CHOKE_POINT", "DRAWS", "Replay", "replay"]
+__all__ = ["CHOKE_POINT", "DRAWS", "SEARCH", "Replay", "replay"]
 
 Frozen = Sequence[tuple[Any, str]]
 
 CHOKE_POINT: Frozen = ((Mechanism, "release"),)
 """The one boundary that private data cross."""
 
+SEARCH: Frozen = ((Selection, "release"),)
+"""The same boundary of a private search, which releases the best of many runs."""
+
 DRAWS: Frozen = (
     (laplace, "ReleasedCounts"),
     (fourier, "ReleasedCharacters"),
-    *((module, "ReleasedSimplex") for module in (laplace, geometric, laplace_improved)),
+    (_noisy_categories, "ReleasedSimplex"),
     (_split_release, "finite_draw"),
     (exponential, "finite_draw"),
+    (_temperature, "finite_draw"),
     (_moment_release, "add_noise"),
     (_coefficient_draws, "ball_gaussian"),
 )
@@ -64,7 +73,7 @@ class Replay:
         The frozen calls, in order, on the first data set.
     epsilon : float or None
         What the first fit charged to its accountant; None for an estimator that has none.
-    movements : tuple of Movement
+    shifts : tuple of Shift
         How far the exact statistics moved, against their declared sensitivity.
     status : str
         "fitted", or the type and message of the exception of the first fit.
@@ -73,7 +82,7 @@ class Replay:
     divergences: tuple[str, ...]
     calls: tuple[str, ...]
     epsilon: float | None
-    movements: tuple[Movement, ...]
+    shifts: tuple[Shift, ...]
     status: str
 
     @property
@@ -115,8 +124,8 @@ def replay(
     >>> X, y = [[0, 1], [1, 1], [0, 0]], [0, 1, 1]
     >>> model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2)
     >>> found = replay(model, X, y, [[float("nan"), 1e308], [1, 1], [0, 0]], [1, 1, 1])
-    >>> found.sound, found.epsilon, found.movements[0]
-    (True, 1.0, Movement(what='counts', moved=6.0, sensitivity=6))
+    >>> found.sound, found.epsilon, found.shifts[0]
+    (True, 1.0, Shift(what='counts', moved=6.0, sensitivity=6))
     """
     estimator = clone(estimator)
     if getattr(estimator, "accountant", 0) is None:
@@ -126,12 +135,12 @@ def replay(
     two = _fit(estimator, X2, y2, _playing(tape), freeze)
     try:
         moved = [
-            movement
+            change
             for a, b in zip(one.releases, two.releases, strict=False)
-            for movement in movements(a.statistics, b.statistics, a.unit)
+            for change in shifts(a.statistics, b.statistics, a.unit)
         ]
     except Exception as error:  # of statistics that are made when they are asked for
-        moved = [Movement(f"statistics ({type(error).__name__})", math.inf, 0.0)]
+        moved = [Shift(f"statistics ({type(error).__name__})", math.inf, 0.0)]
     divergences = [
         *one.broken,
         *two.broken,
@@ -164,6 +173,7 @@ class _Fit:
 
     status: str = "fitted"
     warnings: list[tuple[str, str]] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     charged: list[Any] | None = None
     releases: list[_Seen] = field(default_factory=list)
@@ -201,6 +211,7 @@ def _fit(estimator: Any, X: Any, y: Any, answer: Answer, freeze: Frozen) -> _Fit
     fit.charged = None if ledger is None else []
     with (
         warnings.catch_warnings(record=True) as caught,
+        _heard(fit),
         _frozen(fit, answer, freeze),
         _watched(fit),
     ):
@@ -215,6 +226,19 @@ def _fit(estimator: Any, X: Any, y: Any, answer: Answer, freeze: Frozen) -> _Fit
         fit.broken.append("the balance of the ledger does not show what was charged")
     _check_spending(fit, model)
     return fit
+
+
+@contextmanager
+def _heard(fit: _Fit) -> Iterator[None]:
+    """Note what is logged, also what is logged once in a process."""
+    ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
+    logger.addHandler(ear)
+    try:
+        with mock.patch.object(_advice.Told, "noisy", False):
+            yield
+    finally:
+        logger.removeHandler(ear)
+        fit.logged += ear.heard
 
 
 def _pickled(model: Any, *, by_value: bool) -> bytes:
@@ -249,7 +273,7 @@ def _frozen(fit: _Fit, answer: Answer, freeze: Frozen) -> Iterator[None]:
 @contextmanager
 def _watched(fit: _Fit) -> Iterator[None]:
     """Note charges, what the choke point is handed, and whether it was paid for by then."""
-    real, charge = Mechanism.release, Ledger.charge
+    charge, rehearsed, nested = Ledger.charge, vars(search)["rehearsed"], [0]
 
     def charged(self: Any, cost: Any, *rest: Any) -> Any:
         entry = charge(self, cost, *rest)
@@ -257,16 +281,34 @@ def _watched(fit: _Fit) -> Iterator[None]:
             fit.charged.append(entry.cost.epsilon)
         return entry
 
-    def release(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
-        told = pickle.dumps([self.name(), self.get_params(), prior, tuple(budget)])
-        fit.releases.append(_Seen(statistics, budget.unit, budget.epsilon, told))
-        asked = sum(seen.epsilon for seen in fit.releases)
-        if fit.charged is not None and sum(fit.charged) < asked:
-            fit.broken.append("released before it was charged")
-        return real(self, statistics, prior, budget, source)
+    def watching(real: Any) -> Any:
+        def release(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
+            if not nested[0]:
+                told = pickle.dumps([self.name(), self.get_params(), prior, tuple(budget)])
+                fit.releases.append(_Seen(statistics, budget.unit, budget.epsilon, told))
+                asked = sum(seen.epsilon for seen in fit.releases)
+                if fit.charged is not None and sum(fit.charged) < asked:
+                    fit.broken.append("released before it was charged")
+            return apart(real)(self, statistics, prior, budget, source)
+
+        return release
+
+    def apart(call: Any) -> Any:
+        """Run without a look at the releases inside, which a search pays for, or throws away."""
+
+        def called(*args: Any) -> Any:
+            nested[0] += 1
+            try:
+                return call(*args)
+            finally:
+                nested[0] -= 1
+
+        return called
 
     with (
-        mock.patch.object(Mechanism, "release", release),
+        mock.patch.object(Mechanism, "release", watching(Mechanism.release)),
+        mock.patch.object(Selection, "release", watching(Selection.release)),
+        mock.patch.object(search, "rehearsed", apart(rehearsed)),
         mock.patch.object(Ledger, "charge", charged),
     ):
         yield
@@ -290,6 +332,8 @@ def _differences(one: _Fit, two: _Fit) -> Iterator[str]:
         yield f"status: {one.status!r} and {two.status!r}"
     if one.warnings != two.warnings:
         yield f"warnings: {one.warnings} and {two.warnings}"
+    if one.logged != two.logged:
+        yield f"log: {len(one.logged)} and {len(two.logged)} lines, or other texts"
     if one.calls != two.calls:
         yield f"calls: {one.calls} and {two.calls}"
     if one.charged != two.charged:

@@ -1,4 +1,4 @@
-"""Measure epsilon from outside, by how well two neighbouring data sets can be told apart.
+"""A lower bound on epsilon, by how well runs on two neighbouring data sets can be distinguished.
 
 The bound is from below and holds with the stated confidence, whatever the mechanism: a claim below
 it is refuted. It proves nothing about pairs of data sets and events that were not tried.
@@ -36,7 +36,7 @@ class EpsilonBound:
     ----------
     epsilon : float
         The true epsilon of this pair of data sets is at least this, with ``confidence``. At most 0
-        if the runs told nothing.
+        if the runs could not be distinguished.
     confidence : float
     runs : int
         Runs on each side that the event was measured on: half of all.

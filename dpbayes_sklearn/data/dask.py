@@ -1,8 +1,8 @@
 """Records on a cluster: the one place that knows dask.
 
-Nothing is looked at here. A question is sent to the partitions, the answers are added up on the
-workers as a tree, and only the total comes back. What a partition cannot answer comes back as a
-text without any value: an exception would show its arguments in the log of the worker.
+No data are read here. A query is sent to the partitions, the answers are added up on the workers as
+a tree, and only the total is returned. An error in a partition is returned as a text without any
+data value: an exception would show its arguments in the log of the worker.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.data.records import Answer, Part
-from dpbayes_sklearn.data.table import SealedTable, Table
+from dpbayes_sklearn.data.records import Answer, Shard, asked
+from dpbayes_sklearn.data.table import SealedTable, Table, column_kind, one_column
+from dpbayes_sklearn.schema.kinds import Kind
 
 __all__ = ["PartitionedRecords", "PartitionedTable", "gathered", "is_partitioned", "rowwise"]
 
@@ -31,9 +32,9 @@ def is_partitioned(X: object) -> bool:
     return hasattr(X, "__dask_graph__") and hasattr(X, "_meta")
 
 
-def _dask(part: str = "") -> Any:
+def _dask(module: str = "") -> Any:
     """Import dask only where there are data of dask."""
-    return import_module("dask" + part)
+    return import_module("dask" + module)
 
 
 class PartitionedTable(SealedTable):
@@ -44,9 +45,9 @@ class PartitionedTable(SealedTable):
         self.collection = X if frame else _whole_rows(X)
         Table.__init__(self, X._meta if frame else np.empty((0, X.shape[1]), X.dtype))
 
-    def parts(self) -> list[Any]:
+    def partitions(self) -> list[Any]:
         """Return one delayed object for every partition."""
-        return _parts(self.collection)
+        return _partitions(self.collection)
 
     def sizes(self) -> list[float]:
         """Return the numbers of rows of the partitions, NaN if they are not known yet."""
@@ -54,7 +55,7 @@ class PartitionedTable(SealedTable):
 
 
 def _whole_rows(X: Any) -> Any:
-    """Return a dask array of rows that no block divides."""
+    """Return a dask array of rows that no partition divides."""
     if X.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead. Reshape your data either using "
@@ -64,7 +65,7 @@ def _whole_rows(X: Any) -> Any:
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
-def _parts(collection: Any) -> list[Any]:
+def _partitions(collection: Any) -> list[Any]:
     """Return the partitions, of X and of y in the same order and number.
 
     A full optimisation of frames may put several files together, and not the same ones for all
@@ -90,12 +91,20 @@ class PartitionedRecords:
         The partitions of the features and of the target.
     sizes : list of int
         The numbers of their rows.
+    target_kind : Kind
+        What the declared type of the target says about its values.
     """
 
     def __init__(
-        self, table: PartitionedTable, x: list[Any], y: list[Any], sizes: Sequence[float]
+        self,
+        table: PartitionedTable,
+        x: list[Any],
+        y: list[Any],
+        sizes: Sequence[float],
+        target_kind: Kind = "anything",
     ) -> None:
         self.table = table
+        self.target_kind: Kind = target_kind
         self._x, self._y, self._sizes = x, y, [int(size) for size in sizes]
         *self._starts, self.n = accumulate(self._sizes, initial=0)
         if self.n == 0:
@@ -117,15 +126,15 @@ class PartitionedRecords:
                     f"{[int(sum(sizes)), int(sum(of_y))]}."
                 )
             y = y.rechunk({0: tuple(sizes)})
-        parts, targets = table.parts(), _parts(y)
-        if len(parts) != len(targets):
+        partitions, targets = table.partitions(), _partitions(y)
+        if len(partitions) != len(targets):
             raise ValueError(
-                f"X has {len(parts)} partitions and y has {len(targets)}: cut both alike."
+                f"X has {len(partitions)} partitions and y has {len(targets)}: cut both alike."
             )
         if any(map(math.isnan, sizes)):
             dask = _dask()
-            sizes = _computed([dask.delayed(len)(part) for part in targets])
-        return cls(table, parts, targets, sizes)
+            sizes = _computed([dask.delayed(len)(partition) for partition in targets])
+        return cls(table, partitions, targets, sizes, column_kind(y))
 
     def __add__(self, other: PartitionedRecords) -> PartitionedRecords:
         """Return the records of both, one after the other."""
@@ -138,8 +147,8 @@ class PartitionedRecords:
         """No target, because it is elsewhere."""
         return np.empty(0)
 
-    def total(self, ask: Callable[[Part], A]) -> A:
-        """Return the sum of what ``ask`` says of every partition, added up on the workers."""
+    def total(self, ask: Callable[[Shard], A]) -> A:
+        """Return the sum of ``ask`` over all partitions, added up on the workers."""
         delayed = _dask().delayed
         once = delayed(ask, traverse=False)  # one copy for all tasks
         places = zip(self._x, self._y, self._starts, self._sizes, strict=True)
@@ -167,14 +176,14 @@ class _Failure(str):
     """Why a partition has no answer, in words that hold no value."""
 
 
-def _answer(ask: Callable[[Part], A], x: Any, y: Any, start: int, size: int) -> A | _Failure:
+def _answer(ask: Callable[[Shard], A], x: Any, y: Any, start: int, size: int) -> A | _Failure:
     try:
-        target = np.asarray(y).reshape(-1)
+        target = one_column(y).reshape(-1)
         if len(x) != len(target):
             return _Failure("X and y have different numbers of records")
-        if len(x) != size:  # what fits into 64 bits was decided by the number that was told
+        if len(x) != size:  # the grid was chosen for the number of records given before
             return _Failure("it has another number of records than it said")
-        return ask(Part(Table(x), target, start))
+        return asked(ask, Shard(Table(x), target, start))
     except Exception as error:
         return _Failure(f"{type(error).__name__} on a worker")
 
@@ -197,15 +206,15 @@ def rowwise(
     """
     delayed, array = _dask().delayed, _dask(".array")
     once = delayed(function, traverse=False)
-    blocks = [
-        array.from_delayed(delayed(_apply)(once, part), (size, *like.shape[1:]), meta=like)
-        for part, size in zip(table.parts(), table.sizes(), strict=True)
+    answers = [
+        array.from_delayed(delayed(_apply)(once, partition), (size, *like.shape[1:]), meta=like)
+        for partition, size in zip(table.partitions(), table.sizes(), strict=True)
     ]
-    return array.concatenate(blocks, allow_unknown_chunksizes=True)
+    return array.concatenate(answers, allow_unknown_chunksizes=True)
 
 
-def _apply(function: Callable[[Table], npt.NDArray[Any]], part: Any) -> npt.NDArray[Any]:
-    return function(Table(part))
+def _apply(function: Callable[[Table], npt.NDArray[Any]], partition: Any) -> npt.NDArray[Any]:
+    return function(Table(partition))
 
 
 def gathered(values: Any) -> Any:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.data.per_column import PerColumn, runs
+from dpbayes_sklearn.data.per_column import PerColumn, long_rows
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.schema.domains import Domain, Interval
+from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 
-__all__ = ["Codes", "Encoder"]
+__all__ = ["Codes", "Encoder", "known_codes"]
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 """Codes of a chunk of rows: bytes, or 16 bits where a column has more than 256 values."""
@@ -26,7 +26,7 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 _MOST_VALUES = 2**16  # what the codes can hold
 _MOST_EXACT = 2**53  # up to here every integer is a float
-_BLOCK_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache from one operation to the next
+_CACHE_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache from one operation to the next
 
 
 class Encoder:
@@ -80,8 +80,8 @@ class Encoder:
     def encode(self, table: Table) -> Codes:
         """Return the codes of the whole table."""
         codes = np.empty((table.n_rows, len(self.domains)), self.dtype)
-        for rows, part in self.chunks(table):
-            codes[rows] = part
+        for rows, chunk in self.chunks(table):
+            codes[rows] = chunk
         return codes
 
     def _fill(self, table: Table, chunk: Any, codes: Codes) -> None:
@@ -125,9 +125,9 @@ class Encoder:
         columns, starts = np.unique(matrix.indices[order], return_index=True)
         for j, (start, stop) in zip(columns, pairwise([*starts, len(order)]), strict=True):
             places = order[start:stop]
-            part = np.empty((len(places), 1), self.dtype)
-            self._by_column[j]._encode_column(matrix.data[places], part)
-            codes[places] = part
+            of_column = np.empty((len(places), 1), self.dtype)
+            self._by_column[j]._encode_column(matrix.data[places], of_column)
+            codes[places] = of_column
         return codes[:, 0]
 
     # Numbers: all columns together.
@@ -150,10 +150,10 @@ class Encoder:
         high = PerColumn(self._high).cast(values.dtype, info.min, info.max)
         from_zero = not self._low.each.any()
         if from_zero and info.min == 0 and values.dtype == codes.dtype:
-            for x, out, repeat in runs(values, codes, high):
+            for x, out, repeat in long_rows(values, codes, high):
                 np.minimum(x, high.of(repeat), out=out)
             return
-        for x, out, repeat in runs(values, codes, high, cells=_BLOCK_CELLS):
+        for x, out, repeat in long_rows(values, codes, high, cells=_CACHE_CELLS):
             clipped = np.maximum(x, low.of(repeat))
             np.minimum(clipped, high.of(repeat), out=clipped)
             if not from_zero:
@@ -163,7 +163,7 @@ class Encoder:
 
     def _upper(self, values: npt.NDArray[Any], codes: Codes) -> None:
         """Two bins: the code is whether a value is not below the edge."""
-        for x, out, repeat in runs(values, codes, self._edge):
+        for x, out, repeat in long_rows(values, codes, self._edge):
             upper = out.view(np.bool_)
             with np.errstate(invalid="ignore"):
                 np.less(x, self._edge.of(repeat), out=upper)
@@ -173,7 +173,7 @@ class Encoder:
         """Many bins: the code is the position, in bins from the low end, without its fraction."""
         space = np.empty(0)
         used = self._low, self._scale, self._top
-        for x, out, repeat in runs(values, codes, *used, cells=_BLOCK_CELLS):
+        for x, out, repeat in long_rows(values, codes, *used, cells=_CACHE_CELLS):
             space = space if space.size >= x.size else np.empty(x.size)
             flat = space[: x.size]
             position = flat.reshape(x.shape)
@@ -188,3 +188,20 @@ class Encoder:
                 np.copyto(position, self._middle.of(repeat), where=np.isnan(position))
             np.clip(position, 0, self._top.of(repeat), out=position)
             np.copyto(out, position, casting="unsafe")
+
+
+def known_codes(
+    categories: Categories, values: npt.NDArray[Any], rule: str
+) -> npt.NDArray[np.intp]:
+    """Return the code of every value; refuse, with a fixed text, any that is no category.
+
+    Examples
+    --------
+    >>> known_codes(Categories(["no", "yes"]), np.array(["yes", "no"]), "Say yes or no").tolist()
+    [1, 0]
+    """
+    if None in categories.values:
+        raise ValueError("None cannot be a category; give missing values a name.")
+    if not categories.holds(values).all():
+        raise ValueError(f"{rule}; the input holds other values. Nothing was spent.")
+    return categories.encode(values)

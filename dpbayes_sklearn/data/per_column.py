@@ -1,4 +1,4 @@
-"""Arithmetic with one number for each column, in runs long enough for the processor."""
+"""Arithmetic with one number for each column, several rows of a table at a time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PerColumn", "runs"]
+__all__ = ["PerColumn", "long_rows"]
 
-_RUN = 4096  # numbers that numpy should compute in one go
+_LONG = 4096  # numbers that numpy should compute in one go
 
 Array = npt.NDArray[Any]
 
@@ -39,15 +39,15 @@ class PerColumn:
 
     @cached_property
     def repeat(self) -> int:
-        """Rows that make one long run."""
-        return 1 if self._same else max(1, _RUN // len(self.each))
+        """Rows of the table that make one long row."""
+        return 1 if self._same else max(1, _LONG // len(self.each))
 
     @cached_property
     def _tiled(self) -> Array:
         return np.tile(self.each, self.repeat)
 
     def of(self, rows: int) -> Any:
-        """Return the numbers for a run of so many rows."""
+        """Return the numbers for a long row of so many rows."""
         return self.each[0] if self._same else self._tiled[: rows * len(self.each)]
 
     def cast(self, dtype: np.dtype[Any], low: int, high: int) -> PerColumn:
@@ -55,21 +55,23 @@ class PerColumn:
         return PerColumn(np.clip(self.each, low, high).astype(dtype))
 
 
-def runs(
+def long_rows(
     values: Array, out: Array, *numbers: PerColumn, cells: int | None = None
 ) -> Iterator[tuple[Array, Array, int]]:
-    """Yield blocks of both arrays, of about so many cells, and the rows that make one run of them.
+    """Yield both arrays in chunks of about so many cells, several rows side by side in a long one.
+
+    The number of rows side by side comes third.
 
     >>> values = np.arange(6).reshape(3, 2)
     >>> numbers = PerColumn(np.array([10, 20]))
-    >>> [(x.shape, rows) for x, _, rows in runs(values, values.copy(), numbers)]
+    >>> [(x.shape, rows) for x, _, rows in long_rows(values, values.copy(), numbers)]
     [((1, 6), 3)]
     """
     n, d = values.shape
     contiguous = values.flags.c_contiguous and out.flags.c_contiguous
     together = max(each.repeat for each in numbers) if contiguous else 1
-    blocks = 1 if cells is None else max(1, -(-n * d // cells))
-    step = max(1, -(-n // (blocks * together))) * together  # blocks of about the same size
+    chunks = 1 if cells is None else max(1, -(-n * d // cells))
+    step = max(1, -(-n // (chunks * together))) * together  # all of about the same size
     for start in range(0, n, step):
         x, y = values[start : start + step], out[start : start + step]
         repeat = min(together, len(x))

@@ -1,23 +1,37 @@
-"""Reading X and y the scikit-learn way, without ever printing a value of them."""
+"""Reading X and y as scikit-learn does, with no data value in any message."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from numbers import Number
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import validate_data
 
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable, is_partitioned
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table, as_cells, is_frame
+from dpbayes_sklearn.data.records import LocalRecords, Records
+from dpbayes_sklearn.data.table import (
+    Table,
+    column_kind,
+    is_frame,
+    one_column,
+    refuse_other_containers,
+)
+from dpbayes_sklearn.schema import Domain, Schema
+from dpbayes_sklearn.schema.cells import as_cells
+from dpbayes_sklearn.schema.kinds import Kind
 
-__all__ = ["classes_from_data", "read_records", "read_table", "read_target"]
+__all__ = [
+    "check_kind",
+    "check_kinds",
+    "read_column",
+    "read_records",
+    "read_table",
+    "read_target",
+]
 
 
 def read_records(
@@ -28,15 +42,47 @@ def read_records(
     if isinstance(table, PartitionedTable):
         _refuse_nothing(estimator, y)
         return PartitionedRecords.read(table, y)
-    return LocalRecords([(table, read_target(estimator, y, table.n_rows))])
+    target = read_target(estimator, y, table.n_rows)
+    return LocalRecords([(table, target)], column_kind(y))
+
+
+def check_kinds(schema: Schema, records: Records) -> None:
+    """Refuse, by declared types alone, columns that cannot hold a value of their domain."""
+    for j, (name, domain) in enumerate(schema.columns.items()):
+        check_kind(domain, records.table.kind(j), f"The column {name!r} of X")
+    if schema.target is not None:
+        check_kind(schema.target, records.target_kind, "The target y")
+
+
+def check_kind(domain: Domain, kind: Kind, name: str) -> None:
+    """Refuse a column whose declared type cannot hold a value of its domain."""
+    if domain.takes(kind):
+        return
+    hint = _HINTS.get((domain.expects, kind), "")
+    raise ValueError(
+        f"{name} holds {kind} by its type, but is declared to hold {domain.expects}.{hint} "
+        "Nothing was spent."
+    )
+
+
+_HINTS: dict[tuple[str, Kind], str] = {
+    ("dates", "text"): " Read texts as dates first, for instance with pandas.to_datetime.",
+    ("numbers", "dates"): " Give Interval dates as bounds.",
+    ("numbers", "text"): " Read texts as numbers first.",
+    ("text", "integers"): (
+        " Ensembles and other meta-estimators of scikit-learn pass classes as 0, 1, ...: inside "
+        "them declare classes=range(k)."
+    ),
+}
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
     """Return X as a table, checked for shape, type and column names.
 
-    Where all domains are ``declared`` every value has its place, and nothing here depends on
-    one. Otherwise values must be finite numbers, as for any scikit-learn estimator.
+    Where all domains are ``declared`` every value is accepted, and nothing here depends on a
+    value. Otherwise values must be finite numbers, as for any scikit-learn estimator.
     """
+    refuse_other_containers(X, "X")
     if is_partitioned(X):
         partitioned = PartitionedTable(X)
         _check_columns(estimator, partitioned, reset)
@@ -112,14 +158,15 @@ def _refuse_complex(array: Any, name: str) -> None:
         raise ValueError(f"Complex data not supported: {name} must hold real numbers.")
 
 
-def read_target(estimator: Any, y: Any, n_rows: int) -> npt.NDArray[Any]:
-    """Return y as one column that is as long as X."""
+def read_target(estimator: Any, y: Any, n_rows: int | None = None) -> npt.NDArray[Any]:
+    """Return y as one column, which must be as long as X if that is given."""
     _refuse_nothing(estimator, y)
-    if isinstance(y, (list, tuple)):
-        y = as_cells(y, 2)
-    _refuse_complex(np.asarray(y), "y")
-    target: npt.NDArray[Any] = column_or_1d(y, warn=True)
-    check_consistent_length(np.broadcast_to(0, n_rows), target)
+    refuse_other_containers(y, "y")
+    column = one_column(y)
+    _refuse_complex(column, "y")
+    target: npt.NDArray[Any] = column_or_1d(column, warn=True)
+    if n_rows is not None:
+        check_consistent_length(np.broadcast_to(0, n_rows), target)
     return target
 
 
@@ -131,22 +178,19 @@ def _refuse_nothing(estimator: Any, y: Any) -> None:
         )
 
 
-_LABELS = (str, bytes, Number, np.generic)
-
-
-def classes_from_data(target: npt.NDArray[Any]) -> list[Any]:
-    """Read the classes from the labels: a leak, for the caller to announce."""
-    mixed = "Labels in y must be of one type: all numbers or all strings."
-    if target.dtype == object and not all(issubclass(type(label), _LABELS) for label in target):
-        raise TypeError(mixed)  # asking other objects what they are may make them tell more
-    with suppress(TypeError, ValueError):
-        one_kind = len({isinstance(label, str) for label in target}) == 1
-        if target.dtype == object and one_kind:  # cells of a list: the type that suits them all
-            target = np.array(target.tolist())
-    with suppress(TypeError):
-        if target.dtype.kind == "f":
-            assert_all_finite(target, input_name="y")
-        check_classification_targets(target)
-        classes: list[Any] = np.unique(target).tolist()
-        return classes
-    raise TypeError(mixed)
+def read_column(X: Any) -> npt.NDArray[Any]:
+    """Return X as a vector, with no data value in any message."""
+    refuse_other_containers(X, "X")
+    if issparse(X):
+        raise TypeError("Sparse data was passed, but one dense column is required.")
+    values = one_column(X)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(
+            f"Expected one column, of shape (n_samples,) or (n_samples, 1). "
+            f"Got shape {values.shape} instead."
+        )
+    if len(values) == 0:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    return values

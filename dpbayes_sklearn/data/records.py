@@ -1,4 +1,4 @@
-"""Records in one or in many places, asked one question at a time and the answers added up."""
+"""Records in one or many places; a query is answered by every shard and the answers added up."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ import numpy.typing as npt
 from joblib import Parallel, delayed, effective_n_jobs
 
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.schema.kinds import Kind
 
-__all__ = ["Answer", "LocalRecords", "Part", "Records"]
+__all__ = ["Answer", "LocalRecords", "Records", "Shard", "asked", "quiet_numpy"]
 
-_CELLS_A_THREAD = 1 << 22  # fewer than so many cells are read before a thread has started
+_CELLS_A_THREAD = 1 << 22  # minimum cells per thread
+
+
+def quiet_numpy() -> np.errstate:
+    """Return a context in which no floating-point event raises or warns.
+
+    The caller's ``np.seterr`` must not decide: whether a sum underflows depends on the data. The
+    state belongs to a thread, so every worker sets its own.
+    """
+    return np.errstate(all="ignore")
 
 
 class Answer(Protocol):
@@ -28,8 +38,8 @@ class Answer(Protocol):
 A = TypeVar("A", bound=Answer)
 
 
-class Part(NamedTuple):
-    """Records that are read together.
+class Shard(NamedTuple):
+    """Records in one place, which answer a question together.
 
     Attributes
     ----------
@@ -38,7 +48,7 @@ class Part(NamedTuple):
     target : array of shape (n,)
         Their targets.
     start : int
-        The number of records in the parts before.
+        The number of records in the shards before.
     """
 
     table: Table
@@ -57,8 +67,12 @@ class Records(Protocol):
     def table(self) -> Table:
         """What is public about the features: their number, names and types."""
 
-    def total(self, ask: Callable[[Part], A]) -> A:
-        """Return the sum of what ``ask`` says of every part."""
+    @property
+    def target_kind(self) -> Kind:
+        """What the declared type of the target says about its values: public."""
+
+    def total(self, ask: Callable[[Shard], A]) -> A:
+        """Return the sum of ``ask`` over all shards."""
 
     def __add__(self, other: Any, /) -> Any:
         """Return the records of both, one after the other."""
@@ -67,50 +81,59 @@ class Records(Protocol):
 class LocalRecords:
     """Records in the memory of this process, or in files that are mapped to it.
 
-    Threads share the work if joblib is told to use some:
+    Threads share the work if joblib is configured so:
     ``with joblib.parallel_config("threading", n_jobs=2)``.
     """
 
-    def __init__(self, parts: Iterable[tuple[Table, npt.NDArray[Any]]]) -> None:
-        self.parts: list[Part] = []
+    def __init__(
+        self, shards: Iterable[tuple[Table, npt.NDArray[Any]]], target_kind: Kind = "anything"
+    ) -> None:
+        self.target_kind: Kind = target_kind
+        self.shards: list[Shard] = []
         self.n = 0
-        for table, target in parts:
-            self.parts.append(Part(table, target, self.n))
+        for table, target in shards:
+            self.shards.append(Shard(table, target, self.n))
             self.n += table.n_rows
 
     @property
     def table(self) -> Table:
-        """The features of the first part, which are of the same types as all others."""
-        return self.parts[0].table
+        """The features of the first shard, which are of the same types as all others."""
+        return self.shards[0].table
 
     @property
     def target(self) -> npt.NDArray[Any]:
         """All targets."""
-        targets = [part.target for part in self.parts]
+        targets = [shard.target for shard in self.shards]
         return np.concatenate(targets) if targets[1:] else targets[0]
 
     def __add__(self, other: LocalRecords) -> LocalRecords:
         """Return the records of both, one after the other."""
-        return LocalRecords([(part.table, part.target) for part in self.parts + other.parts])
+        return LocalRecords([(shard.table, shard.target) for shard in self.shards + other.shards])
 
-    def total(self, ask: Callable[[Part], A]) -> A:
-        """Return the sum of what ``ask`` says of every part."""
+    def total(self, ask: Callable[[Shard], A]) -> A:
+        """Return the sum of ``ask`` over all shards."""
         threads = min(effective_n_jobs(None), self.n * self.table.n_columns // _CELLS_A_THREAD)
-        parts = [piece for part in self.parts for piece in _pieces(part, threads)]
-        if len(parts) == 1:
-            return ask(parts[0])
-        answers: Iterable[A] = map(ask, parts)
+        shards = [one for shard in self.shards for one in _cut(shard, threads)]
+        if len(shards) == 1:
+            return asked(ask, shards[0])
+        answers: Iterable[A] = (asked(ask, shard) for shard in shards)
         if threads > 1:
-            answers = Parallel(require="sharedmem")(delayed(ask)(part) for part in parts)
+            answers = Parallel(require="sharedmem")(delayed(asked)(ask, shard) for shard in shards)
         return reduce(add, answers)
 
 
-def _pieces(part: Part, number: int) -> list[Part]:
-    """Cut a part into pieces of about the same number of rows."""
+def asked(ask: Callable[[Shard], A], shard: Shard) -> A:
+    """Return the answer of one shard, in a thread or process of any error state."""
+    with quiet_numpy():
+        return ask(shard)
+
+
+def _cut(shard: Shard, number: int) -> list[Shard]:
+    """Cut a shard into a number of shards of about as many rows each."""
     if number <= 1:
-        return [part]
-    ends = np.linspace(0, part.table.n_rows, number + 1).astype(int).tolist()
+        return [shard]
+    ends = np.linspace(0, shard.table.n_rows, number + 1).astype(int).tolist()
     return [
-        Part(part.table.rows(slice(a, b)), part.target[a:b], part.start + a)
+        Shard(shard.table.rows(slice(a, b)), shard.target[a:b], shard.start + a)
         for a, b in pairwise(ends)
     ]

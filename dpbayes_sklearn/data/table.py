@@ -3,44 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-__all__ = ["SealedTable", "Table", "as_cells", "is_frame"]
+from dpbayes_sklearn.schema.cells import cells_of
+from dpbayes_sklearn.schema.kinds import Kind, kind_of
+
+__all__ = [
+    "SealedTable",
+    "Table",
+    "column_kind",
+    "is_frame",
+    "one_column",
+    "refuse_other_containers",
+]
 
 CHUNK_CELLS = 1 << 21
 """Cells read at a time: small enough for the cache, large enough to hide Python's overhead."""
 _MOST_ROWS = 1 << 17  # rows read at a time, for what is computed once for each row
 
 
-def as_cells(values: Any, ndim: int) -> npt.NDArray[Any]:
-    """Return an array; of a list every cell as it is.
-
-    numpy would choose one type for all cells of a list, so that a single odd value would recode
-    the others. A list therefore becomes an array of objects, row by row.
-    """
-    if hasattr(values, "__array__") or not isinstance(values, (list, tuple)):
-        return np.asarray(values)
-    if ndim == 1 or not all(hasattr(row, "__len__") and not _is_text(row) for row in values):
-        return np.fromiter(values, dtype=object, count=len(values))
-    widths = {len(row) for row in values}
-    if len(widths) > 1:
-        raise ValueError("All rows of the data must have the same number of values.")
-    cells = np.fromiter(chain.from_iterable(values), dtype=object)
-    return cells.reshape(len(values), *widths)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, (str, bytes))
-
-
 def is_frame(X: object) -> bool:
     """Tell whether ``X`` has named columns of its own types (pandas, polars)."""
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and hasattr(X, "shape")
+
+
+def refuse_other_containers(values: object, name: str) -> None:
+    """Refuse containers that look like a frame but are read in another way."""
+    kind = type(values).__name__
+    if hasattr(values, "collect") and not hasattr(values, "shape"):
+        raise TypeError(f"{name} is a {kind}, which holds no records yet: give {name}.collect().")
+    if hasattr(values, "column_names") and hasattr(values, "to_pylist"):
+        raise TypeError(
+            f"{name} is a pyarrow {kind}, which is not read: give polars.from_arrow({name}) or "
+            f"{name}.to_pandas(types_mapper=pandas.ArrowDtype)."
+        )
 
 
 def _by_position(X: Any) -> Any:
@@ -91,10 +91,7 @@ class Table:
         column = _by_position(self._X if chunk is None else chunk)[:, j]
         if self.is_sparse:
             return np.asarray(column.toarray()).ravel()
-        if _keeps_type(column.dtype):
-            return np.asarray(column)
-        # pandas' and polars' own types may turn into one numpy type or another with the values
-        return as_cells(column.to_list(), 1)
+        return cells_of(column)
 
     def as_numbers(self, chunk: Any) -> npt.NDArray[Any] | None:
         """Return a chunk as one array of numbers if all columns have the same type of numpy."""
@@ -106,18 +103,17 @@ class Table:
             return None
         return np.asarray(chunk)
 
-    def kind(self, j: int) -> str:
-        """Return numpy's letter for the type of column ``j``: b, i, u, f, or O for anything else.
+    def kind(self, j: int) -> Kind:
+        """Return what the declared type of column ``j`` says about its values.
 
-        It is read from the declared type, never from a value.
+        All columns of an array share one type, so there text may stand for anything.
         """
-        columns = _by_position(self._X)[:0, j]
-        letter = columns.dtype.kind if self.is_sparse else np.asarray(columns).dtype.kind
-        return letter if letter in "biuf" else "O"
+        kind = kind_of(_by_position(self._X)[:0, j].dtype)
+        return "anything" if kind == "text" and self.names is None else kind
 
 
 class SealedTable(Table):
-    """Names and number of columns whose values are elsewhere, or may not be looked at."""
+    """Names and number of columns whose values are elsewhere, or may not be read."""
 
     def __init__(self, n_columns: int, names: list[str] | None = None) -> None:
         super().__init__(np.empty((0, n_columns)))
@@ -131,6 +127,23 @@ class SealedTable(Table):
         )
 
 
-def _keeps_type(dtype: Any) -> bool:
-    """Tell whether a column becomes the same numpy type whatever it holds."""
-    return isinstance(dtype, np.dtype) or repr(dtype) in {"Float32", "Float64"}  # of polars
+def one_column(values: Any) -> npt.NDArray[Any]:
+    """Return y, or the one column of an estimator without y, from any container.
+
+    A frame of one column keeps its shape (n, 1). One of more columns is to be refused for its
+    shape, and only that is returned.
+    """
+    if not is_frame(values):
+        return cells_of(values)
+    table = Table(values)
+    if table.n_columns != 1:
+        return np.broadcast_to(0.0, values.shape)
+    return table.column(0)[:, None]
+
+
+def column_kind(values: Any) -> Kind:
+    """Return what the declared type of one column says about its values."""
+    values = getattr(values, "_meta", values)  # of a dask collection: types without values
+    if is_frame(values):
+        return Table(values).kind(0)
+    return kind_of(getattr(values, "dtype", getattr(values, "type", None)))

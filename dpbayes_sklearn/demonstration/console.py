@@ -70,14 +70,14 @@ def _epsilon(text: str) -> float:
 def _tell(result: Result) -> None:
     print(f"\n  {result.task.score} in cross-validation; inf is without privacy")
     print(textwrap.indent(PrivacyUtilityDisplay(*result.curve).table(), "  "))
-    print(f"\n  What is promised at epsilon = {result.epsilon:g}:")
-    for names, sentence in _promises(result).items():
+    print(f"\n  Guarantees at epsilon = {result.epsilon:g}:")
+    for names, sentence in _guarantees(result).items():
         text = f"{', '.join(names)}: {sentence}"
         print(textwrap.fill(text, 98, initial_indent="  ", subsequent_indent="    "))
 
 
-def _promises(result: Result) -> dict[tuple[str, ...], str]:
-    """Return the sentences, one for all mechanisms that promise the same."""
+def _guarantees(result: Result) -> dict[tuple[str, ...], str]:
+    """Return the guarantees in words, one for all mechanisms with the same conditions."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for name, model in result.models.items():
         alike.setdefault(model.guarantee_.conditions, []).append(name)

@@ -45,7 +45,7 @@ footer{margin-top:4rem;font-size:.85rem;opacity:.72}
 _LEAD = (
     "Each model below was fitted to personal records and released under differential privacy: the "
     "budget epsilon bounds how much any one record can change what is released. The curves show "
-    "how much of the accuracy each mechanism keeps; the cards say exactly what is promised."
+    "how much of the accuracy each mechanism keeps; the cards state the guarantees."
 )
 
 
@@ -76,10 +76,10 @@ def _section(result: Result) -> Html:
         tag("p", task.story),
         tag("div", _scores(result), class_="scroll"),
         tag("div", *(_figure(picture) for picture in result.pictures), class_="figures"),
-        tag("h3", f"What is promised at epsilon = {result.epsilon:g}"),
+        tag("h3", f"Guarantees at epsilon = {result.epsilon:g}"),
         tag("div", *cards, class_="cards"),
-        tag("h3", "What was spent on these people"),
-        tag("p", "All these models are about the same records, so their budgets add up."),
+        tag("h3", "Total privacy cost"),
+        tag("p", "All these models are about the same records, so their epsilons add up."),
         Html(result.accountant._repr_html_()),
         id=task.name,
     )

@@ -25,7 +25,7 @@ __all__ = ["Result", "run"]
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a task."""
+    """Scores, models, ledger and figures of a task."""
 
     task: Task
     epsilon: float  # of the fitted models

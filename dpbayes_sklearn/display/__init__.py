@@ -1,4 +1,4 @@
-"""Figures, in scikit-learn's manner: how much accuracy a budget buys, and what was released."""
+"""Displays in scikit-learn's manner: score against epsilon, and released posteriors."""
 
 from dpbayes_sklearn.display.curve import PrivacyUtilityCurve, privacy_utility_curve
 from dpbayes_sklearn.display.posterior import PosteriorDisplay

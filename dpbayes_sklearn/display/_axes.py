@@ -1,4 +1,4 @@
-"""Axes to draw on, without a say in anybody's pyplot."""
+"""Create axes without touching pyplot's global state."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 __all__ = ["COLOURS", "MARKERS", "Drawn", "check_matplotlib", "tidy"]
 
-# Told apart by eyes of every kind, on white and on black.
+# colour-blind-safe palette, on white and on black
 COLOURS = ("#2f7fc1", "#e08a1e", "#1f9e89", "#c75d9b", "#8a6fd1", "#7d8794")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def check_matplotlib(caller: str) -> None:
-    """Say what to install where matplotlib is missing."""
+    """Raise an error that names what to install if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -27,7 +27,7 @@ def check_matplotlib(caller: str) -> None:
 
 
 class Drawn:
-    """What a display has once it is drawn."""
+    """A display with the axes that it is drawn on."""
 
     ax_: Axes
     figure_: Figure | SubFigure
@@ -63,6 +63,6 @@ def _new_axes(size: tuple[float, float]) -> Axes:
 
 
 def tidy(ax: Axes) -> Axes:
-    """Leave the axes with as little ink as they need."""
+    """Remove unneeded lines from the axes."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -44,8 +44,8 @@ def privacy_utility_curve(
 ) -> PrivacyUtilityCurve:
     """Cross-validate an estimator at every epsilon and mechanism.
 
-    The scores look at the data without protection: use public or synthetic data, or keep the
-    result to yourself. An accountant of the estimator is charged for every fit.
+    The scores are computed without noise: use public or synthetic data, or do not publish the
+    result. An accountant of the estimator is charged for every fit.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def privacy_utility_curve(
     chosen = {_label(m): m for m in mechanisms or _all_mechanisms(estimator, prefix)}
     result: dict[str, dict[float, list[float]]] = {label: {} for label in chosen}
     baseline = float(np.mean(scores(epsilon=math.inf)))
-    with warnings.catch_warnings():  # the fits so far have told of every leak
+    with warnings.catch_warnings():  # every leak was warned of by the fits above
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         steps = [(label, epsilon) for label in chosen for epsilon in epsilons]
         for label, epsilon in progress(steps, "cross-validation", verbose=verbose):

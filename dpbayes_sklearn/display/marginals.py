@@ -1,4 +1,4 @@
-"""What a fitted estimator believes about each of its parameters, before and after the data."""
+"""Prior and posterior distributions of each parameter of a fitted estimator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was released, beside what was believed before."""
+"""Figures of a released posterior beside its prior."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class PosteriorDisplay(Drawn):
     """Credible intervals of a released posterior, beside those of the prior.
 
     One parameter is drawn as a density, several as a row each. Make it with
-    :meth:`from_estimator` or :meth:`from_posterior`, which draw it at once. It shows nothing but
-    what was released, so it costs no privacy.
+    :meth:`from_estimator` or :meth:`from_posterior`, which draw it at once. It depends on the
+    release only: post-processing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How much accuracy a privacy budget buys."""
+"""Figures of score against epsilon."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ _BANDS = ("fill_between", "errorbar", None)
 class PrivacyUtilityDisplay(Drawn):
     """Curves of score against epsilon, one per mechanism, beside the non-private score.
 
-    Make it with :meth:`from_estimator` or :meth:`from_results`, which draw it at once. The curves
-    look at the data without protection: plot public or synthetic data, or keep the figure to
-    yourself.
+    Make it with :meth:`from_estimator` or :meth:`from_results`, which draw it at once. The scores
+    are computed without noise: plot public or synthetic data, or do not publish the figure.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""All posteriors that n records can lead to, and how far they are from each other.
+r"""All posteriors that n records can lead to, and their Hellinger distances.
 
 With prior :math:`\alpha`, the counts x and y of two data sets of n records give posteriors with
 
@@ -27,7 +27,7 @@ __all__ = ["MAX_CANDIDATES", "Candidates"]
 Rows = npt.NDArray[np.intp]
 
 MAX_CANDIDATES = 20_000
-"""So many candidates are compared with each other in about ten seconds."""
+"""Largest number of candidates; comparing all pairs then takes about ten seconds."""
 
 
 class Candidates:

@@ -1,7 +1,7 @@
-r"""What a released posterior costs and what it is worth, computed exactly.
+r"""Exact privacy loss and accuracy of a released posterior.
 
-`certify` gives the exact privacy loss of a mechanism, `expected_error` how far its posterior is
-from the exact one, and `optimal_error` how close any private mechanism could come.
+`certify` gives the exact privacy loss of a mechanism, `expected_distance` how far its posterior is
+from the exact one, and `optimal_distance` how close any private mechanism could come.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw, Law
 from dpbayes_sklearn.privacy.budget import Budget, exact
 
-__all__ = ["Certificate", "certify", "configured", "expected_error", "optimal_error"]
+__all__ = ["Certificate", "certify", "configured", "expected_distance", "optimal_distance"]
 
 MAX_LINEAR_PROGRAM = 150
-"""So many candidates keep the linear program within a few minutes."""
+"""Largest number of candidates; the linear program then takes a few minutes."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Certificate:
     pure_epsilon : float
         Smallest epsilon that holds with no delta at all.
     worst_pair : tuple of two tuples of int
-        Counts of the neighbouring data sets that are easiest to tell apart at ``delta``.
+        Counts of the neighbouring data sets with the largest loss at ``delta``.
     """
 
     epsilon: float
@@ -75,8 +75,8 @@ def certify(
     Returns
     -------
     Certificate
-        Every outcome of every two neighbouring data sets was looked at. For noise in three or
-        more counts, whose outcomes are infinite, a closed form takes the place of the list.
+        Computed over all outcomes of all pairs of neighbouring data sets. For noise in three or
+        more counts, which has infinitely many outcomes, by a closed form.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def certify(
     return Certificate(worst.epsilon, float(delta), pure.epsilon, worst.pair)
 
 
-def expected_error(
+def expected_distance(
     mechanism: str | Mechanism,
     n: int,
     prior: Sequence[float],
@@ -112,8 +112,8 @@ def expected_error(
 
     Examples
     --------
-    >>> from dpbayes_sklearn.conjugate import expected_error, optimal_error
-    >>> f"{expected_error('geometric', 20, (1, 1)):.4f}", f"{optimal_error(20, (1, 1)):.4f}"
+    >>> from dpbayes_sklearn.conjugate import expected_distance, optimal_distance
+    >>> f"{expected_distance('geometric', 20, (1, 1)):.4f}", f"{optimal_distance(20, (1, 1)):.4f}"
     ('0.1477', '0.1477')
     """
     law = _law(mechanism, n, prior, epsilon, delta, calibrate)
@@ -123,12 +123,12 @@ def expected_error(
             "posterior_.hellinger over repeated fits instead."
         )
     if counts is not None:
-        return float(law.expected_error(law.candidates.row_of([counts]))[0])
+        return float(law.expected_distance(law.candidates.row_of([counts]))[0])
     rows = np.arange(len(law.candidates))
-    return float(np.mean([law.expected_error(rows[i : i + 1])[0] for i in rows]))
+    return float(np.mean([law.expected_distance(rows[i : i + 1])[0] for i in rows]))
 
 
-def optimal_error(
+def optimal_distance(
     n: int, prior: Sequence[float], epsilon: float = 1.0, *, weights: npt.ArrayLike | None = None
 ) -> float:
     """Compute the smallest expected Hellinger distance that epsilon-DP allows, for small n.
@@ -151,8 +151,8 @@ def optimal_error(
 
     Examples
     --------
-    >>> from dpbayes_sklearn.conjugate import optimal_error
-    >>> f"{optimal_error(10, (1, 1)):.4f}"
+    >>> from dpbayes_sklearn.conjugate import optimal_distance
+    >>> f"{optimal_distance(10, (1, 1)):.4f}"
     '0.1746'
     """
     prior = tuple(float(a) for a in prior)

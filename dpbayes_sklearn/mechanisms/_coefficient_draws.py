@@ -1,9 +1,9 @@
-r"""What the sampler and the MAP mechanism share for regression: draws of coefficients in a ball.
+r"""Draws of regression coefficients in a ball, for the sampler and the MAP mechanism.
 
 With coordinates of norm at most R (one for every number, sign, column of levels and the constant),
 a target in [-1, 1] and coefficients of norm at most B, the residual of one record is at most
-:math:`1 + BR`. So the score :math:`-\tfrac\kappa2 \sum (t - w^\top x)^2` of any w moves by at most
-:math:`\tfrac\kappa2(1 + BR)^2` when a record is replaced, and a draw from
+:math:`1 + BR`. So the score :math:`-\tfrac\kappa2 \sum (t - w^\top x)^2` of any w changes by at
+most :math:`\tfrac\kappa2(1 + BR)^2` when a record is replaced, and a draw from
 
 .. math:: p(w) \propto \pi(w)\, e^{-\frac\kappa2 \sum (t - w^\top x)^2}, \qquad \|w\| \le B
 
@@ -13,6 +13,7 @@ is :math:`\kappa(1+BR)^2`-private (half for the density, half for its normalisat
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments, Window, largest_grid
 
-__all__ = ["REAL_ARITHMETIC", "DrawPlan", "largest_residual", "release_draws"]
+__all__ = ["REAL_ARITHMETIC", "DrawPlan", "check_draws", "largest_residual", "release_draws"]
 
 
 REAL_ARITHMETIC = (
@@ -37,6 +38,7 @@ REAL_ARITHMETIC = (
     "rounded to a public lattice)"
 )
 _SPARE = 1 - 2.0**-30  # pays for the rounding of floats
+_MOST_EVIDENCE = 10**13  # records times epsilon, from which floats cannot hold the density
 
 
 class Target(NamedTuple):
@@ -84,6 +86,16 @@ class DrawPlan(NamedTuple):
     weight: float
     sharpness: float
     n_draws: int
+
+
+def check_draws(statistics: Moments, budget: Budget) -> None:
+    """Refuse, from public facts, budgets at which floats could not hold the density."""
+    if statistics.n * budget.epsilon > _MOST_EVIDENCE:
+        raise ValueError(
+            f"epsilon={float(budget.epsilon):g} is too large for draws of coefficients from "
+            f"{statistics.n} records; use float('inf') for exact Bayes without privacy."
+        )
+    grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
 
 
 def largest_residual(prior: GaussianPrior) -> float:

@@ -39,7 +39,7 @@ _CHUNK = 32  # rows or pairs that are worked on at once
 
 @dataclass(frozen=True)
 class Worst:
-    """A privacy loss, and the counts of the two neighbouring data sets that suffer it."""
+    """A privacy loss, and the counts of the two neighbouring data sets that attain it."""
 
     epsilon: float
     pair: tuple[tuple[int, ...], tuple[int, ...]]
@@ -55,7 +55,7 @@ class Law(ABC):
 
 @dataclass(frozen=True)
 class CountNoise(Law):
-    """Discrete Laplace noise in some counts, independent or adding to zero: infinite, but plain.
+    """Discrete Laplace noise in some counts, independent or adding to zero.
 
     Neighbours differ by one in two counts, so log P differs by at most 2/scale (1/scale if
     one count only is released), and by just that much far out. The bound serves for every delta.
@@ -82,7 +82,7 @@ class FiniteLaw(Law):
     def log_probabilities(self, rows: Rows) -> FloatArray:
         """Log probability of every candidate, for the data sets in ``rows``."""
 
-    def expected_error(self, rows: Rows) -> FloatArray:
+    def expected_distance(self, rows: Rows) -> FloatArray:
         """Return the mean Hellinger distance from the exact posterior, for data sets ``rows``."""
         law = np.exp(self.log_probabilities(rows))
         return np.asarray((law * self.candidates.hellinger(rows)).sum(axis=1))

@@ -1,4 +1,4 @@
-r"""What the mechanisms share when they release moments: shares of the budget, noise, windows.
+r"""Release of moments: shares of the budget, noise, and the window of the target.
 
 Every choice here is made from the number of records, the columns' domains, epsilon, and what was
 already released: never from the data.
@@ -13,9 +13,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
+from dpbayes_sklearn.noise import add
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.noise.sup_norm import box_acceptance, box_variance, discrete_box
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.design import Design
@@ -51,7 +50,7 @@ _TARGET_RECORDS = 200  # the target's own sums get the budget that so many recor
 _RESIDUAL_RECORDS = 100  # likewise for the residuals
 _MOST_RESIDUALS = 20_000  # times 1/epsilon: more residuals say nothing new
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
-_DOUBT = 0.5  # standard deviation of the factor that residuals tell, before they are seen
+_DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
 _CLIP_AT = 2.5  # standard deviations of the target that the window reaches
 _CLIP_BIAS = 0.1  # share of the variance that clipping may hide
 _GUESS = 0.1  # variance of a target whose bounds are as wide as usual
@@ -74,7 +73,7 @@ class Shares(NamedTuple):
         """Share the budget between the target's own sums, the model, and its residuals.
 
         The first and last parts shrink with n epsilon, to a twentieth each, since a few hundred
-        records tell where the target lies and how far the model is off.
+        records suffice to locate the target and to estimate the error of the model.
 
         >>> Shares.of(Budget(Fraction(1)), 500, target=True, residuals=True)
         Shares(target=Fraction(2, 5), model=Fraction(1, 2), residuals=Fraction(1, 10))
@@ -103,19 +102,12 @@ def add_noise(
     r"""Return the block's sums plus noise, and the variance of the noise in every entry.
 
     The law is Laplace's, :math:`P(z) \propto e^{-\varepsilon\|z\|/\Delta}`, in the norm that suits
-    the block: absolute values added up, if one record moves few entries at a time (independent
-    noise), or the largest of them, if it can move all of them at once.
+    the block: L1, if one record changes few entries at a time (independent noise), or the sup
+    norm, if it can change all of them at once.
     """
-    unit = grid**2
-    added = representable_scale(block.together * unit / epsilon)
-    largest = representable_scale(unit / epsilon)
-    variance = np.full(len(block), 2 * float(added) ** 2)
-    box = box_variance(block.each, float(largest))
-    if box.sum() < variance.sum() and box_acceptance(len(block), float(largest)) > 0.5:
-        noise, variance = discrete_box(block.each, largest, source), box
-    else:
-        noise = discrete_laplace(added, len(block), source)
-    return (sums + noise) / unit, variance / unit**2
+    law, unit = block.law(epsilon, grid), grid**2
+    (noisy,) = add([sums], law, source)
+    return noisy / unit, law.variances / unit**2
 
 
 def widening(n_epsilon: float) -> float:
@@ -192,7 +184,7 @@ Posterior = TypeVar("Posterior", bound=GaussianPosterior)
 def calibrated(
     posterior: Posterior, statistics: Moments, shares: Shares, source: RandomSource
 ) -> Posterior:
-    """Release how far the model is off in its own standard deviations, and correct them.
+    """Release the mean squared standardised residual, and correct the variances by it.
 
     Standardised residuals are clipped at 3.5, or more with more data. Their mean square, which
     should be 1, becomes the factor of all variances. Of very many records only each k-th counts.

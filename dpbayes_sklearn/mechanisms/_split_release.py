@@ -1,4 +1,4 @@
-r"""What the sampler and the MAP mechanism share: laws over split trees, and what they cost.
+r"""Laws over split trees and their privacy loss, for the sampler and the MAP mechanism.
 
 Every row of every table is a tree of independent splits (a Dirichlet is one exactly). A record
 that leaves a row takes one turn away at each split on its path, a record that joins adds one. So

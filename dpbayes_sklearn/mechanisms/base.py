@@ -1,15 +1,25 @@
-"""The one boundary that private data cross."""
+"""The base class of mechanisms, whose ``release`` is the only way from data to public values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 from dpbayes_sklearn._helpful import HelpfulEstimator
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.mechanisms._temperature import table_budget, tempered
 from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
+from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
+from dpbayes_sklearn.statistics.categories import SimplexCounts
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["Mechanism", "Release"]
 
@@ -18,16 +28,20 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Release(Generic[P]):
-    """What leaves a mechanism: a posterior and the promise it was released under."""
+    """The output of a mechanism: a posterior and its guarantee."""
 
     posterior: P
     guarantee: PrivacyGuarantee
 
 
 class SensitiveStatistics(Protocol):
-    """Exact statistics of private data, which know what kind of thing they are."""
+    """Exact statistics of private data, with their kind."""
 
     kind: str
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
 
     def without_noise(self) -> Any:
         """Return the released form of these statistics when no privacy is asked for."""
@@ -36,10 +50,10 @@ class SensitiveStatistics(Protocol):
 class Mechanism(HelpfulEstimator):
     """A way to turn exact statistics into a private posterior.
 
-    A mechanism for statistics of kind ``"counts"`` has a method ``_release_counts(statistics,
-    prior, budget, source)`` that returns a posterior; likewise for every other kind. All of them
-    are called from :meth:`release` and from nowhere else. Options are constructor parameters, so
-    an estimator's ``mechanism__option`` reaches them in a grid search.
+    A mechanism releases those kinds of statistics whose method it overrides: ``_release_counts``,
+    ``_release_moments`` or ``_release_simplex``. They are called from :meth:`release` and from
+    nowhere else. Options are constructor parameters, so an estimator's ``mechanism__option``
+    reaches them in a grid search.
     """
 
     walks_splits: ClassVar[bool] = False
@@ -49,27 +63,43 @@ class Mechanism(HelpfulEstimator):
 
     @classmethod
     def name(cls) -> str:
-        """Name of the mechanism: that of the module it lives in."""
+        """Name of the mechanism: that of its module."""
         return cls.__module__.rpartition(".")[2]
 
     @classmethod
     def supports(cls, kind: str) -> bool:
         """Tell whether statistics of this kind can be released."""
-        return hasattr(cls, f"_release_{kind}")
+        own: dict[str, tuple[object, object]] = {
+            "counts": (cls._release_counts, Mechanism._release_counts),
+            "moments": (cls._release_moments, Mechanism._release_moments),
+            "simplex": (cls._release_simplex, Mechanism._release_simplex),
+        }
+        mine, nobodys = own.get(kind, (None, None))
+        return mine is not nobodys
 
     def preflight(self, statistics: SensitiveStatistics, prior: Any, budget: Budget) -> None:
         """Refuse, from public quantities only, what :meth:`release` could not do.
 
-        Called before anything is charged. A kind with something to check has a method
-        ``_preflight_<kind>(statistics, prior, budget)``.
+        Called before anything is charged.
         """
         if not self.supports(statistics.kind):
-            raise ValueError(
-                f"The {self.name()} mechanism cannot release {statistics.kind} statistics."
-            )
-        check = getattr(self, f"_preflight_{statistics.kind}", None)
-        if check is not None and not budget.infinite:
-            check(statistics, prior, budget)
+            self._refuse(statistics.kind)
+        if not budget.infinite:
+            checks: dict[str, Callable[..., None]] = {
+                "counts": self._preflight_counts,
+                "moments": self._preflight_moments,
+                "simplex": self._preflight_simplex,
+            }
+            checks[statistics.kind](statistics, prior, self.budget_for(statistics, prior, budget))
+
+    def budget_for(self, statistics: SensitiveStatistics, prior: Any, budget: Budget) -> Budget:
+        """Return the part of the budget that the statistics get, from public quantities only.
+
+        The rest is for learning the temperature.
+        """
+        if statistics.kind != "counts":
+            return budget
+        return table_budget(prior.temperature, statistics.n, budget)
 
     def release(
         self, statistics: SensitiveStatistics, prior: Any, budget: Budget, source: RandomSource
@@ -78,11 +108,68 @@ class Mechanism(HelpfulEstimator):
         if budget.infinite:
             posterior = prior.update(statistics.without_noise())
         else:
-            posterior = getattr(self, f"_release_{statistics.kind}")(
-                statistics, prior, budget, source
-            )
+            releases: dict[str, Callable[..., Any]] = {
+                "counts": self._release_counts,
+                "moments": self._release_moments,
+                "simplex": self._release_simplex,
+            }
+            share = self.budget_for(statistics, prior, budget)
+            posterior = releases[statistics.kind](statistics, prior, share, source)
+        if statistics.kind == "counts":
+            counts: Any = statistics
+            posterior = tempered(posterior, counts, prior, budget, source)
         conditions = self._conditions(statistics.kind)
         return Release(posterior, PrivacyGuarantee.of(budget, self.name(), conditions))
+
+    def _refuse(self, kind: str) -> NoReturn:
+        raise ValueError(f"The {self.name()} mechanism cannot release {kind} statistics.")
+
+    def _preflight_counts(
+        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
+    ) -> None: ...
+
+    def _preflight_moments(
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget
+    ) -> None: ...
+
+    def _preflight_simplex(
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget
+    ) -> None: ...
+
+    def _release_counts(
+        self, statistics: CountTables, prior: DirichletPrior, budget: Budget, source: RandomSource
+    ) -> NetworkPosterior:
+        self._refuse("counts")
+
+    def _release_moments(
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+    ) -> GaussianPosterior:
+        self._refuse("moments")
+
+    def _release_simplex(
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
+    ) -> Dirichlet:
+        self._refuse("simplex")
+
+    def simulated_count_errors(
+        self, network: Network, n: int, budget: Budget, at_least: int
+    ) -> FloatArray | None:
+        """Return errors of released counts that depend on public facts only, or None.
+
+        None means that errors depend on the data, as they do for draws from a posterior.
+        """
+        return None
+
+    def noise_ratio(self, network: Network, n: int, budget: Budget) -> float | None:
+        """Return noise over expected count of a cell, on average, or None if it is not public."""
+        return None
+
+    def utility_bound(self, network: Network, n: int, budget: Budget, delta: float) -> float:
+        """(1 - delta) bound on the error of a release of counts."""
+        raise ValueError(
+            f"The {self.name()} mechanism has no utility bound that does not depend on the data; "
+            "see theory.map_score_gap."
+        )
 
     def _conditions(self, kind: str) -> Iterable[str]:
         """Assumptions about releases of this kind that a reader of the guarantee must know."""

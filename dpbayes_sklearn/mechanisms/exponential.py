@@ -5,10 +5,10 @@ Guarantee
 *Precondition*: counts of n records in k categories; n, k and the prior are public. *Claim*: pure
 :math:`\varepsilon`-DP. *Proof*: with ``calibrate=True`` by enumeration: the loss of the integer
 law that is drawn was computed for every two neighbouring data sets and every outcome, and is at
-most :math:`\varepsilon`. With ``calibrate=False``: between neighbours the score -H(x, r) moves by
+most :math:`\varepsilon`. With ``calibrate=False``: between neighbours the score -H(x, r) changes by
 at most its global sensitivity :math:`\Delta = \max_x LS(x)`, so the weight of an outcome and the
-normaliser move by :math:`e^{\varepsilon/2}` each at most (McSherry and Talwar 2007); what rounding
-adds is taken off the budget beforehand.
+normaliser change by :math:`e^{\varepsilon/2}` each at most (McSherry and Talwar 2007); what
+rounding adds is taken off the budget beforehand.
 
 Noise law
 ---------
@@ -19,15 +19,17 @@ count vectors of sum n, drawn exactly from integer weights; :math:`\varepsilon'`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.mechanisms._calibration import calibrated
 from dpbayes_sklearn.mechanisms._candidates import Candidates
-from dpbayes_sklearn.mechanisms._finite_law import ScoredCandidates
+from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw, Rows, ScoredCandidates
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.finite import finite_draw, rounding_loss
 from dpbayes_sklearn.noise.source import RandomSource
@@ -37,7 +39,12 @@ from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
 
 __all__ = ["Exponential"]
 
-_LEAST, _MOST = 1e-12, 1e100  # of epsilon: what floats can tell apart, and can hold
+AnyFiniteLaw = TypeVar("AnyFiniteLaw", bound=FiniteLaw)
+
+_TARGET = 1e-7  # the loss aimed at is so little below epsilon, or a relative 1e-5
+_NEAR = 8  # rows
+_LARGEST = 64.0  # a nominal budget beyond so many epsilon is not looked for
+_LEAST, _MOST = 1e-12, 1e100  # range of epsilon in which floats suffice
 
 
 class Exponential(Mechanism):
@@ -63,7 +70,7 @@ class Exponential(Mechanism):
 
     @property
     def spends_delta(self) -> bool:
-        """True if the promise needs a delta above zero."""
+        """True if the guarantee needs a delta above zero."""
         return False
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ScoredCandidates:
@@ -128,7 +135,7 @@ def _candidates(n: int, prior: tuple[float, ...]) -> Candidates:
 def without_rounding(candidates: Candidates, epsilon: float) -> float:
     """Nominal budget that is left when everything rounding may add has been taken off.
 
-    Distances err by at most rho, so a score moves by at most (1 + 3 rho / sensitivity) times
+    Distances err by at most rho, so a score changes by at most (1 + 3 rho / sensitivity) times
     the computed sensitivity; integer weights add their own rounding loss.
     """
     relative = 3 * candidates.rounding / float(candidates.local_sensitivity().min())
@@ -139,3 +146,53 @@ def without_rounding(candidates: Candidates, epsilon: float) -> float:
             "candidates; use mechanism='geometric' or a larger epsilon."
         )
     return nominal
+
+
+def calibrated(build: Callable[[float], AnyFiniteLaw], epsilon: float) -> AnyFiniteLaw:
+    """Return the law whose exact worst-case loss is epsilon, and never above.
+
+    ``build(nominal)`` is the mechanism run at a nominal budget, which is found by bracketing over a
+    few suspected pairs of neighbours. Then all pairs are gone through, and as long as one
+    of them is above epsilon, the worst joins the suspects. What is returned went through.
+    """
+    slack = min(_TARGET, 1e-5 * epsilon)
+    target = epsilon - slack
+    pairs = [np.column_stack(sides) for sides in build(epsilon).candidates.neighbours()]
+    suspects = np.concatenate([some[_spread(len(some))] for some in pairs])
+    while True:
+        law = build(_nominal(build, suspects, target, epsilon))
+        worst, pair = law.worst_rows()
+        if worst <= epsilon:
+            return law
+        target -= slack  # so that no rounding can keep this from ending
+        # as the nominal budget goes down, a pair close by may become the worst
+        near = [some[_close_to(some, pair)] for some in pairs]
+        suspects = np.unique(np.concatenate([suspects, [sorted(pair)], *near]), axis=0)
+
+
+def _spread(length: int) -> Rows:
+    """Positions in a list, denser towards both ends, where neighbours are farthest apart."""
+    steps = np.geomspace(1, length, 24).astype(np.intp) - 1
+    return np.unique(np.concatenate([steps, length - 1 - steps]))
+
+
+def _close_to(pairs: Rows, pair: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Tell which pairs of rows are within a few rows of ``pair``."""
+    return np.asarray((np.abs(pairs - sorted(pair)) <= _NEAR).all(axis=1))
+
+
+def _nominal(
+    build: Callable[[float], AnyFiniteLaw], pairs: Rows, target: float, epsilon: float
+) -> float:
+    """Nominal budget at which the worst of the suspected pairs loses ``target``."""
+
+    def loss(nominal: float) -> float:
+        return float(build(nominal).loss(pairs[:, 0], pairs[:, 1]).max())
+
+    low, high = 0.0, epsilon
+    while loss(high) <= target:
+        if high >= _LARGEST * epsilon:
+            return high
+        low, high = high, 2.0 * high
+    root = brentq(lambda nominal: loss(nominal) - target, low, high, xtol=1e-9 * epsilon)
+    return float(root)

@@ -2,7 +2,7 @@ r"""Discrete Laplace noise in the Fourier domain: tables that agree with each ot
 
 Guarantee
 ---------
-*Precondition*: replacing a record moves the character sums by at most :math:`\Delta_F` in L1
+*Precondition*: replacing a record changes the character sums by at most :math:`\Delta_F` in L1
 (4d for Boolean naive Bayes) and any of them by at most :math:`\Delta_\infty` (2). *Claim*: pure
 :math:`\varepsilon`-DP. *Proof*: as for ``laplace``, in the norm of the noise; the sum of the
 constant character is n, which neighbours share, so it needs no noise. The increment is a function
@@ -32,9 +32,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
-from dpbayes_sklearn.laws.sup_norm import JointNoise
-from dpbayes_sklearn.mechanisms._joint_noise import noise_law, with_joint_noise
+from dpbayes_sklearn._sklearn_compat import Range, StrOptions
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._moment_release import (
     PublicMoments,
     Shares,
@@ -43,9 +43,8 @@ from dpbayes_sklearn.mechanisms._moment_release import (
     grid_for,
     noisy_moments,
 )
-from dpbayes_sklearn.mechanisms._noisy_arrays import with_noise
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
+from dpbayes_sklearn.noise import add
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
@@ -65,6 +64,7 @@ from dpbayes_sklearn.statistics.moment_blocks import whole_block
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import leaf_levels
+from dpbayes_sklearn.theory.fourier import table_bound
 
 __all__ = ["Fourier", "paper_increment", "simulated_noise", "stealth_increment"]
 
@@ -76,7 +76,7 @@ class Fourier(Mechanism):
 
     Parameters
     ----------
-    increment : {"calibrated", "seed"}, default="calibrated"
+    increment : {"calibrated", "paper"}, default="calibrated"
         How much the constant coefficient is raised so that no cell of a table is negative:
         the ``stealth`` quantile of what the public noise law needs, or the rule
         4 t N^2 / epsilon of Zhang, Rubinstein and Dimitrakakis (2016), N the number of
@@ -84,12 +84,12 @@ class Fourier(Mechanism):
     stealth : float in [0, 1), default=0.9
         Probability with which all cells come out non-negative.
     t : float, default=2.3
-        The paper's parameter, for ``increment="seed"``.
-    noise : {"independent", "joint", "auto"}, default="independent"
-        Of counts: a Laplace noise for every coefficient, or one noise for all of them, whose law
-        falls with its largest entry. The latter has up to six times less variance if one record
-        moves most coefficients, as with Boolean features. "auto" takes what has less variance, by
-        public quantities only. Regression always does.
+        The paper's parameter, for ``increment="paper"``.
+    noise : {"auto", "joint", "independent"}, default="auto"
+        For counts: independent Laplace noise on every coefficient, or joint noise whose density
+        decays with its largest entry (the K-norm mechanism of the sup norm). The latter has up to
+        six times less variance if one record changes most coefficients, as with Boolean features.
+        "auto" takes what has less variance, by public quantities only. Regression always does.
 
     Examples
     --------
@@ -97,16 +97,16 @@ class Fourier(Mechanism):
     >>> X, y = [[0, 1], [1, 1], [0, 0]], [0, 1, 1]
     >>> declared = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
     >>> model = BayesianNaiveBayes(mechanism=Fourier(noise="joint"), **declared).fit(X, y)
-    >>> model.posterior_.released.scales
-    (JointNoise(scale=Fraction(2, 1), size=5, grid=4),)
+    >>> model.posterior_.released.laws
+    (SupNorm(scale=Fraction(2, 1), sides=(1, 1, 1, 1, 1), grid=4),)
     """
 
     walks_splits: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "increment": [StrOptions({"calibrated", "seed"})],
-        "stealth": [Interval(Real, 0, 1, closed="left")],
-        "t": [Interval(Real, 0, None, closed="left")],
+        "increment": [StrOptions({"calibrated", "paper"})],
+        "stealth": [Range(Real, 0, 1, closed="left")],
+        "t": [Range(Real, 0, None, closed="left")],
         "noise": [StrOptions({"independent", "joint", "auto"})],
     }
 
@@ -116,7 +116,7 @@ class Fourier(Mechanism):
         increment: str = "calibrated",
         stealth: float = 0.9,
         t: float = 2.3,
-        noise: str = "independent",
+        noise: str = "auto",
     ) -> None:
         self.increment = increment
         self.stealth = stealth
@@ -126,7 +126,10 @@ class Fourier(Mechanism):
     def _preflight_counts(
         self, statistics: CountTables, prior: DirichletPrior, budget: Budget
     ) -> None:
-        noise_law(self.noise, CharacterSums.of(statistics), budget)
+        self._sum_law(CharacterSums.of(statistics), budget)
+
+    def _sum_law(self, sums: CharacterSums, budget: Budget) -> NoiseLaw:
+        return sums.law(self.noise, budget.unit, Fraction(budget.epsilon))
 
     def _release_counts(
         self,
@@ -136,20 +139,36 @@ class Fourier(Mechanism):
         source: RandomSource,
     ) -> NetworkPosterior:
         network, sums = statistics.network, CharacterSums.of(statistics)
-        law = noise_law(self.noise, sums, budget)
-        if isinstance(law, JointNoise):
-            blocks: Blocks = with_joint_noise(sums.blocks, law, source)
-        else:
-            noisy = with_noise([*sums.blocks.values()], law, source)
-            blocks = dict(zip(sums.blocks, noisy, strict=True))
+        law = self._sum_law(sums, budget)
+        noisy = add([*sums.blocks.values()], law, source)
+        blocks: Blocks = dict(zip(sums.blocks, noisy, strict=True))
         increment = self._increment(network, law, float(budget.epsilon))
-        return prior.update(ReleasedCharacters(network, blocks, statistics.n, (law,), increment))
+        return prior.update_fourier(
+            ReleasedCharacters(network, blocks, statistics.n, (law,), increment)
+        )
 
-    def _increment(self, network: Network, law: Fraction | JointNoise, epsilon: float) -> float:
-        if self.increment == "seed":
+    def _increment(self, network: Network, law: NoiseLaw, epsilon: float) -> float:
+        if self.increment == "paper":
             # whole, so that tables stay exact in floating point and agree bit for bit
             return math.ceil(paper_increment(network, epsilon, self.t))
         return stealth_increment(network, law, self.stealth)
+
+    def simulated_count_errors(
+        self, network: Network, n: int, budget: Budget, at_least: int
+    ) -> FloatArray:
+        """Return noises of all cells in many releases, the public increment left out."""
+        law = self._sum_law(CharacterSums(network, {}, n), budget)
+        cells = sum(math.prod(shape) for shape in network.shapes)
+        blocks = simulated_noise(network, law, 1 + at_least // cells, random_source(0))
+        tables = tables_from_characters(network, blocks, 0)
+        return np.concatenate([np.abs(table).ravel() for table in tables])
+
+    def utility_bound(self, network: Network, n: int, budget: Budget, delta: float) -> float:
+        """(1 - delta) bound on the L1 error of any table, the public increment left out."""
+        if budget.infinite:
+            return 0.0
+        law = self._sum_law(CharacterSums(network, {}, n), budget)
+        return max(table_bound(network, node, law, delta) for node in range(len(network.sizes)))
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
         grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
@@ -178,7 +197,7 @@ def paper_increment(network: Network, epsilon: float, t: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def stealth_increment(network: Network, law: Fraction | JointNoise, stealth: float) -> float:
+def stealth_increment(network: Network, law: NoiseLaw, stealth: float) -> float:
     """Return the ``stealth`` quantile of the largest max over cells of -noise * 2^h.
 
     Raising the constant coefficient by s raises a cell by s * 2^-h. The quantile is found by
@@ -187,7 +206,7 @@ def stealth_increment(network: Network, law: Fraction | JointNoise, stealth: flo
     if sum_count(network) == 0:  # every variable has a single value
         return 0.0
     repeats = int(np.clip(_MOST_DRAWS // sum_count(network), 200, 2000))
-    noise = simulated_noise(network, law, repeats)
+    noise = simulated_noise(network, law, repeats, random_source(0))
     needed = np.zeros(repeats)
     for table in tables_from_characters(network, noise, 0):
         lack = -table * 2.0 ** leaf_levels(table.shape[1:])
@@ -195,14 +214,11 @@ def stealth_increment(network: Network, law: Fraction | JointNoise, stealth: flo
     return float(np.quantile(needed, stealth, method="higher"))
 
 
-def simulated_noise(network: Network, law: Fraction | JointNoise, repeats: int) -> Blocks:
-    """Return noises of all sums from a fixed generator, ``repeats`` of each: public numbers."""
-    source = random_source(0)
+def simulated_noise(network: Network, law: NoiseLaw, repeats: int, source: RandomSource) -> Blocks:
+    """Return noises of all sums, ``repeats`` of each."""
     shapes = {s: (repeats, *(network.sizes[u] - 1 for u in s)) for s in closure(network)}
-    if isinstance(law, JointNoise):
-        nothing = {s: np.zeros(shape, np.int64) for s, shape in shapes.items()}
-        return with_joint_noise(nothing, law, source)
-    return {s: discrete_laplace(law, shape, source) for s, shape in shapes.items()}
+    nothing = [np.zeros(shape, np.int64) for shape in shapes.values()]
+    return dict(zip(shapes, add(nothing, law, source), strict=True))
 
 
 @lru_cache(maxsize=64)

@@ -23,7 +23,7 @@ import math
 from numbers import Real
 from typing import Any, ClassVar
 
-from dpbayes_sklearn._sklearn_compat import Interval
+from dpbayes_sklearn._sklearn_compat import Range
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._finite_law import ScoredCandidates
@@ -40,10 +40,10 @@ class Hellinger(Exponential):
     ----------
     calibrate : bool, default=True
         Whether to scale the nominal budget until the exact worst-case loss equals epsilon; the
-        promise is then pure. Otherwise the mechanism is that of the paper and needs a delta.
+        guarantee is then pure. Otherwise the mechanism is that of the paper and needs a delta.
     smoothing : float in (0, 1), default=1e-8
         The delta in the formula of gamma if ``calibrate=True``, where it shapes the law but is
-        no part of the promise. With ``calibrate=False`` the delta of the promise is used.
+        not part of the guarantee. With ``calibrate=False`` the guarantee's delta is used.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Hellinger(Exponential):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "calibrate": ["boolean"],
-        "smoothing": [Interval(Real, 0, 1, closed="neither")],
+        "smoothing": [Range(Real, 0, 1, closed="neither")],
     }
 
     def __init__(self, calibrate: bool = True, smoothing: float = 1e-8) -> None:
@@ -63,7 +63,7 @@ class Hellinger(Exponential):
 
     @property
     def spends_delta(self) -> bool:
-        """True if the promise needs a delta above zero."""
+        """True if the guarantee needs a delta above zero."""
         return not self.calibrate
 
     def _law(self, candidates: Candidates, budget: Budget) -> ScoredCandidates:

@@ -6,8 +6,8 @@ Guarantee
 over a continuum have no bounded sensitivity). *Claim*: pure :math:`\varepsilon`-DP. *Proof*:
 with ``score="log_posterior"`` the law is that of the sampler with an exponent :math:`\tau` that
 may exceed 1, so the same exact loss applies. With ``score="posterior"`` every split is an
-exponential mechanism of its own, whose score (the posterior mass of a grid point) moves by at most
-``mass_sensitivity`` per turn; a neighbouring change makes at most as many turns as the split
+exponential mechanism of its own, whose score (the posterior mass of a grid point) changes by at
+most ``mass_sensitivity`` per turn; a neighbouring change makes at most as many turns as the split
 trees allow, and the budget is shared evenly among them.
 
 Noise law
@@ -27,17 +27,20 @@ it exceeds :math:`1/\sigma^2` the prior is sharpened alike.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dpbayes_sklearn._sklearn_compat import Interval, StrOptions
+from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC, DrawPlan, release_draws
-from dpbayes_sklearn.mechanisms._moment_release import grid_for
+from dpbayes_sklearn.mechanisms._coefficient_draws import (
+    REAL_ARITHMETIC,
+    DrawPlan,
+    check_draws,
+    release_draws,
+)
 from dpbayes_sklearn.mechanisms._split_release import (
     SplitPriors,
     draw_tables,
@@ -91,8 +94,8 @@ class MAP(Mechanism):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "score": [StrOptions({"log_posterior", "posterior"})],
-        "omega": [Interval(Real, 0, 0.5, closed="neither")],
-        "n_points": [Interval(Integral, 2, 2**16, closed="both"), None],
+        "omega": [Range(Real, 0, 0.5, closed="neither")],
+        "n_points": [Range(Integral, 2, 2**16, closed="both"), None],
     }
 
     def __init__(
@@ -171,7 +174,7 @@ class MAP(Mechanism):
         return grid, log_law
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+        check_draws(statistics, budget)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource

@@ -26,16 +26,19 @@ names as a condition.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn._sklearn_compat import Interval
+from dpbayes_sklearn._sklearn_compat import Range
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC, DrawPlan, release_draws
-from dpbayes_sklearn.mechanisms._moment_release import grid_for
+from dpbayes_sklearn.mechanisms._coefficient_draws import (
+    REAL_ARITHMETIC,
+    DrawPlan,
+    check_draws,
+    release_draws,
+)
 from dpbayes_sklearn.mechanisms._split_release import (
     draw_tables,
     grid_size,
@@ -52,6 +55,8 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.theory.sampling import averaging_error
 
 __all__ = ["Sampler", "SamplerPlan"]
 
@@ -91,9 +96,9 @@ class Sampler(Mechanism):
     walks_splits: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "omega": [Interval(Real, 0, 0.5, closed="neither"), None],
-        "n_points": [Interval(Integral, 2, 2**16, closed="both"), None],
+        "n_samples": [Range(Integral, 1, None, closed="left")],
+        "omega": [Range(Real, 0, 0.5, closed="neither"), None],
+        "n_points": [Range(Integral, 2, 2**16, closed="both"), None],
     }
 
     def __init__(
@@ -146,8 +151,15 @@ class Sampler(Mechanism):
         weights = np.full(self.n_samples, statistics.n / self.n_samples)
         return DrawsPosterior(statistics.network, draws, weights)
 
+    def utility_bound(self, network: Network, n: int, budget: Budget, delta: float) -> float:
+        """(1 - delta) bound on the average over draws of any query with values in [0, 1].
+
+        Against its mean under the tempered posterior.
+        """
+        return averaging_error(self.n_samples, delta)
+
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+        check_draws(statistics, budget)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource

@@ -1,4 +1,4 @@
-"""Choosing parameters on the very data that are to be protected, and paying for the choice."""
+"""Hyperparameter search on private data, at a known privacy cost."""
 
 from __future__ import annotations
 

@@ -6,15 +6,18 @@ Guarantee
 drawn without looking at the data; every candidate's fit is :math:`\varepsilon_1`-private. *Claim*:
 a run, that is its candidate, its model and its noisy score, is :math:`\varepsilon_1`-private, for
 the same unit as the fits. *Proof*: the candidate is drawn at random. A person is either in the
-training part or held out. One who is held out leaves the law of the model alone and, given the
-model, moves the score by at most its sensitivity, which discrete Laplace noise hides at
-:math:`\varepsilon_1`. Another one changes the law of the model by a factor of at most
+training part or held out. One who is held out does not change the law of the model and, given the
+model, changes the score by at most its sensitivity, to which the discrete Laplace noise is
+calibrated at :math:`\varepsilon_1`. Another one changes the law of the model by a factor of at most
 :math:`e^{\varepsilon_1}`, and the score is drawn from the model and other people. ∎
 """
 
 from __future__ import annotations
 
+import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -22,11 +25,14 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.data.reading import check_kind
+from dpbayes_sklearn.exceptions import warn_caller
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
+from dpbayes_sklearn.schema.kinds import Kind
 
 __all__ = [
     "Prepaid",
@@ -37,6 +43,7 @@ __all__ = [
     "run",
     "seed_from",
     "sensitivity",
+    "silence",
 ]
 
 POINTS = 2**10
@@ -45,14 +52,14 @@ POINTS = 2**10
 LARGEST_ERROR = Fraction(1, 4)
 """Errors above this share of the target's range count as this much.
 
-Without a limit one person could move the score so far that noise would hide everybody else."""
+This bounds the sensitivity of the score, and so its noise."""
 
 _OWN = {
     "epsilon": "the search divides its own epsilon among the fits; set epsilon of the search",
     "accountant": "the search is charged as a whole; set accountant of the search",
     "random_state": "every run needs noise of its own; set random_state of the search",
     "bounds_y": "scores have to be on one scale; set bounds_y of the estimator",
-    "privacy_unit": "a promise has one unit; set privacy_unit of the estimator",
+    "privacy_unit": "a guarantee has one unit; set privacy_unit of the estimator",
 }
 
 
@@ -61,13 +68,18 @@ class Run(NamedTuple):
 
     score: int
     candidate: int
-    model: PrivateEstimator
+    model: SupervisedEstimator
 
 
 class Prepaid(BudgetAccountant):
-    """The accountant of fits that are paid for by the search: it takes no further charge."""
+    """The accountant of fits inside a search, which is charged as a whole: records nothing."""
 
     def __init__(self) -> None: ...
+
+    @property
+    def temporary(self) -> bool:
+        """Nothing is recorded."""
+        return True
 
     def check(self, *_: Any, **__: Any) -> bool:
         """Allow everything."""
@@ -97,40 +109,60 @@ def seed_from(source: RandomSource) -> int:
     return int.from_bytes(source(4), "little")
 
 
-def rehearsed(models: list[PrivateEstimator], X: Any, y: Any) -> tuple[str, ...]:
-    """Fit every candidate once and keep nothing but the conditions that their promises rest on.
+@contextmanager
+def silence() -> Iterator[None]:
+    """Suppress warnings and log messages in this process."""
+    logger = logging.getLogger("dpbayes_sklearn")
+    heard, logger.disabled = logger.disabled, True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.disabled = heard
 
-    What cannot be fitted is refused here, and what leaks is warned of once and not once a run,
-    which would tell the number of runs.
+
+def rehearsed(models: list[SupervisedEstimator], X: Any, y: Any, kind: Kind) -> tuple[str, ...]:
+    """Fit every candidate once and keep nothing but the conditions of their guarantees.
+
+    What cannot be fitted is refused here, and undeclared domains are warned of once: a warning in
+    each run would reveal the number of runs. The releases of these fits are not charged, so
+    nothing that depends on them is logged.
     """
-    with warnings.catch_warnings(record=True) as caught:
+    with silence(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        promises = [clone(model).fit(X, y).guarantee_ for model in models]
+        fitted = [clone(model).fit(X, y) for model in models]
+    for model in fitted:  # y was read already, so that its declared type is gone
+        check_kind(model.schema_.target, kind, "The target y")
     for category, text in dict.fromkeys((w.category, str(w.message)) for w in caught):
-        warnings.warn(text, category, stacklevel=4)
-    return tuple(dict.fromkeys(c for promise in promises for c in promise.conditions))
+        warn_caller(text, category)
+    return tuple(dict.fromkeys(c for model in fitted for c in model.guarantee_.conditions))
 
 
 def run(
     candidate: int,
-    model: PrivateEstimator,
+    model: SupervisedEstimator,
     seed: int | None,
     train: tuple[Any, Any],
     test: tuple[Any, Any],
 ) -> Run:
-    """Fit a candidate to the training people and score it, with noise, on those held out."""
+    """Fit a candidate to the training people and score it, with noise, on those held out.
+
+    A worker process has filters and loggers of its own, so it is silenced here.
+    """
     source = random_source(seed)
     fitted = clone(model).set_params(random_state=None if seed is None else seed_from(source))
-    fitted.fit(*train)
-    score = int(points(fitted, *test).sum())
+    with silence():
+        fitted.fit(*train)
+        score = int(points(fitted, *test).sum())
     epsilon = exact(model.epsilon)
     if isinstance(epsilon, Fraction):  # and not infinite
         score += int(discrete_laplace(sensitivity(fitted) / epsilon, 1, source)[0])
     return Run(score, candidate, fitted)
 
 
-def sensitivity(model: PrivateEstimator) -> int:
-    """Return the largest number of points that one person can have; nobody has less than 0."""
+def sensitivity(model: SupervisedEstimator) -> int:
+    """Return the sensitivity of the score: the points of one person lie between 0 and this."""
     return 1 if is_classifier(model) else POINTS
 
 

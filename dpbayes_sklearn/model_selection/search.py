@@ -1,38 +1,30 @@
-"""A grid search whose whole cost is known in advance."""
+"""A grid search whose total privacy cost is known in advance."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy, deepcopy
+from copy import deepcopy
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._estimator import SEEDED, PrivateEstimator
-from dpbayes_sklearn._sklearn_compat import Interval, InvalidParameterError, _fit_context
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._scoring import warn_about_scores
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range
+from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
-from dpbayes_sklearn.exceptions import PrivacyLeakWarning
-from dpbayes_sklearn.model_selection.runs import (
-    Prepaid,
-    Run,
-    candidates_of,
-    rehearsed,
-    run,
-    seed_from,
-    sensitivity,
-)
-from dpbayes_sklearn.noise.bernoulli import uniform_below
-from dpbayes_sklearn.noise.random_stopping import PRICE, number_of_runs
+from dpbayes_sklearn.data.table import column_kind
+from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.model_selection.runs import Prepaid, candidates_of, rehearsed, seed_from
+from dpbayes_sklearn.model_selection.selection import Selection, Split, Winner
+from dpbayes_sklearn.noise.random_stopping import PRICE
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
-from dpbayes_sklearn.privacy.budget import Exact
+from dpbayes_sklearn.privacy import BudgetAccountant, exact
 from dpbayes_sklearn.privacy.guarantee import round_up
 
 __all__ = ["PrivateSearchCV", "SearchCost"]
@@ -41,7 +33,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class SearchCost(NamedTuple):
-    """What a search will cost, known before any data are touched.
+    """The privacy cost of a search, known before any data are read.
 
     Attributes
     ----------
@@ -68,11 +60,12 @@ def _estimator_has(name: str) -> Callable[[Method], Method]:
 
 
 class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
-    r"""Search for the best parameters of a private estimator, at a total cost of ``epsilon``.
+    r"""Search for the best parameters of a private estimator by one split into train and test.
 
-    Candidates drawn at random from the grid are fitted with a third of the budget and scored with
-    noise on people held out, again and again; the best model of all runs is kept. The number of
-    runs is geometric and stays secret, which is why the price is three runs and not all of them.
+    There is no cross-validation: the same people are held out of all fits. Candidates drawn at
+    random from the grid are fitted with a third of ``epsilon`` and scored, with noise, on the
+    people held out, again and again; the best model of all runs is kept. The number of runs is
+    geometric and stays secret, which is why the whole search costs three runs and not all of them.
 
     Parameters
     ----------
@@ -81,8 +74,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     param_grid : dict or list of dict
         Candidates, as in :class:`sklearn.model_selection.GridSearchCV`.
     epsilon : float, default=1.0
-        Privacy budget of the whole search. :meth:`cost` tells what a model of a given epsilon
-        needs.
+        Privacy budget of the whole search. :meth:`cost` gives the total for a selected model of a
+        given epsilon.
     runs_per_candidate : int, default=10
         How often each candidate is tried on average. It costs time but no privacy. A candidate
         is never tried with a probability of about ``1 / (1 + runs_per_candidate)``.
@@ -100,7 +93,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     Attributes
     ----------
     best_estimator_ : estimator
-        The winning model itself. It is not fitted again, which would have to be paid for.
+        The selected model itself. It is not fitted again, which would be a further release.
     best_params_ : dict
         Its candidate.
     best_index_ : int
@@ -112,7 +105,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     cv_results_ : dict
         ``params``, the candidates. How the others did is not published.
     guarantee_ : PrivacyGuarantee
-        What is promised about all of these together.
+        The guarantee of all of these together.
     classes_, n_features_in_, feature_names_in_
         Those of the winner, where it has them.
 
@@ -121,9 +114,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     **Privacy.** A search spends ``epsilon``, for the unit of its estimator, in one entry of the
     ledger, before the first run. Statements and proofs are in
     :mod:`dpbayes_sklearn.model_selection.runs` and :mod:`dpbayes_sklearn.noise.random_stopping`.
-    How long a search takes tells something about the number of its runs, so do not publish that.
-    What a candidate reads from the data because it is not declared is warned of and becomes a
-    condition of the guarantee.
+    The running time of a search depends on the secret number of its runs, so do not publish it.
+    Domains that a candidate reads from the data are warned of and become a condition of the
+    guarantee.
 
     Examples
     --------
@@ -147,8 +140,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         **PrivateEstimator._parameter_constraints,
         "estimator": [PrivateEstimator],
         "param_grid": [Mapping, Sequence],
-        "runs_per_candidate": [Interval(Integral, 1, None, closed="left")],
-        "test_size": [Interval(Real, 0, 1, closed="neither")],
+        "runs_per_candidate": [Range(Integral, 1, None, closed="left")],
+        "test_size": [Range(Real, 0, 1, closed="neither")],
         "n_jobs": [Integral, None],
     }
 
@@ -182,7 +175,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         runs_per_candidate: int = 10,
         test_size: float = 0.2,
     ) -> SearchCost:
-        """Tell what a search costs whose winner is a fit with the ``epsilon`` of ``estimator``.
+        """Return the privacy cost of a search whose selected model has the estimator's epsilon.
 
         Neither n nor the size of the grid changes the epsilon, only the time.
 
@@ -210,88 +203,70 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         n_runs = runs_per_candidate * len(candidates_of(param_grid))
         return SearchCost(round_up(PRICE * per_run), round_up(per_run), n_runs, *map(len, parts))
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any) -> Self:
-        """Charge the accountant, run the search and keep the winner.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Records, one per person.
-        y : array-like of shape (n_samples,)
-            Their classes or targets.
-
-        Returns
-        -------
-        self
-        """
-        candidates = candidates_of(self.param_grid)
-        budget = self._budget(getattr(self.estimator, "privacy_unit", "record"))
-        self._check_budget(budget)
-        models = [self._model(params, budget.epsilon / PRICE) for params in candidates]
-        source = random_source(self.random_state)
-        target = read_target(self.estimator, y, np.asarray(y).size)
-        train_X, test_X, train_y, test_y = train_test_split(
-            X, target, test_size=self.test_size, random_state=seed_from(source)
-        )
-        conditions = rehearsed(models, train_X, train_y)  # refuses before anything is charged
-        if self.random_state is not None:
-            conditions = (*conditions, SEEDED)
-        ledger = self._ledger()
-        if ledger is not None:
-            label = f"{type(self).__name__} of {type(self.estimator).__name__}, {budget.unit}"
-            ledger.spend(budget.epsilon, label=label)
-        n_runs = number_of_runs(self.runs_per_candidate * len(models), source)
-        picked = uniform_below(len(models), n_runs, source).tolist()
-        seeds = [None if self.random_state is None else seed_from(source) for _ in picked]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyLeakWarning)  # the rehearsal has told
-            runs = Parallel(n_jobs=self.n_jobs)(
-                delayed(run)(j, models[j], seed, (train_X, train_y), (test_X, test_y))
-                for j, seed in zip(picked, seeds, strict=True)
-            )
-        best = max(runs, key=lambda one: one.score)
-        fitted = copy(self)._attach(best, candidates, budget, conditions, len(test_y))
-        return self._become(fitted)
-
-    def _ledger(self) -> BudgetAccountant | None:
-        return self.accountant or self.estimator.accountant or super()._ledger()
-
-    def _model(self, params: dict[str, Any], epsilon: Exact) -> PrivateEstimator:
-        """Return the candidate to be fitted, with its share of the budget."""
-        predicts = is_classifier(self.estimator) or is_regressor(self.estimator)
-        if not predicts or isinstance(self.estimator, PrivateSearchCV):
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if not isinstance(self.estimator, SupervisedEstimator):
             raise InvalidParameterError(
                 "The 'estimator' parameter of PrivateSearchCV must be a classifier or a "
                 f"regression of this library. Got {type(self.estimator).__name__} instead."
             )
-        own = {"epsilon": epsilon, "accountant": Prepaid(), "random_state": None}
-        model: PrivateEstimator = clone(self.estimator).set_params(**clone(params, safe=False))
-        model.set_params(**own)._validate_params()
-        return model
 
-    def _attach(
-        self,
-        best: Run,
-        candidates: list[dict[str, Any]],
-        budget: Budget,
-        conditions: tuple[str, ...],
-        n_test: int,
-    ) -> Self:
-        """Set the fitted attributes; the winner carries the price of the search, not of a run."""
-        mechanism = best.model._resolve_mechanism().name()
-        guarantee = PrivacyGuarantee.of(budget, mechanism, conditions)
-        best.model.set_params(
-            accountant=self._ledger(), random_state=None
-        )  # to charge what follows
-        best.model.guarantee_ = guarantee
-        if hasattr(best.model, "_batches"):
-            best.model._batches = (guarantee,)
-        self.cv_results_ = {"params": candidates}
-        self.best_index_ = best.candidate
-        self.best_params_ = candidates[best.candidate]
-        self.best_score_ = best.score / (sensitivity(best.model) * n_test)
-        self.best_estimator_ = best.model
+    @property
+    def _unit(self) -> str:
+        return self.estimator._unit
+
+    def _ledger(self) -> BudgetAccountant | None:
+        return self.accountant or self.estimator.accountant or super()._ledger()
+
+    def _description(self, mechanism: Mechanism) -> str:
+        return f"{type(self).__name__} of {type(self.estimator).__name__}"
+
+    def _resolve_mechanism(self) -> Selection:
+        return Selection(self.runs_per_candidate, self.random_state is not None, self.n_jobs)
+
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Split:
+        """Return the people to fit to and those held out, drawn without looking at them."""
+        self._models(candidates_of(self.param_grid))  # refused before any data are touched
+        target = read_target(self.estimator, y)
+        seed = seed_from(random_source(self.random_state, stream=1))
+        train_X, test_X, train_y, test_y = train_test_split(
+            X, target, test_size=self.test_size, random_state=seed
+        )
+        return Split((train_X, train_y), (test_X, test_y), column_kind(y))
+
+    def _public_schema(self, records: Split) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+        """Return the candidates, and the conditions that their rehearsal has found."""
+        candidates = candidates_of(self.param_grid)
+        return candidates, rehearsed(self._models(candidates), *records.train, records.kind)
+
+    def _statistics(self, public: Any, records: Split) -> Split:
+        return records
+
+    def _prior(self, public: list[dict[str, Any]]) -> list[SupervisedEstimator]:
+        return self._models(public)
+
+    def _models(self, candidates: list[dict[str, Any]]) -> list[SupervisedEstimator]:
+        """Return the candidates to be fitted, each with its share of the budget."""
+        epsilon = self._budget().epsilon / PRICE
+        own = {"epsilon": epsilon, "accountant": Prepaid(), "random_state": None}
+        models = [
+            clone(self.estimator).set_params(**clone(params, safe=False)).set_params(**own)
+            for params in candidates
+        ]
+        for model in models:
+            model._validate_params()
+        return models
+
+    def _attach(self, public: list[dict[str, Any]], release: Release[Winner]) -> Self:
+        winner, guarantee = release.posterior, release.guarantee
+        model = winner.model.set_params(accountant=self._ledger(), random_state=None)
+        # the privacy cost of the search, not of a run
+        model._attach(model.schema_, Release(model.posterior_, guarantee))
+        self.cv_results_ = {"params": public}
+        self.best_index_ = winner.candidate
+        self.best_params_ = public[winner.candidate]
+        self.best_score_ = winner.score
+        self.best_estimator_ = model
         self.guarantee_ = guarantee
         return self
 
@@ -335,10 +310,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy or the coefficient of determination of the winner.
 
-        Other than ``best_score_`` it is not private, whatever data it is of.
+        Unlike ``best_score_`` it is computed without noise and not covered by ``guarantee_``.
         """
         check_is_fitted(self)
-        self._tell_about_scores()
+        warn_about_scores(self._ledger())
         return float(self.best_estimator_.score(X, y))
 
     def __sklearn_tags__(self) -> Any:

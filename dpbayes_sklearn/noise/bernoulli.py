@@ -1,8 +1,9 @@
-"""Exact coins and dice from random words: integer comparisons, nothing rounded."""
+"""Exact Bernoulli and uniform draws from random words, by integer comparisons without rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,9 +14,12 @@ from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = [
     "Words",
+    "any_below",
     "bernoulli",
     "bernoulli_exp",
+    "fill",
     "geometric",
+    "random_subset",
     "rounds",
     "uniform_below",
     "words_below",
@@ -25,10 +29,10 @@ Words: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 """An array of unsigned machine words."""
 
 MAX_ROUNDS = 256
-"""After so many rounds a loop takes its source for broken and raises.
+"""Rounds after which a loop concludes that its random source is broken, and raises.
 
-True randomness gets there with probability below 2**-256 (rejected words, at most half
-of them a round), 1/255! (the series of `bernoulli_exp`) or exp(-127) (`geometric`).
+With true randomness this has probability below 2**-256 (rejected words, at most half of them a
+round), 1/255! (the series of `bernoulli_exp`) or exp(-127) (`geometric`).
 """
 
 
@@ -122,3 +126,54 @@ def geometric(size: int, source: RandomSource) -> IntArray:
         active = active[np.flatnonzero(coins)]
         counts[active] += 1
     return counts
+
+
+def fill(noise: IntArray, acceptance: float, propose: Callable[[int], IntArray]) -> IntArray:
+    """Fill an array, along its first axis, with the accepted of as many proposals as it takes.
+
+    Parameters
+    ----------
+    noise : array of int
+    acceptance : float
+        Share of proposals that are accepted, about.
+    propose : callable
+        ``propose(count)`` makes so many proposals and returns the accepted ones.
+    """
+    filled, refill = 0, rounds()
+    while filled < len(noise) and next(refill):
+        missing = len(noise) - filled
+        drawn = propose(int(missing / acceptance + 4 * math.sqrt(missing)) + 8)[:missing]
+        noise[filled : filled + len(drawn)] = drawn
+        filled += len(drawn)
+    return noise
+
+
+def any_below(bound: int, source: RandomSource) -> int:
+    """Return a uniform Python integer from 0 to bound - 1, for bounds beyond a machine word.
+
+    What is too large is drawn again.
+
+    >>> any_below(2**80, lambda n: bytes(n - 1) + bytes([7]))
+    7
+    """
+    bits = (bound - 1).bit_length()
+    size = -(-bits // 8)
+    attempt = rounds()
+    while next(attempt):
+        drawn = int.from_bytes(source(size), "big") >> (8 * size - bits)
+        if drawn < bound:
+            break
+    return drawn
+
+
+def random_subset(n: int, k: int, source: RandomSource) -> list[int]:
+    """Return k different numbers out of 1, ..., n in order, all choices alike (Floyd's method).
+
+    >>> random_subset(5, 5, lambda n: bytes(n))
+    [1, 2, 3, 4, 5]
+    """
+    chosen: set[int] = set()
+    for last in range(n - k + 1, n + 1):
+        pick = 1 + any_below(last, source)
+        chosen.add(last if pick in chosen else pick)
+    return sorted(chosen)

@@ -1,11 +1,11 @@
-r"""Integer noise for rows of counts that one record moves all at once.
+r"""Sampler of joint integer noise for rows of counts that all contain the same record.
 
 A record adds one to one cell of a row in each of d tables. Rows :math:`v_1, \dots, v_d` of
 changes therefore have the same sum s, and
 
 .. math:: P(v) \propto e^{-\|v\|/b}, \qquad \|v\| = \max_j \sum_k |v_{jk}|
 
-is noise whose norm no record moves by more than one, however many tables there are.
+is noise in a norm of sensitivity one per added or removed record, for any number of tables.
 
 **Sampler.** Let A and B be the largest sum of positive and of negative entries of a row; then
 :math:`\|v\| = A + B` and :math:`s = A - B`. With :math:`q = e^{-1/b}`,
@@ -37,9 +37,11 @@ from math import comb, factorial, isqrt, perm
 import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.noise.bernoulli import rounds
-from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace, representable_scale
-from dpbayes_sklearn.noise.integers import any_below, random_subset
+from dpbayes_sklearn.laws.class_rows import ClassRows
+from dpbayes_sklearn.laws.scales import representable_scale
+from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise.bernoulli import any_below, random_subset, rounds
+from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["discrete_rows", "many_rows", "row_choices"]
@@ -47,7 +49,19 @@ __all__ = ["discrete_rows", "many_rows", "row_choices"]
 Rows = tuple[int, list[IntArray]]
 
 _MOST_AT_A_TIME = 1 << 18  # geometric variables
-_MOST_TRIES = 1 << 16  # for one noise; with a working source nobody gets there
+_MOST_TRIES = 1 << 16  # for one noise; never reached with a working source
+
+
+@draw.register
+def _(law: ClassRows, count: int, source: RandomSource) -> IntArray:
+    """Draw the rows of every class, and put them into the tables that they belong to."""
+    shape = count, law.n_classes
+    tables = [np.empty((*shape, size), np.int64) for size in (*law.values, 1)]
+    noises = many_rows(law.values, law.steps, count * law.n_classes, source)
+    for at, (total, rows) in zip(np.ndindex(shape), noises, strict=True):
+        for table, row in zip(tables, [*rows, np.array([total])], strict=True):
+            table[at] = row
+    return np.concatenate([table.reshape(count, -1) for table in tables], axis=1)
 
 
 def row_choices(n: int, positive: int, negative: int) -> list[int]:

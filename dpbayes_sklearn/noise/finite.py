@@ -16,9 +16,9 @@ j, the integer laws obey :math:`q_j \le e^{c + r} q'_j` with r = ``rounding_loss
    :math:`\sum_j b_j` lie in :math:`[1, 1 + Jf]` for both rows, wherever their maxima are:
    normalising again costs at most :math:`\log(1 + Jf) \le J f \le 2^{h-31}`.
 2. *Integers.* :math:`2^{62} b_j \ge 2^{31-h}` and h <= 9, so rounding to the nearest integer
-   moves :math:`\log W_j` by at most :math:`2^{h-32}(1 + 2^{-20})`.
+   changes :math:`\log W_j` by at most :math:`2^{h-32}(1 + 2^{-20})`.
 3. *Floats.* The subtraction of the maximum (which matters only above the floor), exp, the
-   sum of at most 2**18 terms and its logarithm move :math:`\log b_j` by less than 2**-33.
+   sum of at most 2**18 terms and its logarithm change :math:`\log b_j` by less than 2**-33.
 4. Steps 2 and 3 enter :math:`\log q_j` once through :math:`W_j` and once through the sum, for
    each of the two rows, four times: :math:`r = 2^{h-31} + 4(2^{h-32}(1 + 2^{-20}) + 2^{-33})`. ∎
 

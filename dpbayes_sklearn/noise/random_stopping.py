@@ -1,11 +1,11 @@
-r"""How many times to try, when only the best try is published.
+r"""Private selection: a random number of runs, of which only the best is published.
 
 **The procedure.** A run is a draw from a private law Q over outcomes that carry a score. Make R
 independent runs, R geometric and **never published**, and publish the outcome with the highest
 score (Liu and Talwar, *Private selection from private candidates*, 2019).
 
 **The claim.** If one run is :math:`\varepsilon`-private, the winner is
-:math:`3\varepsilon`-private, whatever the mean of R and however many kinds of outcome there are.
+:math:`3\varepsilon`-private, for any mean of R and any number of outcomes.
 
 **Proof** (after Papernot and Steinke, *Hyperparameter tuning with Rényi differential privacy*,
 2022; here for pure privacy). Order the outcomes by score, ties in any fixed order. With
@@ -30,13 +30,13 @@ from dpbayes_sklearn.noise.source import RandomSource
 __all__ = ["PRICE", "number_of_runs"]
 
 PRICE = 3
-"""The winner costs as much as so many runs."""
+"""Privacy cost of the selected run, in units of one run's epsilon."""
 
 
 def number_of_runs(mean: int, source: RandomSource) -> int:
     r"""Draw R with :math:`P(R = r) = \gamma(1-\gamma)^{r-1}`, :math:`\gamma` = 1/mean, exactly.
 
-    Throw a die with ``mean`` faces until it shows the first of them.
+    Repeat a uniform draw from ``mean`` values until it gives the first of them.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-r"""Integer noise whose density falls with the largest entry: the Laplace law of the sup norm.
+r"""Sampler of integer noise whose density decays with its largest entry (sup norm).
 
 .. math:: P(Z = z) \propto e^{-\|z\|/b}, \qquad \|z\| = \max_i \lceil |z_i|/c_i \rceil
 
-for whole numbers :math:`c_i` and rational b. Moving z by at most :math:`c_i\Delta` in entry i
+for whole numbers :math:`c_i` and rational b. Shifting z by at most :math:`c_i\Delta` in entry i
 changes the norm by at most :math:`\Delta`, so :math:`b = \Delta/\varepsilon` makes a vector of m
-sums, each of which one record can move by :math:`c_i\Delta`, :math:`\varepsilon`-private. The
-noise of one entry has variance near :math:`c_i^2 b^2 (m+1)(m+2)/3`, where independent Laplace
-noise has :math:`2 (b \sum_i c_i)^2`: for many entries that all can move at once, six times as much
-(Steinke and Ullman, *Between Pure and Approximate Differential Privacy*, 2016).
+sums, of sensitivity :math:`c_i\Delta` each, :math:`\varepsilon`-private. The noise of one entry has
+variance near :math:`c_i^2 b^2 (m+1)(m+2)/3`, where independent Laplace noise has :math:`2 (b \sum_i
+c_i)^2`: six times as much for many entries that can all change at once (Steinke and Ullman,
+*Between Pure and Approximate Differential Privacy*, 2016).
 
 **Sampler.** :math:`e^{-\|z\|/b} \propto \sum_{R \ge \|z\|} q^R` with :math:`q = e^{-1/b}`: a
 mixture of boxes. R has weight :math:`q^R \prod_i (2c_iR + 1)`, then z is uniform over
@@ -22,29 +22,26 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.laws.scales import representable_scale
+from dpbayes_sklearn.laws.sup_norm import SupNorm
+from dpbayes_sklearn.noise.add import draw
 from dpbayes_sklearn.noise.bernoulli import Words, rounds, uniform_below
-from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace, representable_scale
+from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace
 from dpbayes_sklearn.noise.source import RandomSource
 
-__all__ = ["box_acceptance", "box_variance", "discrete_box", "discrete_boxes"]
+__all__ = ["discrete_boxes"]
 
 _CELLS = 1 << 18  # drawn at a time
 
 
-def box_variance(sides: IntArray, scale: float) -> FloatArray:
-    """Variance of every entry, c² b² (m+1)(m+2)/3; the lattice adds less than c b m."""
-    m = len(sides)
-    return np.asarray(sides, np.float64) ** 2 * scale**2 * (m + 1) * (m + 2) / 3
+@draw.register
+def _(law: SupNorm, count: int, source: RandomSource) -> IntArray:
+    return discrete_boxes(np.array(law.sides), law.steps, count, source)
 
 
-def box_acceptance(m: int, scale: float) -> float:
-    """Bound from below the share of accepted radii, about exp(-m/2b): near 1 for a fine lattice."""
-    return float(np.exp(-m / (2 * scale)))
-
-
-def discrete_box(sides: IntArray, scale: Fraction, source: RandomSource) -> IntArray:
-    """Draw one vector with P(z) proportional to exp(-max_i ceil(|z_i|/c_i)/scale), exactly.
+def discrete_boxes(sides: IntArray, scale: Fraction, count: int, source: RandomSource) -> IntArray:
+    """Draw vectors with P(z) proportional to exp(-max_i ceil(|z_i|/c_i)/scale), exactly.
 
     Parameters
     ----------
@@ -52,35 +49,17 @@ def discrete_box(sides: IntArray, scale: Fraction, source: RandomSource) -> IntA
         The c_i.
     scale : Fraction
         The b. Meant for fine lattices: the number of tries grows as exp(m/2b).
+    count : int
+        Number of independent vectors.
     source : callable
         Random bytes, from `random_source`.
 
+    Returns
+    -------
+    array of int of shape (count, m)
+
     Examples
     --------
-    >>> from dpbayes_sklearn.noise.source import random_source
-    >>> discrete_box(np.array([1, 1, 2]), Fraction(1000), random_source(0)).shape
-    (3,)
-    """
-    m = len(sides)
-    doubled = 2 * np.asarray(sides).astype(np.uint64)
-    attempt = rounds()
-    while next(attempt):
-        radius = int(one_sided_laplace(representable_scale(scale), m + 1, source).sum())
-        if (m + radius + 1) * int(doubled.max(initial=1)) >= 2**63:
-            raise OverflowError("The noise does not fit 64-bit integers; use a coarser grid.")
-        steps = doubled * np.uint64(radius) + np.uint64(1)
-        above: Words = np.arange(radius + 1, radius + m + 1, dtype=np.uint64)
-        coins = uniform_below(doubled * above, m, source)
-        if (coins < steps).all():
-            break
-    inside = uniform_below(steps, m, source).astype(np.int64)
-    centred: IntArray = inside - (steps // np.uint64(2)).astype(np.int64)
-    return centred
-
-
-def discrete_boxes(sides: IntArray, scale: Fraction, count: int, source: RandomSource) -> IntArray:
-    """Draw independent vectors with the law of `discrete_box`, shape (count, m), many at a time.
-
     >>> from dpbayes_sklearn.noise.source import random_source
     >>> discrete_boxes(np.array([1, 1, 2]), Fraction(1000), 4, random_source(0)).shape
     (4, 3)

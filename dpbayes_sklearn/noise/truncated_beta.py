@@ -1,4 +1,4 @@
-r"""Tempered Beta laws on a public grid, and the exact loss of observing one thing more.
+r"""Tempered Beta laws on a public grid, and their exact privacy loss for one more observation.
 
 A split is a coin whose left probability :math:`\theta` is one of J public points of
 :math:`[\omega, 1-\omega]`, evenly spaced in :math:`\operatorname{logit}\theta`. After k turns to
@@ -12,7 +12,7 @@ for Beta(a, b) the prior (its density times the spacing of the grid, which is pr
 **Loss.** One more turn to the left multiplies the weights by :math:`\theta^\tau`, so the log ratio
 of the laws is :math:`\tau\ln\theta - \ln E_{k,m}\theta^\tau`. The expectation grows with k and
 falls with m (monotone likelihood ratio), hence over all k + m < n it is extreme at (n-1, 0) and
-(0, n-1), and the loss is extreme at an end of the grid: two expectations tell the exact worst case.
+(0, n-1), and the loss is extreme at an end of the grid: two expectations give the worst case.
 A turn taken left instead of right multiplies by :math:`(\theta/(1-\theta))^\tau`, likewise.
 """
 
@@ -117,8 +117,8 @@ class SplitGrid:
         mean M, the mass changes by :math:`p(1-p)|\theta-M|/(p\theta+(1-p)M)`, which over p is
         largest at :math:`(\sqrt R - 1)/(\sqrt R + 1)`, :math:`R = \theta/M \le e^L`.
 
-        Outward past floating-point error, which a score that hardly moves would magnify: the
-        error of a mass is added, and the result is at least 2**-20.
+        Rounded up beyond floating-point error, which would matter for a score that hardly changes:
+        the error of a mass is added, and the result is at least 2**-20.
         """
         power = abs(a) + abs(b) + n
         error = 2.0**-46 * (power * -float(self.log_left[0]) + self.points)

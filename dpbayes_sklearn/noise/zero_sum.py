@@ -1,15 +1,15 @@
-r"""Discrete Laplace noise that leaves a public total as it is, drawn without a single rounding.
+r"""Exact sampler of discrete Laplace noise that adds to zero, for counts with a public total.
 
 .. math:: P(Z = z) \propto e^{-\|z\|_1 / b}, \qquad z \in \mathbb{Z}^k, \; \sum_i z_i = 0
 
 This is independent discrete Laplace noise on every cell, given that it sums to zero; for
 two cells it is (d, -d) with the two-sided geometric law :math:`P(d) \propto e^{-2|d|/b}`.
 
-**Loss.** Replacing a record moves a vector of counts by :math:`e_i - e_j`, of norm 2, so by the
+**Loss.** Replacing a record changes a vector of counts by :math:`e_i - e_j`, of norm 2, so by the
 triangle inequality the law of the noisy counts changes by a factor of at most :math:`e^{2/b}`.
 
 **Sampler.** Draw k - 1 cells independently, let the last one make the sum zero, and accept with
-probability :math:`e^{-|z_k|/b}`. About 0.56/sqrt(k) of the proposals are accepted, whatever b is.
+probability :math:`e^{-|z_k|/b}`. About 0.56/sqrt(k) of the proposals are accepted, for any b.
 """
 
 from __future__ import annotations
@@ -21,14 +21,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, geometric, rounds
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, representable_scale
+from dpbayes_sklearn.laws.scales import representable_scale
+from dpbayes_sklearn.laws.zero_sum import ZeroSum
+from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, fill, geometric
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["zero_sum_laplace"]
 
-MAX_SCALE = 2**40
-"""Keeps a sum of 2**15 cells far below 2**63."""
+
+@draw.register
+def _(law: ZeroSum, count: int, source: RandomSource) -> IntArray:
+    return zero_sum_laplace(law.scale, law.cells, count, source)
 
 
 def zero_sum_laplace(
@@ -58,20 +63,13 @@ def zero_sum_laplace(
     >>> noise.shape, noise.sum(axis=1).tolist()
     ((3, 5), [0, 0, 0])
     """
-    if not 1 <= cells <= 2**15:
-        raise ValueError("cells must be an int in the range [1, 2**15].")
     scale = representable_scale(scale)
-    if scale > MAX_SCALE:
-        raise ValueError("scale must be between 0 and 2**40.")
+    ZeroSum(scale, cells)  # refuses what cannot be drawn
     noise = np.zeros((size, cells), dtype=np.int64)
-    filled, refill = 0, rounds()
-    while scale and cells > 1 and filled < size and next(refill):
-        missing = size - filled
-        proposals = int(2 * math.sqrt(cells) * (missing + 4 * math.sqrt(missing))) + 8
-        drawn = _proposals(scale, cells, proposals, source)[:missing]
-        noise[filled : filled + len(drawn)] = drawn
-        filled += len(drawn)
-    return noise
+    if scale == 0 or cells == 1:
+        return noise
+    accepted = 0.5 / math.sqrt(cells)
+    return fill(noise, accepted, lambda count: _proposals(scale, cells, count, source))
 
 
 def _proposals(scale: Fraction, cells: int, count: int, source: RandomSource) -> IntArray:

@@ -1,1 +1,1 @@
-"""Released beliefs: mean, draws and predictions, ordinary Bayes from here on."""
+"""Released posteriors: means, draws and predictions."""

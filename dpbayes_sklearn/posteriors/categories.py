@@ -203,10 +203,8 @@ class SimplexPrior:
 
     def update(self, released: ReleasedSimplex) -> Dirichlet:
         """Return the belief after seeing released counts."""
-        if self.inference == "noise_aware" and released.scale:
-            counts = count_medians(
-                released.counts, float(released.scale), released.n, self.concentration
-            )
+        if self.inference == "noise_aware" and released.laws:
+            counts = count_medians(released.counts, released.noise, released.n, self.concentration)
         elif len(released.counts) == len(self.concentration):
             counts = onto_simplex(released.counts, released.n)
         else:

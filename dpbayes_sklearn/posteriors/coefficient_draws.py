@@ -1,6 +1,6 @@
 r"""A belief about coefficients that is known by a few released draws.
 
-The moments are not released, so nobody knows how far a draw lies from the truth. *Nominally*,
+The moments are not released, so the error of a draw is not known from the release. *Nominally*,
 for columns that fill their domains evenly, entry j has mean square :math:`s_j`, and n records of
 weight :math:`\kappa` against a prior precision :math:`\lambda_j` give
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.posteriors.adaptive_network import AdaptivePosterior
 from dpbayes_sklearn.posteriors.count_inference.inference import dirichlet_draws
 from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.posteriors.noise_aware_fourier import NoiseAwareCharacters
@@ -28,10 +28,6 @@ class Released(Protocol):
     def network(self) -> Network:
         """Return the graph that was counted."""
 
-    @property
-    def scales(self) -> Sequence[Any]:
-        """Return the scales of the noise; empty, or of empty tuples, if there is none."""
-
     def merge(self, other: Any) -> Any:
         """Return both batches together."""
 
@@ -48,22 +44,36 @@ class DirichletPrior:
     network : Network
     alphas : tuple of arrays
         For every node the pseudo-counts of its values, the same for all parents' values.
-    inference : {"plug_in", "noise_aware"}
-        What to make of released counts: take them as counts, or as counts seen through noise.
+    inference : {"plug_in", "noise_aware", "adaptive"}
+        How released counts are read: as exact counts, as counts with noise of a known law, or
+        likewise with a prior that is learned from them.
+    ordered : tuple of bool
+        For every node, whether its values are adjacent intervals of a number; only the learned
+        prior makes use of it. Empty means that none is.
+    temperature : float or "auto"
+        Power of the features' probabilities in predictions; "auto" if it is learned.
     """
 
     network: Network
     alphas: tuple[FloatArray, ...]
     inference: str = "plug_in"
+    ordered: tuple[bool, ...] = ()
+    temperature: float | str = 1.0
 
-    def update(self, released: Released) -> NetworkPosterior:
+    def update(self, released: ReleasedCounts) -> NetworkPosterior:
         """Return the belief after seeing released counts."""
-        aware = self.inference == "noise_aware" and any(released.scales)
-        if aware and isinstance(released, ReleasedCounts):
-            return NoiseAwarePosterior(self.network, self.alphas, released)
-        if aware and isinstance(released, ReleasedCharacters):
-            return NoiseAwareCharacters(self.network, self.alphas, released)
-        return DirichletPosterior(self, released)
+        if self.inference == "plug_in" or not released.laws:
+            return DirichletPosterior(self, released)
+        if self.inference == "adaptive":
+            ordered = self.ordered or (False,) * len(self.network.sizes)
+            return AdaptivePosterior(self.network, self.alphas, released, ordered)
+        return NoiseAwarePosterior(self.network, self.alphas, released)
+
+    def update_fourier(self, released: ReleasedCharacters) -> NetworkPosterior:
+        """Return the belief after seeing released character sums; none is learned from them."""
+        if self.inference == "plug_in" or not released.laws:
+            return DirichletPosterior(self, released)
+        return NoiseAwareCharacters(self.network, self.alphas, released)
 
 
 @dataclass(frozen=True)

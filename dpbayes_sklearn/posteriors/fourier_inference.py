@@ -17,18 +17,15 @@ from functools import cached_property
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.laws import Marginal
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
-    NoiseLaw,
     log_lattice_weight,
     log_row_weight,
 )
 from dpbayes_sklearn.posteriors.count_inference.inference import dirichlet_draws
 from dpbayes_sklearn.posteriors.count_inference.lattice import Lattice
-from dpbayes_sklearn.posteriors.joint_law import MarginalLaw
 
-__all__ = ["BooleanCharacters", "SumLaw"]
-
-SumLaw = NoiseLaw | MarginalLaw
+__all__ = ["BooleanCharacters"]
 
 _NATS = 12.0  # noise leaves its window with probability exp(-12)
 _WORK = 1e7  # points of all planes up to which every integer is visited: a tenth of a second
@@ -57,7 +54,7 @@ class BooleanCharacters:
         Noisy sums of every feature's signs, and of their products with the class signs.
     n : int
         Number of records.
-    law : NoiseLaw or MarginalLaw
+    law : Marginal
         The noise in each of these sums.
     class_alpha, feature_alphas : array of shape (2,) and (d, 2)
         Parameters of the Dirichlet priors.
@@ -67,7 +64,7 @@ class BooleanCharacters:
     feature_sums: FloatArray
     product_sums: FloatArray
     n: int
-    law: SumLaw
+    law: Marginal
     class_alpha: FloatArray
     feature_alphas: FloatArray
 

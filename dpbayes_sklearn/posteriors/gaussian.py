@@ -35,7 +35,7 @@ class GaussianPrior:
     noise_variance : float or None
         Variance of the target around the regression; None learns it from what is released.
     inference : {"plug_in", "noise_aware"}
-        What to make of released moments: take them as moments, or as moments seen through noise.
+        How released moments are read: as exact moments, or as moments with noise of known variance.
     coef_bound : float or None
         Norm that drawn coefficients may have; None couples it to the prior as 10/sqrt(b).
     """

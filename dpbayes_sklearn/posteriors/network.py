@@ -1,8 +1,9 @@
-"""What every posterior over the tables of a discrete network can do."""
+"""The interface of posteriors over the tables of a discrete network."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +12,12 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes
+from dpbayes_sklearn.posteriors.adaptive.information import mutual_information
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.temperature import Tempering
 
-__all__ = ["NetworkPosterior", "log_joint"]
+__all__ = ["NetworkPosterior", "ancestral_sample", "log_joint"]
 
 _BLOCK = 1024
 _ROWS = 4096
@@ -42,13 +45,56 @@ class NetworkPosterior(ABC):
     def merge(self, other: Any) -> NetworkPosterior:
         """Return the posterior after another batch of other people."""
 
-    def log_predictive(self, codes: Codes) -> FloatArray:
-        """Return log p(x, c) for every row x of feature codes and every class c."""
-        return log_joint(self.network, self._log_mean, codes)
+    @property
+    def untempered(self) -> NetworkPosterior:
+        """The belief that takes the features' evidence in full."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep what was released and inferred; logarithms are taken again at need."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]
+
+    def log_predictive(self, codes: Codes, weights: FloatArray | None = None) -> FloatArray:
+        """Return log p(x, c) for every row x of feature codes and every class c.
+
+        With ``weights``, the log probabilities of every feature are multiplied by its weight.
+        """
+        return log_joint(self.network, weighted(self._log_mean, weights), codes)
+
+    def evidence(
+        self, codes: Codes, emphases: tuple[float, ...]
+    ) -> tuple[FloatArray, dict[float, FloatArray]]:
+        """Return log p(c) and, by emphasis, the weighted log probabilities of the features."""
+        *features, classes = self._log_mean
+        nothing = np.zeros_like(classes)
+        prior = log_joint(self.network, (*map(np.zeros_like, features), classes), codes)
+        found = {}
+        for emphasis in emphases:
+            weights = Tempering(1.0, emphasis).weights(self.information)
+            found[emphasis] = log_joint(
+                self.network, weighted((*features, nothing), weights), codes
+            )
+        return prior, found
+
+    @cached_property
+    def information(self) -> FloatArray:
+        """Mutual information of every feature and the class; the same for all but naive Bayes."""
+        *features, classes = self.mean()
+        if not self.network.is_star:
+            return np.ones(len(features))
+        return np.array([mutual_information(classes, table) for table in features])
 
     @cached_property
     def _log_mean(self) -> Tables:
         return tuple(np.log(table) for table in self.mean())
+
+
+def weighted(log_tables: Tables, weights: FloatArray | None) -> Tables:
+    """Return the log tables times the weights of their features; the class has none."""
+    if weights is None:
+        return log_tables
+    *features, classes = log_tables
+    return (*(w * table for w, table in zip(weights, features, strict=True)), classes)
 
 
 def log_joint(network: Network, log_tables: Tables, codes: Codes) -> FloatArray:
@@ -121,3 +167,16 @@ def _boolean_star(log_tables: Tables, codes: Codes) -> FloatArray:
         np.matmul(x, weights, out=score[start : start + _BLOCK])
     score += constant
     return score
+
+
+def ancestral_sample(
+    network: Network, tables: Tables, n: int, rng: np.random.Generator
+) -> npt.NDArray[np.intp]:
+    """Draw ``n`` records from the network, every node after its parents; one column per node."""
+    records = np.zeros((n, len(network.sizes)), np.intp)
+    for node in network.order:
+        rows = tables[node][tuple(records[:, u] for u in network.parents[node])]
+        cumulative = np.cumsum(np.broadcast_to(rows, (n, network.sizes[node])), axis=1)
+        at = rng.random((n, 1)) * cumulative[:, -1:]
+        records[:, node] = (cumulative[:, :-1] <= at).sum(axis=1)
+    return records

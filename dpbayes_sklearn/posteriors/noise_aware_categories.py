@@ -21,6 +21,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.laws import Marginal
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import log_lattice_weight
 
 __all__ = ["count_medians"]
@@ -35,15 +36,15 @@ _STEEPEST = 1e3  # a steeper tilt leaves nothing but the end of a window
 _TIE = 1e-9  # halves that differ by less are a tie
 
 
-def count_medians(noisy: IntArray, scale: float, n: int, alpha: FloatArray) -> FloatArray:
+def count_medians(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -> FloatArray:
     """Posterior median of every exact count: what has the smallest expected absolute error.
 
     Parameters
     ----------
     noisy : array of int
         Released counts of all categories, or of all but the last.
-    scale : float
-        Scale of the noise in each of them.
+    noise : Marginal
+        The distribution of the noise in each of them.
     n : int
         Public sum of the exact counts.
     alpha : array of shape (k,)
@@ -56,12 +57,13 @@ def count_medians(noisy: IntArray, scale: float, n: int, alpha: FloatArray) -> F
 
     Examples
     --------
-    >>> count_medians(np.array([-1, 4, 5]), 2.0, 8, np.ones(3)).tolist()
+    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> count_medians(np.array([-1, 4, 5]), LaplaceMarginal(2.0), 8, np.ones(3)).tolist()
     [0.0, 3.0, 4.0]
     """
-    step = max(1, min(int(scale / _POINTS), n // _RANGE))
-    lattice = noisy / step, scale / step, round(n / step)
-    reach = int(np.ceil(_REACH * scale / step)) + 1
+    step = max(1, min(int(noise.sharpness / _POINTS), n // _RANGE))
+    lattice = noisy / step, noise, round(n / step)
+    reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
     while True:
         low, high = _windows(lattice[0], lattice[2], len(alpha), reach)
         if low.sum() <= lattice[2] <= high.sum():
@@ -91,7 +93,7 @@ def _wide_enough(laws: FloatArray, low: IntArray, high: IntArray, n: int) -> boo
 
 def _count_laws(
     noisy: FloatArray,
-    scale: float,
+    noise: Marginal,
     n: int,
     alpha: FloatArray,
     low: IntArray,
@@ -102,7 +104,7 @@ def _count_laws(
     x = low[:, None] + np.arange((high - low).max() + 1)
     pairs = zip(alpha, x, strict=True)
     logs = np.stack([log_lattice_weight(float(a), row, float(step)) for a, row in pairs])
-    logs[: len(noisy)] -= np.abs(noisy[:, None] - x[: len(noisy)]) / scale
+    logs[: len(noisy)] += noise.log_weight(step * (noisy[:, None] - x[: len(noisy)]))
     logs[x > high[:, None]] = -np.inf
     total = int(n - low.sum())
     return _given_sum(_tilted(logs, total), total)

@@ -1,4 +1,4 @@
-r"""Bayes on moments seen through noise of known variance.
+r"""Bayesian regression given moments with noise of known variance.
 
 Released are, up to noise, the means :math:`m` and covariances :math:`C` of the coordinates and
 their covariances :math:`g` with the target. The linear model says
@@ -6,8 +6,8 @@ their covariances :math:`g` with the target. The linear model says
 .. math:: \tilde g = C w + \text{(sampling error)} + \text{(noise)}, \qquad
           \operatorname{Var} = \tfrac{\sigma^2}{n} C + v_g I + \operatorname{Var}(E_C w)
 
-where :math:`E_C` is what is still unknown of C. Taking :math:`\tilde C` for C and inverting it is
-what makes plain plug-in explode. Here
+where :math:`E_C` is the remaining error of C. Plug-in inference takes :math:`\tilde C` for C and
+inverts it, which is unstable. Here
 
 1. **C is shrunk first**: every entry is averaged with a public guess (means of columns that fill
    their domain, covariances near zero) by inverse variance, so that the guess matters only where

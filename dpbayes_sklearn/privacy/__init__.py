@@ -1,4 +1,4 @@
-"""Promises and what they cost: budgets, guarantees and the accountant."""
+"""Budgets, guarantees and the accountant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A privacy budget that every clone, fold, thread and process shares and none can overspend."""
+"""A privacy budget shared by clones, folds, threads and processes, and enforced for all."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from dpbayes_sklearn._html import card, tag
 from dpbayes_sklearn.exceptions import LedgerError
 from dpbayes_sklearn.privacy import active
-from dpbayes_sklearn.privacy.composition import privacy_loss_total
+from dpbayes_sklearn.privacy.composition import Spend, privacy_loss_total
 from dpbayes_sklearn.privacy.cost import Cost, round_down
 from dpbayes_sklearn.privacy.ledger import Entry, Ledger
 from dpbayes_sklearn.privacy.ledger_card import ledger_card
-from dpbayes_sklearn.privacy.ledger_file import temporary_path
+from dpbayes_sklearn.privacy.ledger_file import is_temporary, temporary_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +44,9 @@ class BudgetAccountant:
         once: opening a ledger that exists with the default figures keeps its ceiling, and any
         other figures must equal it. It must be on a local disk. ``None`` uses a private
         temporary file that is removed when the process that made it ends.
+    existing : bool, default=False
+        Whether the ledger at ``path`` must be there already. A mistyped path is then refused
+        with :class:`LedgerError`, where it would otherwise make a new and unspent ledger.
 
     Attributes
     ----------
@@ -54,7 +57,8 @@ class BudgetAccountant:
 
     Notes
     -----
-    **Privacy.** Costs add up exactly (sequential composition); there are no refunds. A
+    **Privacy.** Costs add up exactly, in fractions; where the ceiling has a delta, zCDP gives a
+    smaller total than the sum, and the smaller counts. There are no refunds. A
     ledger that is missing, damaged, read-only or on a full disk refuses with
     :class:`LedgerError`, and then nothing is released.
 
@@ -75,10 +79,16 @@ class BudgetAccountant:
         delta: Number = 0.0,
         *,
         path: str | os.PathLike[str] | None = None,
+        existing: bool = False,
     ) -> None:
         ceiling = Cost.of(epsilon, delta)
+        if existing and (path is None or not os.path.lexists(path)):
+            raise LedgerError(
+                f"There is no ledger at {None if path is None else os.fsdecode(path)!r}. Only "
+                "its first use is made without existing=True."
+            )
         if path is None:
-            self._ledger = Ledger.create(temporary_path(), ceiling)
+            self._ledger = Ledger.create(temporary_path(), ceiling, durable=False)
         else:
             self._ledger = _shared_ledger(os.path.abspath(os.fsdecode(path)), ceiling)
             ceiling = self._ledger.ceiling()
@@ -99,16 +109,39 @@ class BudgetAccountant:
         """The absolute path of the ledger."""
         return self._ledger.path
 
-    def check(self, epsilon: Number, delta: Number = 0) -> bool:
+    @property
+    def temporary(self) -> bool:
+        """Whether the ledger goes when its process ends: no path was given."""
+        return is_temporary(self.path)
+
+    def check(
+        self, epsilon: Number | None = None, delta: Number = 0, *, rho: Number | None = None
+    ) -> bool:
         """Return True if this much could be spent now; raise BudgetError if not.
 
         Nothing is reserved: only ``spend`` decides.
         """
-        self._ledger.check(Cost.of(epsilon, delta), self._scope)
+        self._ledger.check(Spend.of(epsilon, delta, rho), self._scope)
         return True
 
-    def spend(self, epsilon: Number, delta: Number = 0, label: str = "") -> Entry:
+    def spend(
+        self,
+        epsilon: Number | None = None,
+        delta: Number = 0,
+        label: str = "",
+        *,
+        rho: Number | None = None,
+    ) -> Entry:
         """Charge the ledger durably, before the release it pays for.
+
+        Parameters
+        ----------
+        epsilon, delta : real number
+            The release is (epsilon, delta)-DP. Epsilon may be left out if ``rho`` is given.
+        label : str, default=""
+            What it is for.
+        rho : real number, default=None
+            The release is rho-zCDP as well, which composes better than (epsilon, delta) does.
 
         Returns
         -------
@@ -122,31 +155,38 @@ class BudgetAccountant:
         LedgerError
             If the ledger cannot be read or written.
         """
-        return self._ledger.charge(Cost.of(epsilon, delta), str(label), self._scope)
+        return self._ledger.charge(Spend.of(epsilon, delta, rho), str(label), self._scope)
 
-    def total(self, method: Literal["sum", "pld"] = "sum") -> Cost:
+    def total(self, method: Literal["tight", "sum", "pld"] = "tight") -> Cost:
         """Return (epsilon, delta) spent so far, rounded up to floats.
 
         Parameters
         ----------
-        method : {"sum", "pld"}, default="sum"
-            ``"sum"`` adds, which is what the ceiling is enforced by. ``"pld"`` composes
-            privacy loss distributions (needs dp-accounting) and reports the smaller epsilon
-            that holds at the ceiling's delta; it is never worse than the sum.
+        method : {"tight", "sum", "pld"}, default="tight"
+            ``"tight"`` is what the ceiling is enforced by: the sum, or a smaller epsilon that
+            holds at the ceiling's delta because releases are zCDP (a pure epsilon is epsilon²/2).
+            ``"sum"`` only adds. ``"pld"`` composes privacy loss distributions (needs
+            dp-accounting) and is never worse than ``"tight"``.
         """
         if method == "sum":
             return self._ledger.spent().rounded_up()
-        if method != "pld":
+        if method not in ("tight", "pld"):
             raise ValueError(
-                f"The 'method' parameter of total must be 'sum' or 'pld'. Got {method!r} instead."
+                "The 'method' parameter of total must be 'tight', 'sum' or 'pld'. "
+                f"Got {method!r} instead."
             )
-        added = self._ledger.spent().rounded_up()
-        composed = Cost(privacy_loss_total(self._ledger.entries(), self.delta), self.delta)
-        return min(added, composed)
+        tight = self._ledger.total().rounded_up()
+        if method == "tight":
+            return tight
+        composed = Cost(privacy_loss_total(self._ledger.spends(), self.delta), self.delta)
+        return composed if composed.epsilon < tight.epsilon else tight
 
     def remaining(self) -> Cost:
-        """Return (epsilon, delta) that can still be spent, rounded down to floats."""
-        return self._ceiling.left_by(self._ledger.spent()).rounded_down()
+        """Return (epsilon, delta) that can still be spent at once, rounded down to floats.
+
+        Delta is 0 where all of the ceiling's is used to convert zCDP into epsilon.
+        """
+        return self._ledger.remaining().rounded_down()
 
     def __len__(self) -> int:
         return len(self._ledger)
@@ -175,7 +215,7 @@ class BudgetAccountant:
     def parallel(self) -> AbstractContextManager[None]:
         """Open a block in which releases cost their maximum rather than their sum.
 
-        It is the caller's promise that no person is in the data of two releases of the
+        The caller must ensure that no person is in the data of two releases of the
         block. Nested blocks of one accountant are one block. Charges that other threads
         or processes make are not part of it, and add up.
 
@@ -196,7 +236,7 @@ class BudgetAccountant:
             import pandas as pd
         except ImportError:
             raise ImportError("to_frame needs pandas. Iterate over the accountant.") from None
-        columns = ["time", "label", "epsilon", "delta", "release_id", "scope"]
+        columns = ["time", "label", "epsilon", "delta", "rho", "release_id", "scope"]
         rows = [[getattr(entry, column) for column in columns] for entry in self]
         return pd.DataFrame(rows, columns=columns)
 
@@ -205,10 +245,10 @@ class BudgetAccountant:
 
     def _repr_html_(self) -> str:
         try:
-            entries = list(self)
+            entries, spent, left = list(self), self.total(), self.remaining()
         except LedgerError as error:
             return card("Privacy budget", tag("p", str(error)), accent="bad")
-        return ledger_card(entries, self._ceiling)
+        return ledger_card(entries, spent, left, self._ceiling)
 
     @property
     def _scope(self) -> str | None:
@@ -233,17 +273,20 @@ class BudgetAccountant:
     def __sklearn_clone__(self) -> BudgetAccountant:
         return self
 
-    def __reduce__(self) -> tuple[Any, tuple[str, str, str, str]]:
-        return _restored, (self.path, self._ledger.identity, *self._ceiling.written())
+    def __reduce__(self) -> tuple[Any, tuple[str, str, str, str, bool]]:
+        ledger = self._ledger
+        return _restored, (ledger.path, ledger.identity, *self._ceiling.written(), ledger.durable)
 
 
-def _restored(path: str, identity: str, epsilon: str, delta: str) -> BudgetAccountant:
+def _restored(
+    path: str, identity: str, epsilon: str, delta: str, durable: bool = True
+) -> BudgetAccountant:
     """Return an accountant of a ledger that is looked at only when used.
 
     A fitted model can so be loaded, to predict, where its ledger is out of reach.
     """
     accountant = BudgetAccountant.__new__(BudgetAccountant)
-    accountant._ledger = Ledger(path, identity)
+    accountant._ledger = Ledger(path, identity, durable)
     accountant._ceiling = Cost.parsed(epsilon, delta)
     return accountant
 

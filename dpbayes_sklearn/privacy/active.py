@@ -40,7 +40,7 @@ def active_accountant() -> BudgetAccountant | None:
 
     Worker threads do not inherit their creator's block. A thread without one of its
     own uses the one that is open elsewhere in the process, so that work handed to
-    threads is charged; where several differ nobody can tell which, and it refuses.
+    threads is charged; where several differ it is ambiguous, and refused.
     """
     if here := _HERE.get():
         return here[-1]

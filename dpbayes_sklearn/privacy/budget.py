@@ -48,15 +48,17 @@ def exact(value: object, name: str = "epsilon") -> Exact:
 
 
 class Budget(NamedTuple):
-    """How much may be spent on one release, and for whom it protects.
+    """The budget of one release, and the unit that it protects.
 
     ``unit`` is ``"record"`` (one whole record is replaced) or ``"feature"``
-    (one feature value of one record is replaced, its label unchanged).
+    (one feature value of one record is replaced, its label unchanged). ``rho`` is the zCDP of a
+    release for which it is known, beside its (epsilon, delta).
     """
 
     epsilon: Exact
     delta: Exact = Fraction(0)
     unit: str = "record"
+    rho: Exact | None = None
 
     @property
     def infinite(self) -> bool:

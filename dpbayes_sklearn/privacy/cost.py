@@ -1,21 +1,27 @@
-"""What releases cost: pairs (epsilon, delta) that add up without rounding."""
+"""Privacy costs: pairs (epsilon, delta) that add up without rounding."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpbayes_sklearn.privacy.budget import Exact, exact
 from dpbayes_sklearn.privacy.guarantee import round_up
 
-__all__ = ["Cost", "round_down"]
+__all__ = ["Cost", "parsed", "round_down", "written"]
 
-_LARGEST = 10**600  # Python may refuse to print longer integers; nobody needs them
+_LARGEST = 10**600  # Python may refuse to print longer integers
 
 
 class Cost(NamedTuple):
-    """An (epsilon, delta) pair; exact fractions inside the ledger, floats where it is shown."""
+    """An (epsilon, delta) pair; exact fractions inside the ledger, floats where it is shown.
+
+    Costs are ordered component by component, so that of two neither need be the smaller.
+
+    >>> Cost(1.0, 0.0) <= Cost(1.0, 1e-6), Cost(1.0, 1e-6) <= Cost(2.0, 0.0)
+    (True, False)
+    """
 
     epsilon: Exact = Fraction(0)
     delta: Exact = Fraction(0)
@@ -54,9 +60,17 @@ class Cost(NamedTuple):
             _excess(self.delta, spent.delta),
         )
 
-    def within(self, ceiling: Cost) -> bool:
-        """Return True where neither part crosses the ceiling."""
-        return self.epsilon <= ceiling.epsilon and self.delta <= ceiling.delta
+    def __le__(self, other: tuple[Any, ...]) -> bool:
+        return all(mine <= theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __ge__(self, other: tuple[Any, ...]) -> bool:
+        return all(mine >= theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __lt__(self, other: tuple[Any, ...]) -> bool:
+        return self <= other and self != other
+
+    def __gt__(self, other: tuple[Any, ...]) -> bool:
+        return self >= other and self != other
 
     def rounded_up(self) -> Cost:
         """Return floats that read no less than the exact figures: for what is spent."""
@@ -68,7 +82,7 @@ class Cost(NamedTuple):
 
     def written(self) -> tuple[str, str]:
         """Return both figures as exact text."""
-        return _written(self.epsilon), _written(self.delta)
+        return written(self.epsilon), written(self.delta)
 
     @classmethod
     def parsed(cls, epsilon: str, delta: str) -> Cost:
@@ -77,7 +91,7 @@ class Cost(NamedTuple):
         >>> Cost.parsed("1/10", "0/1") == Cost.of(0.1)
         True
         """
-        return cls(_parsed(epsilon), _parsed(delta))
+        return cls(parsed(epsilon), parsed(delta))
 
     def __str__(self) -> str:
         return f"epsilon={round_up(self.epsilon)}, delta={round_up(self.delta)}"
@@ -102,18 +116,20 @@ def _excess(new: Exact, old: Exact) -> Exact:
     return new - old if new > old else Fraction(0)  # infinity is never taken from infinity
 
 
-def _written(number: Exact) -> str:
+def written(number: Exact) -> str:
+    """Return a figure as exact text."""
     if isinstance(number, float):
         return "inf"
     if max(number.numerator, number.denominator) >= _LARGEST:
         raise ValueError(
             "The budget cannot be recorded exactly: its fraction needs more than 600 digits. "
-            "Give epsilon and delta with fewer digits."
+            "Give it with fewer digits."
         )
     return f"{number.numerator}/{number.denominator}"
 
 
-def _parsed(text: str) -> Exact:
+def parsed(text: str) -> Exact:
+    """Return the figure that was written."""
     number = math.inf if text == "inf" else Fraction(text)
     if number < 0:
         raise ValueError("a cost is never negative")

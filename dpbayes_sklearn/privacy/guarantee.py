@@ -1,24 +1,29 @@
-"""The promise a release was made under, as a value that never changes."""
+"""The privacy guarantee of a release, as an immutable value."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 from dpbayes_sklearn._html import QUIET, card, tag, tiles
 from dpbayes_sklearn.privacy.budget import Budget, Exact, exact
 
-__all__ = ["PrivacyGuarantee", "round_up"]
+__all__ = ["PrivacyGuarantee", "round_up", "warn_if_weak"]
+
+_LOGGER = logging.getLogger("dpbayes_sklearn")
+_warned = False  # of a large epsilon, in this process
 
 _NEIGHBOURS = {
     "record": "data sets of the same size that differ in one record",
     "feature": "data sets that differ in one feature value of one record, its label unchanged",
 }
 _UNITS = {"record": "one record", "feature": "one feature value of one record"}
-WEAK = 10  # above, the promise says little
+WEAK = 10  # above, the guarantee is weak
 _WRITTEN_OUT = 15  # beyond, exp(epsilon) is a long number
 
 
@@ -39,7 +44,7 @@ def round_up(number: Exact) -> float:
 
 @dataclass(frozen=True)
 class PrivacyGuarantee:
-    """What is promised to the people in the data.
+    """The privacy guarantee of a release.
 
     Attributes
     ----------
@@ -49,11 +54,14 @@ class PrivacyGuarantee:
     unit : {"record", "feature"}
         What one person's contribution is.
     neighbours : str
-        The data sets that cannot be told apart.
+        Which data sets are neighbours, hence nearly indistinguishable.
     mechanism : str
         How the posterior was released.
     conditions : tuple of str
-        What the promise rests on beyond the mathematics; empty is best.
+        Assumptions that the library cannot check; empty is best.
+    rho : float or None
+        The release is also rho-zCDP: Rényi divergences of every order alpha > 1 between
+        neighbours are at most alpha * rho. It composes better than (epsilon, delta).
     """
 
     epsilon: float
@@ -62,6 +70,7 @@ class PrivacyGuarantee:
     neighbours: str
     mechanism: str
     conditions: tuple[str, ...] = ()
+    rho: float | None = None
 
     @classmethod
     def of(cls, budget: Budget, mechanism: str, conditions: Iterable[str] = ()) -> PrivacyGuarantee:
@@ -73,6 +82,7 @@ class PrivacyGuarantee:
             _NEIGHBOURS[budget.unit],
             mechanism,
             tuple(conditions),
+            None if budget.rho is None else round_up(budget.rho),
         )
 
     @staticmethod
@@ -83,10 +93,12 @@ class PrivacyGuarantee:
             return first
         together = sum((exact(batch.epsilon) for batch in batches), Fraction(0))
         conditions = [c for batch in batches for c in batch.conditions]
+        rhos = [batch.rho for batch in batches if batch.rho is not None]
         return replace(
             first,
             epsilon=max(batch.epsilon for batch in batches),
             delta=max(batch.delta for batch in batches),
+            rho=max(rhos) if len(rhos) == len(batches) else None,
         ).under(
             *conditions,
             f"no person is in two of the {len(batches)} batches (for one who is in all of them "
@@ -94,7 +106,7 @@ class PrivacyGuarantee:
         )
 
     def under(self, *conditions: str) -> PrivacyGuarantee:
-        """Return the same promise resting on more conditions."""
+        """Return the same guarantee with further conditions."""
         return replace(self, conditions=tuple(dict.fromkeys((*self.conditions, *conditions))))
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,7 +118,8 @@ class PrivacyGuarantee:
         if math.isinf(self.epsilon):
             return "Not private (epsilon is infinite)"
         delta = f", delta = {self.delta:g}" if self.delta else ""
-        return f"Differentially private with epsilon = {self.epsilon:g}{delta}"
+        rho = "" if self.rho is None else f" (rho = {_three_digits_up(self.rho)} zCDP)"
+        return f"Differentially private with epsilon = {self.epsilon:g}{delta}{rho}"
 
     def __str__(self) -> str:
         what = f"{self._level} under the {self.mechanism} mechanism, for {self.neighbours}"
@@ -131,6 +144,7 @@ class PrivacyGuarantee:
         figures = [
             ("epsilon", f"{self.epsilon:g}"),
             ("delta", f"{self.delta:g}"),
+            *([] if self.rho is None else [("rho", _three_digits_up(self.rho))]),
             ("unit", _UNITS[self.unit]),
             ("mechanism", self.mechanism),
         ]
@@ -157,3 +171,26 @@ def _odds(epsilon: float) -> str:
         return f"exp({epsilon:g})"
     factor = math.exp(epsilon)
     return f"{math.ceil(factor):,}" if factor >= 100 else f"{math.ceil(100 * factor) / 100:.2f}"
+
+
+def warn_if_weak(budget: Budget) -> None:
+    """Log, once per process, that a finite epsilon above 10 is a weak guarantee."""
+    global _warned
+    if not (_warned or _LOGGER.disabled or budget.infinite) and budget.epsilon > WEAK:
+        _warned = True
+        _LOGGER.warning(
+            "epsilon = %g is a weak guarantee. %s An epsilon of 1 or below is strong; above %g it "
+            "is mostly of theoretical use.",
+            float(budget.epsilon),
+            PrivacyGuarantee.of(budget, "").meaning,
+            WEAK,
+        )
+
+
+def _three_digits_up(rho: float) -> str:
+    """Return rho rounded up to three significant digits.
+
+    >>> _three_digits_up(0.0243559), _three_digits_up(0.5)
+    ('0.0244', '0.5')
+    """
+    return f"{Decimal(repr(rho)).normalize(Context(prec=3, rounding=ROUND_CEILING)):g}"

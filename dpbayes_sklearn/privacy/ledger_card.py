@@ -1,4 +1,4 @@
-"""The ledger as a card: how much of the budget is gone, and on what."""
+"""The ledger as an HTML card: the budget spent, and the releases."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from dpbayes_sklearn.privacy.ledger import Entry
 __all__ = ["ledger_card"]
 
 _SHOWN = 20  # latest entries
-_HEADS = ("", "time (UTC)", "label", "epsilon", "delta")
+_HEADS = ("", "time (UTC)", "label", "epsilon", "delta", "rho")
 
 
-def ledger_card(entries: Sequence[Entry], ceiling: Cost) -> Html:
+def ledger_card(entries: Sequence[Entry], spent: Cost, left: Cost, ceiling: Cost) -> Html:
     """Return the state of a budget and its latest releases."""
-    spent = entries[-1].spent if entries else Cost()
-    left = ceiling.left_by(spent).rounded_down()
     figures = [
-        ("spent", _figures(spent.rounded_up())),
+        ("spent", _figures(spent)),
         ("left", _figures(left)),
         ("ceiling", _figures(ceiling.rounded_down())),
         ("releases", len(entries)),
     ]
     parts = [tiles(figures)]
     if 0 < ceiling.epsilon < math.inf:
-        parts.append(meter(float(spent.epsilon / ceiling.epsilon)))
+        parts.append(meter(float(spent.epsilon) / float(ceiling.epsilon)))
     if entries:
-        rows = (
-            (e.number, f"{e.time:%Y-%m-%d %H:%M:%S}", e.label, f"{e.epsilon:g}", f"{e.delta:g}")
-            for e in entries[-_SHOWN:]
-        )
-        parts.append(table(_HEADS, rows, text=[2]))
+        parts.append(table(_HEADS, map(_row, entries[-_SHOWN:]), text=[2]))
     earlier = len(entries) - _SHOWN
     if earlier > 0:
         parts.append(tag("p", f"These are the latest; {earlier} came before.", class_=QUIET))
     return card("Privacy budget", *parts, accent="good" if any(left) else "bad")
+
+
+def _row(entry: Entry) -> tuple[object, ...]:
+    cost = (f"{entry.epsilon:g}", f"{entry.delta:g}")
+    if entry.rho is not None and math.isinf(entry.epsilon):
+        cost = ("", "")  # only zCDP is known
+    rho = "" if entry.rho is None else f"{entry.rho:g}"
+    return (entry.number, f"{entry.time:%Y-%m-%d %H:%M:%S}", entry.label, *cost, rho)
 
 
 def _figures(cost: Cost) -> str:

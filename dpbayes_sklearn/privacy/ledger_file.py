@@ -15,20 +15,18 @@ from pathlib import Path
 
 from dpbayes_sklearn.exceptions import LedgerError
 
-__all__ = ["create_file", "refusal", "temporary_path", "transaction"]
+__all__ = ["create_file", "is_temporary", "refusal", "temporary_path", "transaction"]
 
-_FORMAT = 1
+_FORMAT = 2
 _WAIT_SECONDS = 60.0
 _SCHEMA = f"""
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = FULL;
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_FORMAT};
 CREATE TABLE ledger (id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL);
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
     epsilon TEXT NOT NULL, delta TEXT NOT NULL, release_id TEXT NOT NULL UNIQUE, scope TEXT,
-    spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL
+    spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL, rho TEXT, spent_rho TEXT
 );
 CREATE INDEX entry_scope ON entry (scope) WHERE scope IS NOT NULL;
 CREATE TRIGGER entry_is_final BEFORE UPDATE ON entry
@@ -41,6 +39,14 @@ CREATE TRIGGER ceiling_is_kept BEFORE DELETE ON ledger
     BEGIN SELECT RAISE(ABORT, 'the ceiling is never removed'); END;
 COMMIT;
 """
+
+_MIGRATIONS = {  # from each earlier format to the next
+    1: """
+ALTER TABLE entry ADD COLUMN rho TEXT;
+ALTER TABLE entry ADD COLUMN spent_rho TEXT;
+PRAGMA user_version = 2;
+""",
+}
 
 # A SQLite connection must not cross a fork. Each lives for one operation under this
 # lock, and a fork waits for the lock, so no child ever inherits one.
@@ -60,17 +66,23 @@ def refusal(path: str, reason: str) -> LedgerError:
 
 
 @contextmanager
-def transaction(path: str, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-    """Run one transaction on a connection of its own; commit at the end, or change nothing."""
-    uri = Path(path).as_uri() + "?mode=rw"  # never makes a missing file
+def transaction(
+    path: str, *, write: bool = False, durable: bool = True
+) -> Iterator[sqlite3.Connection]:
+    """Run one transaction on a connection of its own; commit at the end, or change nothing.
+
+    It survives the death of the process at any moment and, if ``durable``, a power cut.
+    """
     with _GATE:
         try:
-            with closing(
-                sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
-            ) as connection:
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
+            with closing(_connected(Path(path).as_uri() + "?mode=rw", durable)) as connection:
+                begin = "BEGIN IMMEDIATE" if write else "BEGIN"
+                connection.execute(begin)
+                if _format(connection) in _MIGRATIONS:
+                    connection.execute("ROLLBACK")
+                    _migrate(connection)
+                    connection.execute(begin)
+                if _format(connection) != _FORMAT:
                     raise refusal(path, "it is not a ledger, or one of another version")
                 yield connection
                 connection.execute("COMMIT")
@@ -78,7 +90,35 @@ def transaction(path: str, *, write: bool = False) -> Iterator[sqlite3.Connectio
             raise refusal(path, str(error)) from None
 
 
-def create_file(path: str, row: tuple[str, str, str]) -> None:
+def _connected(uri: str, durable: bool) -> sqlite3.Connection:
+    """Open a file that is there (mode=rw never makes one).
+
+    A commit in a journal that is kept takes no new file, which would cost more than the writing.
+    """
+    connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
+    try:
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+        connection.execute("PRAGMA journal_mode = PERSIST")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _format(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring a ledger of an earlier format up to date, in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")  # another process may be doing the same
+    while (found := _format(connection)) in _MIGRATIONS:
+        for statement in _MIGRATIONS[found].strip().split("\n"):
+            connection.execute(statement)
+    connection.execute("COMMIT")
+
+
+def create_file(path: str, row: tuple[str, str, str], *, durable: bool = True) -> None:
     """Make a ledger with its one row of (id, epsilon, delta): complete at ``path``, or not at all.
 
     It is written under another name and then linked, so nobody ever sees half of it and of
@@ -89,21 +129,22 @@ def create_file(path: str, row: tuple[str, str, str]) -> None:
         handle, draft = tempfile.mkstemp(".new", ".ledger-", directory)
         os.close(handle)
         try:
-            _write_draft(draft, row)
+            _write_draft(draft, row, durable)
             os.link(draft, path)
         finally:
-            for suffix in ("", "-wal", "-shm"):
+            for suffix in ("", "-journal"):
                 with suppress(FileNotFoundError):
                     os.unlink(draft + suffix)
-        _make_durable(directory)
+        if durable:
+            _make_durable(directory)
     except FileExistsError:
         raise
     except (sqlite3.Error, OSError) as error:
         raise refusal(path, str(error)) from None
 
 
-def _write_draft(draft: str, row: tuple[str, str, str]) -> None:
-    with _GATE, closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+def _write_draft(draft: str, row: tuple[str, str, str], durable: bool) -> None:
+    with _GATE, closing(_connected(Path(draft).as_uri(), durable)) as connection:
         connection.executescript(_SCHEMA)
         connection.execute("INSERT INTO ledger VALUES (?, ?, ?)", row)
 
@@ -119,6 +160,7 @@ def _make_durable(directory: str) -> None:
 
 
 _DIRECTORIES: dict[int, str] = {}
+_PREFIX = "dpbayes-"
 
 
 def temporary_path() -> str:
@@ -126,10 +168,16 @@ def temporary_path() -> str:
     process = os.getpid()
     if process not in _DIRECTORIES:
         try:
-            directory = tempfile.mkdtemp(prefix="dpbayes-")
+            directory = tempfile.mkdtemp(prefix=_PREFIX)
         except OSError as error:
             raise refusal(tempfile.gettempdir(), str(error)) from None
         # Finalize does nothing in a forked child, and -100 lets worker processes end first
         Finalize(None, shutil.rmtree, (directory, True), exitpriority=-100)
         _DIRECTORIES[process] = directory
     return os.path.join(_DIRECTORIES[process], f"{uuid.uuid4().hex}.sqlite")
+
+
+def is_temporary(path: str) -> bool:
+    """Tell whether a ledger is in such a directory, of this process or of another."""
+    directory, root = os.path.dirname(path), os.path.abspath(tempfile.gettempdir())
+    return os.path.dirname(directory) == root and os.path.basename(directory).startswith(_PREFIX)

@@ -1,4 +1,4 @@
-"""What may be known without looking at the data: the public domain of every column."""
+"""The public domain of every column, declared without looking at the data."""
 
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.schema import Schema

@@ -4,36 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dpbayes_sklearn._suggestions import did_you_mean
+from dpbayes_sklearn._helpful import did_you_mean
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
+from dpbayes_sklearn.schema.kinds import WHOLE, Kind
 from dpbayes_sklearn.schema.schema import Schema
 
 __all__ = [
     "Bins",
+    "declared_classes",
     "declared_domains",
     "declared_width",
     "intervals_from_bounds",
 ]
 
-_FEW_INTEGERS = 32  # so many integers or fewer get a bin each
+_FEW_INTEGERS = 32  # largest number of integers that get a bin each
 _MOST_BINS = 16
 
 
 def declared_domains(
-    names: Sequence[str] | None, n_features: int, schema: Schema | None, bounds: Any
+    names: Sequence[str] | None,
+    n_features: int,
+    schema: Schema | None,
+    bounds: Any,
+    parameter: str = "bounds",
 ) -> list[Domain | None]:
-    """Return the declared domain of every column, None where there is none."""
+    """Return the declared domain of every column, None where there is none.
+
+    ``parameter`` is what the estimator calls its bounds.
+    """
     if schema is not None and bounds is not None:
-        raise ValueError("Give either schema or bounds, not both: each declares the columns.")
+        raise ValueError(f"Give either schema or {parameter}, not both: each declares the columns.")
     if bounds is not None:
-        return [*intervals_from_bounds(bounds, n_features)]
+        return [*intervals_from_bounds(bounds, n_features, parameter)]
     if schema is None:
         return [None] * n_features
     if names is None:
@@ -66,15 +77,61 @@ def declared_width(schema: Schema | None, bounds: Any, n_features: int | None = 
 
 
 def intervals_from_bounds(bounds: Any, n_features: int, name: str = "bounds") -> list[Interval]:
-    """Return one interval per feature from (low, high), each a number or one per feature."""
+    """Return one interval per feature from (low, high), each one value or one per feature.
+
+    Examples
+    --------
+    >>> intervals_from_bounds(([0, 1], 9), n_features=2)
+    [Interval(low=0.0, high=9.0, bins=None), Interval(low=1.0, high=9.0, bins=None)]
+    """
     try:
-        low, high = (np.broadcast_to(np.asarray(b, np.float64), n_features) for b in bounds)
+        low, high = bounds
+        sides = [_values(side) for side in (low, high)]
     except (TypeError, ValueError, OverflowError):
+        sides = []
+    if not sides or any(side.shape not in {(), (n_features,)} for side in sides):
         raise ValueError(
-            f"{name} must be a pair (low, high), each a number or an array with one entry for "
+            f"{name} must be a pair (low, high), each one value or an array with one entry for "
             f"each of the {n_features} features."
-        ) from None
-    return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+        )
+    if n_features == 2 and all(isinstance(side, tuple) for side in (low, high)):
+        _refuse_two_pairs(sides, name)
+    each = (np.broadcast_to(side, n_features) for side in sides)
+    return [Interval(a, b) for a, b in zip(*each, strict=True)]
+
+
+def _values(side: Any) -> npt.NDArray[Any]:
+    """Return one side of the bounds: numbers, or dates as they are."""
+    values = np.asarray(side)
+    if values.dtype.kind == "M":
+        return values
+    with suppress(TypeError):
+        return values.astype(np.float64)
+    return values
+
+
+def _refuse_two_pairs(sides: Sequence[npt.NDArray[Any]], name: str) -> None:
+    """Refuse ((a, b), (c, d)) if it may mean a to b and c to d as well as a to c and b to d."""
+    if all(side[0] < side[1] for side in sides):
+        raise ValueError(
+            f"{name} of two features written as two pairs can be read in two ways. Give lists, "
+            "([low, low], [high, high]), or a schema with one Interval for each feature."
+        )
+
+
+def declared_classes(classes: Any) -> Categories:
+    """Return declared classes in order, as an array of the type that they were given in.
+
+    Examples
+    --------
+    >>> declared_classes(["yes", "no"]).values
+    ('no', 'yes')
+    """
+    given = np.asarray(classes)
+    labels = np.unique(given)
+    if labels.size < given.size:
+        raise ValueError("classes must be all different. Got a repeated value instead.")
+    return Categories(labels)
 
 
 @dataclass(frozen=True)
@@ -85,14 +142,16 @@ class Bins:
     ----------
     n_bins : "auto", int, or sequence of int
         ``"auto"`` gives integers and booleans of a small declared range one bin per value.
-        Anything else gets the power of two nearest to 1.5 m^(1/3), from 2 to 16, where
-        m = n / (1 + b) discounts the number of records by the scale b = 2(d+1)/epsilon of noise
-        on a count; half as many where every doubling costs one more level of a tree of splits.
+        Anything else gets twice the integer nearest to 0.8 (n epsilon / C d)^0.4, from 4 to 16. For
+        mechanisms on trees of splits, whose sensitivity grows with every doubling, it is the power
+        of two nearest to 0.75 (n / (1 + b))^(1/3), from 2 to 16, b = 2(d+1)/epsilon.
     n, d : int
         Number of records and of features.
     epsilon : float
     walks_splits : bool
         Whether the mechanism works on trees of splits.
+    n_classes : int
+        The C; 2 if it is not known beforehand.
     """
 
     n_bins: Any
@@ -100,25 +159,26 @@ class Bins:
     d: int
     epsilon: float
     walks_splits: bool = False
+    n_classes: int = 2
 
-    def cut(self, domain: Domain, j: int, kind: str) -> Domain:
+    def cut(self, domain: Domain, j: int, kind: Kind) -> Domain:
         """Return the domain of column ``j`` with its number of bins settled."""
         if isinstance(domain, Categories) or domain.bins is not None:
             return domain
         if not isinstance(self.n_bins, str):
             return replace(domain, bins=self._given[j])
-        whole = self.looks_at_types(domain) and kind in "biu"
+        whole = self.looks_at_types(domain) and kind in WHOLE
         bins = domain.n_integers if whole else self._rule()
         return replace(domain, bins=bins)
 
     def looks_at_types(self, domain: Domain | None) -> bool:
-        """Tell whether a declared domain is cut by the type of its column, which must be public."""
+        """Return whether the bins of a domain depend on the dtype of its column."""
         if not isinstance(self.n_bins, str) or not isinstance(domain, Interval) or domain.bins:
             return False
         return (domain.n_integers or math.inf) <= _FEW_INTEGERS
 
     def check(self) -> None:
-        """Refuse numbers of bins that are not there for every feature, or below 2."""
+        """Refuse numbers of bins that are missing for a feature, or below 2."""
         if not isinstance(self.n_bins, str):
             _ = self._given
 
@@ -137,6 +197,8 @@ class Bins:
         return list(given)
 
     def _rule(self) -> int:
-        scale = 2 * (self.d + 1) / self.epsilon
-        wanted = (0.75 if self.walks_splits else 1.5) * (self.n / (1 + scale)) ** (1 / 3)
-        return int(2 ** np.clip(round(math.log2(wanted)), 1, math.log2(_MOST_BINS)))
+        if self.walks_splits:
+            wanted = 0.75 * (self.n / (1 + 2 * (self.d + 1) / self.epsilon)) ** (1 / 3)
+            return int(2 ** np.clip(round(math.log2(wanted)), 1, math.log2(_MOST_BINS)))
+        pairs = 0.8 * (self.n * self.epsilon / (self.n_classes * self.d)) ** 0.4
+        return int(2 * round(np.clip(pairs, 2, _MOST_BINS / 2)))

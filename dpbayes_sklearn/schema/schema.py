@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy.typing as npt
+
+from dpbayes_sklearn.schema.cells import as_cells, cells_of
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
+from dpbayes_sklearn.schema.json_form import NotTheForm, fields_of, read_domain, read_fields
 
 __all__ = ["Schema"]
 
@@ -16,8 +20,8 @@ __all__ = ["Schema"]
 class Schema:
     """Public domains of the columns, and of the target if given.
 
-    Everything in a schema is public: write it from a codebook or from what anybody knows, never
-    from the data.
+    Everything in a schema is public: write it from a codebook or from common knowledge, never from
+    the data.
 
     Parameters
     ----------
@@ -65,23 +69,85 @@ class Schema:
     def __hash__(self) -> int:
         return hash((tuple(self.columns.items()), self.target))
 
+    def check(self, X: Any, y: Any = None) -> dict[str, int]:
+        """Count the values outside their domain: **not private, for the data owner only**.
+
+        A fit maps such values into their domain without a message, because a message would depend
+        on the records. Use this before: a column whose values are nearly all outside is declared
+        wrongly. The counts are printed, too.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), optional
+            Counted as ``"target"`` if the schema has one.
+
+        Returns
+        -------
+        dict of str to int
+            For every column, how many of its values are outside; missing ones are.
+
+        Examples
+        --------
+        >>> schema = Schema({"age": Interval(17, 90), "job": Categories(["clerk", "nurse"])})
+        >>> counts = schema.check([[30, "nurse"], [200, "pilot"], [40, None]])
+        Not private: these counts are exact. Do not publish them.
+        age: 1 of 3 values outside [17, 90]
+        job: 2 of 3 values outside 2 categories
+        """
+        counts, lines = {}, ["Not private: these counts are exact. Do not publish them."]
+        for name, domain, column in self._columns_of(X, y):
+            inside = domain.holds(column)
+            counts[name] = int(inside.size - inside.sum())
+            lines.append(f"{name}: {counts[name]} of {inside.size} values outside {domain.short}")
+        print("\n".join(lines))
+        return counts
+
+    def _columns_of(self, X: Any, y: Any) -> Iterator[tuple[str, Domain, npt.NDArray[Any]]]:
+        """Yield every declared column with its cells: by name of a frame, or in their order."""
+        named = hasattr(X, "columns")
+        table: Any = X if named or hasattr(X, "dtype") else as_cells(X, 2)
+        if not named and table.shape[1] != len(self):
+            raise ValueError(
+                f"The schema declares {len(self)} columns, but X has {table.shape[1]} features."
+            )
+        for j, (name, domain) in enumerate(self.columns.items()):
+            if named and name not in table.columns:
+                raise ValueError(f"X lacks the column {name!r} that the schema declares.")
+            column = table[name] if named else table[:, j]
+            dense = column.toarray() if hasattr(column, "toarray") else column
+            yield name, domain, cells_of(dense).ravel()
+        if y is not None and self.target is not None:
+            yield "target", self.target, cells_of(y).ravel()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as an object for JSON; categories must be JSON values."""
+        columns = {name: fields_of(domain) for name, domain in self.columns.items()}
+        return {"columns": columns, "target": self.target and fields_of(self.target)}
+
+    @classmethod
+    def from_dict(cls, fields: Any, where: str = "schema") -> Schema:
+        """Return the schema that :meth:`to_dict` described, every field checked.
+
+        ``where`` is its place in a larger document, for error messages.
+        """
+        given = read_fields(fields, ("columns", "target"), where)
+        if not isinstance(given["columns"], dict):
+            raise NotTheForm(f"{where}.columns", "must be an object")
+        columns = {n: read_domain(d, f"{where}.columns.{n}") for n, d in given["columns"].items()}
+        target = given["target"]
+        return cls(columns, None if target is None else read_domain(target, f"{where}.target"))
+
     def to_json(self) -> str:
         """Return the schema as JSON text; categories must be JSON values."""
-        columns = {name: domain.to_dict() for name, domain in self.columns.items()}
-        target = self.target.to_dict() if self.target else None
-        return json.dumps({"columns": columns, "target": target})
+        return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
         """Return the schema written by :meth:`to_json`."""
         try:
-            content = json.loads(text)
-            columns = {name: _domain(fields) for name, fields in content["columns"].items()}
-            target = _domain(content["target"]) if content["target"] else None
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-            raise ValueError("The text is not a Schema written by Schema.to_json().") from error
-        return cls(columns, target)
-
-
-def _domain(fields: Mapping[str, Any]) -> Domain:
-    return Categories(**fields) if "values" in fields else Interval(**fields)
+            return cls.from_dict(json.loads(text))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(
+                f"The text is not a Schema written by Schema.to_json(): {error}."
+            ) from None

@@ -62,7 +62,7 @@ def in_memory(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def laid_out(given: dict[str, Any], flat: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
-    """Return numbers in the shape and layout that :func:`layout` told."""
+    """Return numbers in the shape and layout that :func:`layout` described."""
     shape, axes = given["shape"], given["axes"]
     for name, sizes in (("shape", shape), ("axes", axes)):
         if not isinstance(sizes, list) or not all(type(s) is int and s >= 0 for s in sizes):

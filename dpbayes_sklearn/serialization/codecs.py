@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from dpbayes_sklearn.schema.json_form import many_of_one_hash
+
 __all__ = [
+    "Boolean",
     "Choice",
     "Codec",
     "Integer",
-    "Label",
     "Many",
     "OneOf",
     "Optional",
@@ -32,7 +33,6 @@ __all__ = [
     "refuse_same_hash",
 ]
 
-_MOST_OF_ONE_HASH = 1000
 _FRACTION = re.compile(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", re.ASCII)
 
 
@@ -54,7 +54,7 @@ def only_fields(json: Any, names: set[str], where: str) -> dict[str, Any]:
 
 def refuse_same_hash(values: Iterable[Any], where: str) -> None:
     """Refuse values made to have one hash: a set of them would take forever."""
-    if max(Counter(map(hash, values)).values(), default=0) > _MOST_OF_ONE_HASH:
+    if many_of_one_hash(values):
         refuse(where, "has too many values of one hash")
 
 
@@ -95,6 +95,16 @@ class Integer(_Itself):
         return json
 
 
+class Boolean(_Itself):
+    """True or false."""
+
+    def decode(self, json: Any, where: str) -> bool:
+        """Return the truth value."""
+        if type(json) is not bool:
+            refuse(where, "must be true or false")
+        return json
+
+
 @dataclass(frozen=True)
 class RealNumber(Codec):
     """A float in a closed range; infinities only if they are its ends, NaN never."""
@@ -120,7 +130,7 @@ class RealNumber(Codec):
 
 @dataclass(frozen=True)
 class Rational(Codec):
-    """An exact fraction, positive unless told otherwise."""
+    """An exact fraction, positive by default."""
 
     positive: bool = True
     largest_term: int = 10**401
@@ -163,30 +173,6 @@ class Choice(_Itself):
         """Return the text."""
         if json not in self.options or not isinstance(json, str):
             refuse(where, f"must be one of {', '.join(self.options)}")
-        return json
-
-
-@dataclass(frozen=True)
-class Label(_Itself):
-    """A category or class: text, boolean, integer, finite float or nothing."""
-
-    def encode(self, value: Any) -> Any:
-        """Return the label itself, or refuse to export what JSON cannot tell."""
-        if value is None or type(value) in (str, bool, int):
-            return value
-        if type(value) is float and math.isfinite(value):
-            return value
-        raise ValueError(
-            "Only categories and classes that are strings, booleans, integers, finite floats or "
-            f"None can be exported as JSON. Got {type(value).__name__} instead."
-        )
-
-    def decode(self, json: Any, where: str) -> Any:
-        """Return the label."""
-        if json is None or type(json) in (str, bool, int):
-            return json
-        if type(json) is not float or not math.isfinite(json):
-            refuse(where, "must be a string, boolean, number or null")
         return json
 
 
@@ -236,7 +222,7 @@ class Record(Codec):
 
     def __post_init__(self) -> None:
         if is_dataclass(self.cls):  # a field that is added there must be added here
-            assert {field.name for field in fields(self.cls)} == set(self.parts)
+            assert {field.name for field in fields(self.cls) if field.init} == set(self.parts)
 
     def encode(self, value: Any) -> dict[str, Any]:
         """Return an object."""
@@ -260,7 +246,7 @@ class Record(Codec):
 
 @dataclass(frozen=True)
 class OneOf(Codec):
-    """An object of one of some classes, told by its field ``type``."""
+    """An object of one of some classes, identified by its field ``type``."""
 
     kinds: Mapping[str, tuple[type, Codec]]
 

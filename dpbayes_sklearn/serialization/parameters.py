@@ -1,4 +1,4 @@
-"""Constructor parameters as JSON: whatever users may pass, told apart by tags.
+"""Constructor parameters as JSON: all types that users may pass, distinguished by tags.
 
 What JSON has is written as it is; everything else is an object with one field, its tag.
 """

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn.laws.class_rows import RowNoise
-from dpbayes_sklearn.laws.sup_norm import JointNoise
+from dpbayes_sklearn.posteriors.adaptive_network import AdaptivePosterior
 from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
 from dpbayes_sklearn.posteriors.coefficient_draws import CoefficientDraws
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
@@ -19,32 +18,35 @@ from dpbayes_sklearn.posteriors.draws import DrawsPosterior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior
 from dpbayes_sklearn.posteriors.noise_aware_fourier import NoiseAwareCharacters
 from dpbayes_sklearn.posteriors.noise_aware_network import NoiseAwarePosterior
+from dpbayes_sklearn.posteriors.tempered import TemperedPosterior
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
-from dpbayes_sklearn.schema import Categories, Interval, Schema
-from dpbayes_sklearn.serialization.arrays import FLOATS, INTEGERS
+from dpbayes_sklearn.schema import Schema
+from dpbayes_sklearn.schema.json_form import (
+    NotTheForm,
+    fields_of,
+    read_categories,
+    read_interval,
+)
+from dpbayes_sklearn.serialization.arrays import FLOATS
 from dpbayes_sklearn.serialization.codecs import (
+    Boolean,
     Choice,
     Codec,
-    Integer,
-    Label,
     Many,
     OneOf,
     Optional,
-    Rational,
     RealNumber,
     Record,
     Text,
     refuse,
-    refuse_same_hash,
 )
+from dpbayes_sklearn.serialization.released import CHARACTERS, COUNTS, NETWORK, RECORDS
 from dpbayes_sklearn.statistics.counts import ReleasedCounts
 from dpbayes_sklearn.statistics.fourier import (
     ReleasedCharacters,
-    closure,
-    sum_count,
-    varying_families,
 )
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.temperature import Tempering
 
 __all__ = [
     "CATEGORIES",
@@ -55,60 +57,29 @@ __all__ = [
     "SCHEMA",
 ]
 
-_RECORDS = Integer(1, 2**53)
-_NON_NEGATIVE = RealNumber(0.0)
-_SCALE = Rational(largest_term=2**80)  # 2^56 of what can be drawn, times the finest grid
-_FEW_PARTS = 2**16  # of all families, that are listed without a thought
-
 
 @dataclass(frozen=True)
-class Pairs(Codec):
-    """A mapping as a list of pairs, which keeps its order and any kind of key."""
+class Public(Codec):
+    """A schema or a domain, in the form that ``schema.json_form`` writes and checks."""
 
-    key: Codec
-    value: Codec
+    write: Callable[[Any], dict[str, Any]]
+    read: Callable[[Any, str], Any]
 
-    def encode(self, value: Any) -> list[list[Any]]:
-        """Return the pairs."""
-        return [[self.key.encode(k), self.value.encode(v)] for k, v in value.items()]
-
-    def decode(self, json: Any, where: str) -> dict[Any, Any]:
-        """Return the mapping."""
-        pairs = [(f"{where}[{i}]", pair) for i, pair in enumerate(Many(_PAIR).decode(json, where))]
-        read = {
-            self.key.decode(key, at): self.value.decode(value, at) for at, (key, value) in pairs
-        }
-        if len(read) < len(pairs):
-            refuse(where, "has a key twice")
-        return read
-
-
-class _Pair(Codec):
-    def encode(self, value: Any) -> Any:
-        return value
+    def encode(self, value: Any) -> dict[str, Any]:
+        """Return its fields."""
+        return self.write(value)
 
     def decode(self, json: Any, where: str) -> Any:
-        if not isinstance(json, list) or len(json) != 2:
-            refuse(where, "must be a pair")
-        return json
+        """Return the schema or domain."""
+        try:
+            return self.read(json, where)
+        except NotTheForm as error:
+            refuse(error.where, error.what)
 
 
-_PAIR = _Pair()
-
-
-class _Labels(Many):
-    def decode(self, json: Any, where: str) -> tuple[Any, ...]:
-        labels = super().decode(json, where)
-        refuse_same_hash(labels, where)
-        return labels
-
-
-INTERVAL = Record(
-    Interval, {"low": RealNumber(), "high": RealNumber(), "bins": Optional(Integer(2, 2**16))}
-)
-CATEGORIES = Record(Categories, {"values": _Labels(Label(), 1), "unseen": Label()})
-_DOMAIN = OneOf({"Interval": (Interval, INTERVAL), "Categories": (Categories, CATEGORIES)})
-SCHEMA = Record(Schema, {"columns": Pairs(Text(), _DOMAIN), "target": Optional(_DOMAIN)})
+INTERVAL = Public(fields_of, read_interval)
+CATEGORIES = Public(fields_of, read_categories)
+SCHEMA = Public(Schema.to_dict, Schema.from_dict)
 
 
 def _wrong_promise(guarantee: PrivacyGuarantee) -> str | None:
@@ -126,124 +97,9 @@ GUARANTEE = Record(
         "neighbours": Text(),
         "mechanism": Text(),
         "conditions": Many(Text()),
+        "rho": Optional(RealNumber(math.ulp(0.0))),
     },
     _wrong_promise,
-)
-
-NETWORK = Record(
-    Network, {"sizes": Many(Integer(1, 2**16), 1), "parents": Many(Many(Integer(0, 2**16)))}
-)
-
-
-def _wrong_counts(released: ReleasedCounts) -> str | None:
-    shapes = tuple(table.shape for table in released.tables)
-    if shapes != released.network.shapes or len(released.scales) != len(shapes):
-        return "has tables that are not those of its network"
-    shared = {tuple(law for law in laws if _joint(law)) for laws in released.scales}
-    if len(shared) > 1 or not (released.independent or released.network.is_star):
-        return "has scales of a noise that its tables cannot share"
-    return _off_lattice(released.tables, released.grid, not released.independent)
-
-
-def _joint(law: Any) -> bool:
-    return isinstance(law, RowNoise)
-
-
-def _off_lattice(arrays: Iterable[Any], grid: int, joint: bool) -> str | None:
-    dtype = np.float64 if joint else np.int64
-    for array in arrays:
-        steps = array * grid
-        if array.dtype != dtype or (steps != np.rint(steps)).any():
-            return "has sums that are not on the grid of its noise"
-    return None
-
-
-def _wrong_characters(released: ReleasedCharacters) -> str | None:
-    sizes = released.network.sizes
-    # a family of k nodes has 2^k parts: too many to be listed only to see that they are not there
-    parts = sum(2 ** len(family) for family in varying_families(released.network))
-    if parts > max(_FEW_PARTS, 4 * len(released.blocks)):
-        return "has blocks that are not those of its network"
-    wanted = {s: tuple(sizes[u] - 1 for u in s) for s in closure(released.network)}
-    fits = wanted == {support: block.shape for support, block in released.blocks.items()}
-    fits = fits and all(law.size == sum_count(released.network) for law in released.joint)
-    if not fits:
-        return "has blocks that are not those of its network"
-    return _off_lattice(released.blocks.values(), released.grid, bool(released.joint))
-
-
-class _Sums(Codec):
-    """Sums after noise: integers, or floats if all of them share one noise."""
-
-    def encode(self, value: Any) -> Any:
-        return (FLOATS if value.dtype == np.float64 else INTEGERS).encode(value)
-
-    def decode(self, json: Any, where: str) -> Any:
-        data = json.get("data") if isinstance(json, dict) else None
-        floats = isinstance(data, list) and any(type(number) is float for number in data)
-        return (FLOATS if floats else INTEGERS).decode(json, where)
-
-
-_JOINT = Record(JointNoise, {"scale": _SCALE, "size": Integer(1, 2**53), "grid": Integer(1, 2**24)})
-
-
-class _SumLaw(Codec):
-    """The law of a batch: a scale, or what is public about one noise for all sums."""
-
-    def encode(self, value: Any) -> Any:
-        return (_JOINT if isinstance(value, JointNoise) else _SCALE).encode(value)
-
-    def decode(self, json: Any, where: str) -> Any:
-        return (_JOINT if isinstance(json, dict) else _SCALE).decode(json, where)
-
-
-class _Rows(NamedTuple):
-    """What a law of joint noise on counts adds to the network: its sizes are the network's."""
-
-    scale: Fraction
-    grid: int
-
-
-_ROWS = Record(_Rows, {"scale": _SCALE, "grid": Integer(1, 2**24)})
-
-
-class _CountLaw(Codec):
-    """The law of a table in a batch: a scale, or what is public about a noise of all tables."""
-
-    def encode(self, value: Any) -> Any:
-        return (_ROWS if _joint(value) else _SCALE).encode(value)
-
-    def decode(self, json: Any, where: str) -> Any:
-        return (_ROWS if isinstance(json, dict) else _SCALE).decode(json, where)
-
-
-def _released_counts(network: Network, tables: Any, n: int, scales: Any) -> ReleasedCounts:
-    given = {law for laws in scales for law in laws if isinstance(law, _Rows)}
-    made = {law: RowNoise(law.scale, network.sizes[:-1], law.grid) for law in given}
-    laws = tuple(tuple(made.get(law, law) for law in laws) for laws in scales)
-    return ReleasedCounts(network, tables, n, laws)
-
-
-_COUNTS = Record(
-    _released_counts,
-    {
-        "network": NETWORK,
-        "tables": Many(_Sums()),
-        "n": _RECORDS,
-        "scales": Many(Many(_CountLaw())),
-    },
-    _wrong_counts,
-)
-_CHARACTERS = Record(
-    ReleasedCharacters,
-    {
-        "network": NETWORK,
-        "blocks": Pairs(Many(Integer(0, 2**16), 1), _Sums()),
-        "n": _RECORDS,
-        "scales": Many(_SumLaw()),
-        "increment": _NON_NEGATIVE,
-    },
-    _wrong_characters,
 )
 
 
@@ -254,14 +110,37 @@ def _wrong_alphas(prior: Any) -> str | None:
     return None if fits and positive else "has pseudo-counts that are not those of its network"
 
 
-def _wrong_update(posterior: Any) -> str | None:
-    if posterior.released.network != posterior.network:
-        return "was released for another network"
-    if isinstance(posterior, DirichletPosterior):
-        return None
-    if not any(posterior.released.scales):
-        return "has no noise to be aware of"
-    return _wrong_alphas(posterior)
+def _wrong_update(posterior: DirichletPosterior) -> str | None:
+    other = posterior.released.network != posterior.network
+    return "was released for another network" if other else None
+
+
+class _Parts(NamedTuple):
+    """The parts of a posterior, checked before anything is inferred from them."""
+
+    network: Network
+    alphas: Any
+    released: Any
+    ordered: tuple[bool, ...] | None = None
+
+
+def _inferred(posterior: type) -> Callable[..., Any]:
+    """Return a function that checks the parts of a posterior, then infers it."""
+
+    def make(**parts: Any) -> Any:
+        given = _Parts(**parts)
+        fault = _wrong_alphas(given)
+        if given.released.network != given.network:
+            fault = "was released for another network"
+        if not given.released.laws:
+            fault = "has no noise to be aware of"
+        if given.ordered is not None and len(given.ordered) != len(given.network.sizes):
+            fault = "does not say of every node whether its values are ordered"
+        if fault is not None:
+            raise ValueError(f"it {fault}")
+        return posterior(**parts)
+
+    return make
 
 
 def _wrong_draws(posterior: DrawsPosterior) -> str | None:
@@ -283,16 +162,32 @@ def _wrong_gaussian(posterior: GaussianPosterior) -> str | None:
     return None
 
 
+class _Temperature(Codec):
+    """A temperature, or that it was to be learned."""
+
+    def encode(self, value: Any) -> Any:
+        return value if value == "auto" else RealNumber(0.0, 1.0).encode(value)
+
+    def decode(self, json: Any, where: str) -> Any:
+        return json if json == "auto" else RealNumber(0.0, 1.0).decode(json, where)
+
+
 _ALPHAS = Many(FLOATS)
 _PRIOR = Record(
     DirichletPrior,
-    {"network": NETWORK, "alphas": _ALPHAS, "inference": Choice(("plug_in", "noise_aware"))},
+    {
+        "network": NETWORK,
+        "alphas": _ALPHAS,
+        "inference": Choice(("plug_in", "noise_aware", "adaptive")),
+        "ordered": Many(Boolean()),
+        "temperature": _Temperature(),
+    },
     _wrong_alphas,
 )
 _RELEASED = OneOf(
     {
-        "ReleasedCounts": (ReleasedCounts, _COUNTS),
-        "ReleasedCharacters": (ReleasedCharacters, _CHARACTERS),
+        "ReleasedCounts": (ReleasedCounts, COUNTS),
+        "ReleasedCharacters": (ReleasedCharacters, CHARACTERS),
     }
 )
 _GAUSSIAN = {
@@ -306,7 +201,7 @@ def _beta(concentration: Any) -> Beta:
     return Beta(*concentration)
 
 
-POSTERIOR = OneOf(
+_UNTEMPERED = OneOf(
     {
         "DirichletPosterior": (
             DirichletPosterior,
@@ -315,17 +210,27 @@ POSTERIOR = OneOf(
         "NoiseAwarePosterior": (
             NoiseAwarePosterior,
             Record(
-                NoiseAwarePosterior,
-                {"network": NETWORK, "alphas": _ALPHAS, "released": _COUNTS},
-                _wrong_update,
+                _inferred(NoiseAwarePosterior),
+                {"network": NETWORK, "alphas": _ALPHAS, "released": COUNTS},
+            ),
+        ),
+        "AdaptivePosterior": (
+            AdaptivePosterior,
+            Record(
+                _inferred(AdaptivePosterior),
+                {
+                    "network": NETWORK,
+                    "alphas": _ALPHAS,
+                    "released": COUNTS,
+                    "ordered": Many(Boolean()),
+                },
             ),
         ),
         "NoiseAwareCharacters": (
             NoiseAwareCharacters,
             Record(
-                NoiseAwareCharacters,
-                {"network": NETWORK, "alphas": _ALPHAS, "released": _CHARACTERS},
-                _wrong_update,
+                _inferred(NoiseAwareCharacters),
+                {"network": NETWORK, "alphas": _ALPHAS, "released": CHARACTERS},
             ),
         ),
         "DrawsPosterior": (
@@ -346,6 +251,22 @@ POSTERIOR = OneOf(
         ),
         "Dirichlet": (Dirichlet, Record(Dirichlet, {"concentration": FLOATS})),
         "Beta": (Beta, Record(_beta, {"concentration": FLOATS})),
+    }
+)
+
+_TEMPERING = Record(
+    Tempering, {"temperature": RealNumber(0.0, 1.0), "emphasis": RealNumber(0.0, 2.0)}
+)
+POSTERIOR = OneOf(
+    {
+        **_UNTEMPERED.kinds,
+        "TemperedPosterior": (
+            TemperedPosterior,
+            Record(
+                TemperedPosterior,
+                {"posterior": _UNTEMPERED, "tempering": _TEMPERING, "n": RECORDS},
+            ),
+        ),
     }
 )
 

@@ -1,4 +1,4 @@
-"""What is counted, and how far one record can move it."""
+"""Sufficient statistics and their sensitivities."""
 
 from dpbayes_sklearn.statistics.shards import ExactStatistics, merge
 

@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.laws import DiscreteLaplace, Marginal, NoiseLaw, ZeroSum
+from dpbayes_sklearn.laws.marginals import sum_of
+from dpbayes_sklearn.laws.scales import laplace_scale
 
 __all__ = ["ReleasedSimplex", "SimplexCounts"]
 
@@ -47,16 +50,34 @@ class SimplexCounts:
         return len(self.counts)
 
     def sensitivity(self, unit: str = "record", cells: int | None = None) -> int:
-        """Return the most that neighbouring data move the first ``cells`` counts, in L1.
+        """Return the L1 sensitivity of the first ``cells`` counts.
 
-        A replaced record takes one from a count and adds one to another: 2 in all, but only 1 if
-        a single count is looked at, and nothing where there is only one category.
+        A replaced record takes one from a count and adds one to another: 2 in all, but only 1 for
+        a single count, and 0 where there is only one category.
         """
         return min(2, self.n_categories if cells is None else cells) if self._moves else 0
 
     @property
     def _moves(self) -> bool:
         return self.n_categories > 1
+
+    def law(self, noise: str, unit: str, epsilon: Fraction) -> NoiseLaw:
+        """Return the law of the noise to add, from public facts only.
+
+        Parameters
+        ----------
+        noise : {"independent", "all_but_last", "zero_sum"}
+            Discrete Laplace noise in every count (of two, only in the first: they add to n); in
+            all counts but the last; or in every count, given that it adds to zero.
+        unit : {"record", "feature"}
+        epsilon : Fraction
+        """
+        k = self.n_categories
+        if noise == "zero_sum":
+            return ZeroSum(laplace_scale(self.sensitivity(unit), epsilon), k)
+        cells = k - 1 if noise == "all_but_last" else (k if k > 2 else 1)
+        counted = cells if noise == "all_but_last" else None
+        return DiscreteLaplace.of(laplace_scale(self.sensitivity(unit, counted), epsilon), [cells])
 
     def without_noise(self) -> ReleasedSimplex:
         """Return the released form when no privacy is asked for."""
@@ -74,16 +95,20 @@ class ReleasedSimplex:
         sum then completes.
     n : int
         The public sum of the exact counts.
-    scale : Fraction
-        Discrete Laplace noise of this scale is in every one of ``counts``, independent or given
-        that the noises add to zero; 0 means that there is none.
+    laws : tuple of NoiseLaw
+        The law of the noise in ``counts``; none without noise.
     """
 
     counts: IntArray
     n: int
-    scale: Fraction
+    laws: tuple[NoiseLaw, ...] = ()
+
+    @property
+    def noise(self) -> Marginal:
+        """The distribution of the noise in one count, ignoring that the sum is known."""
+        return sum_of([law.marginal() for law in self.laws])
 
     @classmethod
     def exact(cls, counts: IntArray) -> ReleasedSimplex:
-        """Return counts without noise: not private, or chosen privately as they are."""
-        return cls(counts, int(counts.sum()), Fraction(0))
+        """Return counts without a noise law: exact ones, or ones selected by a mechanism."""
+        return cls(counts, int(counts.sum()))

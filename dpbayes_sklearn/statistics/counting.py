@@ -1,4 +1,4 @@
-"""Counting codes by state in near one pass over memory."""
+"""Counting codes by state in near one pass over memory; of sparse rows, what they store."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.data.encoder import Codes
+from dpbayes_sklearn.data.encoder import Codes, Encoder
+from dpbayes_sklearn.data.records import Shard
+from dpbayes_sklearn.schema.domains import Categories
+from dpbayes_sklearn.statistics.network import Network
 
-__all__ = ["Space", "count_by_state"]
+__all__ = ["Space", "count_by_state", "count_sparse_star"]
 
 _FEW_VALUES = 16  # up to here comparing with each value is faster than a histogram
-_BLOCK = 255  # most ones that a byte can add up
-_BLOCK_CELLS = 1 << 17  # cells of a histogram that stay in the cache
+_BYTE = 255  # most ones that a byte can add up
+_CACHE_CELLS = 1 << 17  # cells of a histogram that stay in the cache
+_STORED = 1 << 18  # stored values of sparse rows that are counted at a time
 
 
 class Space:
@@ -70,25 +74,49 @@ def count_by_state(
 
 
 def _column_sums(ones: Codes) -> IntArray:
-    """Sum zeros and ones down the columns, a block of 255 rows at a time in single bytes."""
+    """Sum zeros and ones down the columns, 255 rows at a time in single bytes."""
     n, d = ones.shape
-    whole = n // _BLOCK
-    blocks = ones[: whole * _BLOCK].reshape(_BLOCK, whole * d).sum(axis=0, dtype=np.uint8)
-    rest = ones[whole * _BLOCK :].sum(axis=0, dtype=np.uint8)
-    sums: IntArray = blocks.reshape(whole, d).sum(axis=0, dtype=np.int64) + rest
+    whole = n // _BYTE
+    sums_of_255 = ones[: whole * _BYTE].reshape(_BYTE, whole * d).sum(axis=0, dtype=np.uint8)
+    rest = ones[whole * _BYTE :].sum(axis=0, dtype=np.uint8)
+    sums: IntArray = sums_of_255.reshape(whole, d).sum(axis=0, dtype=np.int64) + rest
     return sums
 
 
 def _histogram(
     states: npt.NDArray[np.intp], n_states: int, codes: Codes, n_values: int
 ) -> IntArray:
-    """Count all cells at once, a block at a time that is no smaller than the counts."""
+    """Count all cells at once, a chunk at a time that has no fewer cells than the counts."""
     shape = n_states, codes.shape[1], n_values
     counts = np.zeros(prod(shape), np.int64)
     columns = np.arange(shape[1]) * n_values
-    step = max(1, max(_BLOCK_CELLS, counts.size) // max(1, shape[1]))
+    step = max(1, max(_CACHE_CELLS, counts.size) // max(1, shape[1]))
     for start in range(0, len(codes), step):
         cells = codes[start : start + step] + columns
         cells += (states[start : start + step] * (shape[1] * n_values))[:, None]
         counts += np.bincount(cells.ravel(), minlength=counts.size)
     return counts.reshape(shape)
+
+
+def count_sparse_star(
+    network: Network, encoder: Encoder, classes: Categories, shard: Shard
+) -> tuple[npt.NDArray[Any], ...]:
+    """Return the tables of a star: stored values are counted, zeros follow by difference.
+
+    The time grows with the number of values that are stored.
+    """
+    n_classes, d, n_values = network.sizes[-1], network.target, max(network.sizes[:-1])
+    table = shard.table
+    of_class = np.zeros(n_classes, np.int64)
+    flat = np.zeros(n_classes * d * n_values, np.int64)
+    step = max(1, table.n_rows * max(_STORED, flat.size) // max(1, table.n_stored))
+    for rows, matrix in table.chunks(step):
+        labels = classes.encode(shard.target[rows])
+        of_class += np.bincount(labels, minlength=n_classes)
+        label = np.repeat(labels, np.diff(matrix.indptr))
+        cells = (label * d + matrix.indices) * n_values + encoder.stored(matrix)
+        flat += np.bincount(cells, minlength=flat.size)
+    counts = flat.reshape(n_classes, d, n_values)
+    not_stored = of_class[:, None] - counts.sum(axis=2)
+    counts[:, np.arange(d), encoder.zeros(table.dtype)] += not_stored
+    return (*(counts[:, j, : network.sizes[j]] for j in range(d)), of_class)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from math import prod
 from typing import Any, ClassVar
 
@@ -14,12 +15,14 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
-from dpbayes_sklearn.data.records import Part
-from dpbayes_sklearn.laws.class_rows import RowNoise, rows_vary_less
+from dpbayes_sklearn.data.records import Shard
+from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, Marginal, NoiseLaw, least_noise
+from dpbayes_sklearn.laws.marginals import sum_of
+from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.schema.domains import Categories
-from dpbayes_sklearn.statistics.counting import Space, count_by_state
+from dpbayes_sklearn.statistics.counting import Space, count_by_state, count_sparse_star
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.sparse_counting import count_sparse_star
+from dpbayes_sklearn.statistics.temperature import LabelledRecords
 
 __all__ = ["CountTables", "ReleasedCounts", "Tables"]
 
@@ -37,6 +40,8 @@ class CountTables:
     network: Network
     tables: Tables
     n: int
+    records: LabelledRecords | None = field(default=None, compare=False, repr=False)
+    """The records that were counted, for further queries; None if they are elsewhere."""
 
     kind: ClassVar[str] = "counts"
 
@@ -58,19 +63,19 @@ class CountTables:
         return cls(network, tuple(by_node[node] for node in range(len(network.sizes))), n)
 
     @classmethod
-    def of_part(
-        cls, network: Network, encoder: Encoder, classes: Categories, part: Part
+    def of_shard(
+        cls, network: Network, encoder: Encoder, classes: Categories, shard: Shard
     ) -> CountTables:
-        """Count some of the records by the public domains of features and class."""
-        if part.table.is_sparse and network.is_star:
-            tables = count_sparse_star(network, encoder, classes, part)
-            return cls(network, tables, part.table.n_rows)
-        chunks = encoder.chunks(part.table)
-        return cls.count(network, ((x, classes.encode(part.target[rows])) for rows, x in chunks))
+        """Count the records of a shard by the public domains of features and class."""
+        if shard.table.is_sparse and network.is_star:
+            tables = count_sparse_star(network, encoder, classes, shard)
+            return cls(network, tables, shard.table.n_rows)
+        chunks = encoder.chunks(shard.table)
+        return cls.count(network, ((x, classes.encode(shard.target[rows])) for rows, x in chunks))
 
     @property
     def structure(self) -> Network:
-        """The public model that the counts are of."""
+        """The public network that was counted."""
         return self.network
 
     def __add__(self, other: CountTables) -> CountTables:
@@ -81,44 +86,80 @@ class CountTables:
         return CountTables(self.network, tuple(a + b for a, b in pairs), self.n + other.n)
 
     def sensitivity(self, unit: str) -> int:
-        """Return the most that neighbouring data move all tables together, in L1.
+        """Return the L1 sensitivity of all tables together.
 
-        A table that a change can move loses one record in one cell and gains it in another, so
-        every one of the :meth:`Network.tables_moved` tables moves by 2. For naive Bayes with d
-        features that is 2(d+1) for a record and 2 for a feature.
+        A replaced record takes one from a cell of a table and adds one to another, so each of the
+        :meth:`Network.tables_changed` tables changes by 2. For naive Bayes with d features that
+        is 2(d+1) for a record and 2 for a feature.
         """
-        return 2 * self.network.tables_moved(unit)
+        return 2 * self.network.tables_changed(unit)
 
-    def row_movement(self, unit: str) -> int:
-        r"""Return the most that neighbouring data move :math:`\sum_c \max_j \|row_{cj}\|_1`.
+    def class_row_sensitivity(self, unit: str) -> int:
+        r"""Return the sensitivity in the norm :math:`\sum_c \max_j \|row_{cj}\|_1`.
 
         Only for naive Bayes, where the rows of class c in all tables, and its count, change by
         one record at a time: a replaced record takes 1 from the norm of a class's rows and adds 1
-        to that of another's, or moves the same rows by 2.
+        to that of another's, or changes the same rows by 2.
         """
         if not self.network.is_star:
             raise ValueError("Joint noise on counts is for naive Bayes; use noise='independent'.")
-        return 2 if self.network.tables_moved(unit) else 0
+        return 2 if self.network.tables_changed(unit) else 0
 
-    def row_noise(self, noise: str, unit: str, epsilon: Fraction) -> RowNoise | None:
-        """Return the law of joint noise, or None for independent noise, from public facts only."""
-        automatic = noise == "auto"
-        if noise == "independent" or (automatic and not self.network.is_star):
-            return None
-        movement, sizes = self.row_movement(unit), self.network.sizes[:-1]
-        worse = not rows_vary_less(sizes, movement, self.sensitivity(unit), epsilon)
-        if movement == 0 or (automatic and worse):
-            return None
-        law = RowNoise.of(sizes, movement, epsilon)
-        if self.n * law.grid < 2**60:
-            return law
-        if automatic:
-            return None
-        raise ValueError("There are too many records for joint noise; use noise='independent'.")
+    def law(
+        self, noise: str, unit: str, epsilon: Fraction, class_weight: Fraction = Fraction(1)
+    ) -> NoiseLaw:
+        """Return the law of the noise to add, chosen from public facts only.
+
+        Parameters
+        ----------
+        noise : {"independent", "joint", "auto"}
+            Discrete Laplace noise in every cell, joint noise of all tables, or whichever has less
+            variance.
+        unit : {"record", "feature"}
+        epsilon : Fraction
+        class_weight : Fraction
+            Share of the budget that the class table gets, in units of any other table's share.
+        """
+        independent = partial(self._independent_noise, unit, epsilon, class_weight)
+        if not self.sensitivity(unit):  # no record can change them: no noise is needed
+            return independent()
+        if class_weight != 1 and noise == "joint":
+            raise ValueError("budget_split must be 1 for joint noise, which all tables share.")
+        laws: dict[str, Callable[[], NoiseLaw]] = {"independent": independent}
+        if class_weight == 1:
+            laws["joint"] = partial(self._class_rows, unit, epsilon)
+        return least_noise(noise, laws)
+
+    def _independent_noise(
+        self, unit: str, epsilon: Fraction, class_weight: Fraction
+    ) -> DiscreteLaplace:
+        """Return scales with which the sensitivities of all tables over scales add to epsilon."""
+        network, everything = self.network, self.sensitivity(unit)
+        sizes = [prod(shape) for shape in network.shapes]
+        if class_weight == 1:
+            scale = class_scale = laplace_scale(everything, epsilon)
+        elif network.parents[network.target]:
+            raise ValueError("budget_split must be 1 for a network whose class has parents.")
+        else:
+            # a class without parents changes with its own label only: its part can be taken off
+            own = 2 * Network((network.sizes[-1],), ((),)).tables_changed(unit)
+            scale = laplace_scale(everything - own + class_weight * own, epsilon)
+            class_scale = laplace_scale(scale / class_weight, Fraction(1))
+        scales = [scale] * network.target + [class_scale]
+        # a table of one cell holds n, which is public
+        noisy = [b if size > 1 else Fraction(0) for b, size in zip(scales, sizes, strict=True)]
+        return DiscreteLaplace(tuple(noisy), tuple(sizes))
+
+    def _class_rows(self, unit: str, epsilon: Fraction) -> ClassRows:
+        *values, n_classes = self.network.sizes
+        law = ClassRows.of(tuple(values), n_classes, self.class_row_sensitivity(unit), epsilon)
+        if self.n * law.grid >= 2**60:
+            raise ValueError("There are too many records for joint noise; use noise='independent'.")
+        return law
 
     def without_noise(self) -> ReleasedCounts:
         """Return the released form when no privacy is asked for."""
-        return ReleasedCounts(self.network, self.tables, self.n, ((),) * len(self.tables))
+        return ReleasedCounts(self.network, self.tables, self.n, ())
 
 
 class _Group:
@@ -166,34 +207,32 @@ class ReleasedCounts:
     ----------
     tables : tuple of arrays
         Exact counts plus noise in every cell: integers, or multiples of 1/grid.
-    scales : tuple of tuple of Fraction or RowNoise
-        For every table the scales of the independent noises in each of its cells, or the law of
-        the noise that all tables share: one per batch that was added up, none without noise.
+    laws : tuple of NoiseLaw
+        The law of the noise of every batch that was added up: none without noise.
     """
 
     network: Network
     tables: Tables
     n: int
-    scales: tuple[tuple[Fraction | RowNoise, ...], ...]
+    laws: tuple[NoiseLaw, ...]
 
     @property
     def grid(self) -> int:
         """Number of steps in one count: the finest lattice among the noises."""
-        laws = (law for table in self.scales for law in table if isinstance(law, RowNoise))
-        return max((law.grid for law in laws), default=1)
+        return max((law.grid for law in self.laws), default=1)
 
     @property
     def independent(self) -> bool:
         """True if every cell has a noise of its own."""
-        return all(isinstance(scale, Fraction) for table in self.scales for scale in table)
+        return all(law.independent for law in self.laws)
 
-    def laplace_scales(self, node: int) -> tuple[float, ...]:
-        """Return the scales of a table's noises; of joint noise, those of Laplace noise as wide."""
-        size = None if node == self.network.target else self.network.sizes[node]
-        return tuple(
-            law.laplace_scale(size) if isinstance(law, RowNoise) else float(law)
-            for law in self.scales[node]
-        )
+    def noise(self, node: int) -> Marginal:
+        """Return the distribution of the noise in one cell of a node's table, all batches."""
+        return sum_of([law.marginal(node) for law in self.laws])
+
+    def error_bound(self, delta: float) -> float:
+        """(1 - delta) bound on the largest error of a count, all batches together."""
+        return sum(law.error_bound(delta / len(self.laws)) for law in self.laws)
 
     def merge(self, other: ReleasedCounts) -> ReleasedCounts:
         """Return the released counts of both batches together."""
@@ -201,9 +240,9 @@ class ReleasedCounts:
             self,
             tables=tuple(a + b for a, b in zip(self.tables, other.tables, strict=True)),
             n=self.n + other.n,
-            scales=tuple(a + b for a, b in zip(self.scales, other.scales, strict=True)),
+            laws=self.laws + other.laws,
         )
 
     def clipped(self) -> Tables:
-        """Return the counts brought back to what counts can be: from 0 to n."""
+        """Return the counts clipped to [0, n]."""
         return tuple(np.clip(table, 0, self.n).astype(np.float64) for table in self.tables)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.per_column import PerColumn, runs
+from dpbayes_sklearn.data.per_column import PerColumn, long_rows
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
 
@@ -19,7 +19,7 @@ __all__ = ["Design", "Scale"]
 
 
 _CHUNK_CELLS = 1 << 18  # so many that a product is worth its overhead
-_BLOCK_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache while it is mapped
+_CACHE_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache while it is mapped
 
 
 class Scale(NamedTuple):
@@ -64,7 +64,7 @@ class Design:
     intercept: bool = True
 
     def __getstate__(self) -> dict[str, Any]:
-        """Keep what was declared, so that a pickle does not tell what was mapped already."""
+        """Pickle the declared fields only, so that cached values reveal no earlier use."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _is_sign(self, domain: Domain) -> bool:
@@ -132,23 +132,23 @@ class Design:
         whole = table.as_numbers(chunk) if self.numbers.all() and self.width else None
         if whole is not None:
             factor, shift = self._factor_and_shift
-            for x, part, rows in runs(whole, out, factor, shift, cells=_BLOCK_CELLS):
-                _map_numbers(x, factor.of(rows), shift.of(rows), part, grid or 1)
+            for x, mapped, rows in long_rows(whole, out, factor, shift, cells=_CACHE_CELLS):
+                _map_numbers(x, factor.of(rows), shift.of(rows), mapped, grid or 1)
                 if grid:
-                    np.rint(part, out=part)
+                    np.rint(mapped, out=mapped)
             return
         for j, domain in enumerate(self.domains):
             values, places = table.column(j, chunk), np.flatnonzero(self.column == j)
-            part = out[:, places[0] : places[-1] + 1]
+            mapped = out[:, places[0] : places[-1] + 1]
             if isinstance(domain, Interval):
                 centre, half = (pair[j] for pair in self.scales)
                 numbers = as_numbers(values)[:, None]
-                _map_numbers(numbers, 1 / half, centre / half, part, grid or 1)
+                _map_numbers(numbers, 1 / half, centre / half, mapped, grid or 1)
             elif self._is_sign(domain):
-                part[:, 0] = (grid or 1) * (2 * domain.encode(values) - 1)
+                mapped[:, 0] = (grid or 1) * (2 * domain.encode(values) - 1)
             else:
                 levels = domain.encode(values)[:, None] == np.arange(domain.n_values)
-                np.multiply(levels, grid or 1, out=part)
+                np.multiply(levels, grid or 1, out=mapped)
         if grid:
             np.rint(out, out=out)
 
@@ -166,8 +166,8 @@ class Design:
         centres, halves = (values[self.column] for values in self.scales)
         slopes = coefficients[1:] / halves
         constant = float(coefficients[0] - slopes @ centres)
-        pieces = [[-w, w] if sign else [w] for w, sign in zip(slopes, self.signs, strict=True)]
-        return np.concatenate([*pieces, []]), constant
+        by_column = [[-w, w] if sign else [w] for w, sign in zip(slopes, self.signs, strict=True)]
+        return np.concatenate([*by_column, []]), constant
 
 
 def _map_numbers(chunk: Any, factor: Any, shift: Any, out: FloatArray, grid: int) -> None:

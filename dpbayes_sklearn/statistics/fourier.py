@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.laws.sup_norm import JointNoise
+from dpbayes_sklearn.laws import DiscreteLaplace, Marginal, NoiseLaw, SupNorm, least_noise
+from dpbayes_sklearn.laws.marginals import sum_of
+from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
-from dpbayes_sklearn.statistics.fourier_sensitivity import character_movement, largest_movement
+from dpbayes_sklearn.statistics.fourier_sensitivity import l1_sensitivity, sup_sensitivity
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import haar, inverse_haar
 
@@ -92,17 +94,43 @@ class CharacterSums:
         return cls(network, blocks, counts.n)
 
     def sensitivity(self, unit: str) -> int:
-        """Return the most that neighbouring data move all sums together, in L1."""
-        return character_movement(self.network, closure(self.network), unit)
+        """Return the L1 sensitivity of all sums together."""
+        return l1_sensitivity(self.network, closure(self.network), unit)
 
-    def largest_movement(self, unit: str) -> int:
-        """Return the most that neighbouring data move any single sum: the sup norm."""
-        return largest_movement(self.network, closure(self.network), unit)
+    def sup_sensitivity(self, unit: str) -> int:
+        """Return the sensitivity of any single sum: that in the sup norm."""
+        return sup_sensitivity(self.network, closure(self.network), unit)
 
     @property
     def size(self) -> int:
         """Return the number of sums."""
         return sum_count(self.network)
+
+    def law(self, noise: str, unit: str, epsilon: Fraction) -> NoiseLaw:
+        """Return the law of the noise to add, chosen from public facts only.
+
+        Parameters
+        ----------
+        noise : {"independent", "joint", "auto"}
+            Discrete Laplace noise in every sum, joint noise of the sup norm, or whichever has less
+            variance.
+        unit : {"record", "feature"}
+        epsilon : Fraction
+        """
+        independent = partial(self._independent_noise, unit, epsilon)
+        if not self.sensitivity(unit):  # no record can change them: no noise is needed
+            return independent()
+        joint = partial(self._sup_norm, unit, epsilon)
+        return least_noise(noise, {"independent": independent, "joint": joint})
+
+    def _independent_noise(self, unit: str, epsilon: Fraction) -> DiscreteLaplace:
+        return DiscreteLaplace.of(laplace_scale(self.sensitivity(unit), epsilon), [self.size])
+
+    def _sup_norm(self, unit: str, epsilon: Fraction) -> SupNorm:
+        law = SupNorm.of((1,) * self.size, self.sup_sensitivity(unit), epsilon)
+        if self.n * law.grid >= 2**60:
+            raise ValueError("There are too many records for joint noise; use noise='independent'.")
+        return law
 
 
 @dataclass(frozen=True)
@@ -113,9 +141,8 @@ class ReleasedCharacters:
     ----------
     blocks : mapping of tuple of int to array of int, or of float on a grid
         Exact sums plus noise in every one of them.
-    scales : tuple of Fraction or JointNoise
-        The law of the noise, one per batch and none if there is no noise: the scale of independent
-        discrete Laplace noise in each sum, or the law of one noise for all of them.
+    laws : tuple of NoiseLaw
+        The law of the noise of every batch that was added up: none without noise.
     increment : float
         What was added to the constant character so that no cell is negative (stealth).
     """
@@ -123,18 +150,31 @@ class ReleasedCharacters:
     network: Network
     blocks: Blocks
     n: int
-    scales: tuple[Fraction | JointNoise, ...]
+    laws: tuple[NoiseLaw, ...]
     increment: float = 0.0
 
     @property
-    def joint(self) -> tuple[JointNoise, ...]:
-        """The batches whose sums share one noise."""
-        return tuple(law for law in self.scales if isinstance(law, JointNoise))
+    def independent(self) -> bool:
+        """True if every sum has a noise of its own."""
+        return all(law.independent for law in self.laws)
 
     @property
     def grid(self) -> int:
         """Sums are multiples of 1/grid, a public power of two."""
-        return max((law.grid for law in self.joint), default=1)
+        return max((law.grid for law in self.laws), default=1)
+
+    @property
+    def noise(self) -> Marginal:
+        """The distribution of the noise in one sum, all batches together."""
+        return sum_of([law.marginal() for law in self.laws])
+
+    def error_bound(self, delta: float) -> float:
+        """(1 - delta) bound on the L1 error of any table, all batches, the increment left out.
+
+        A table of m cells is rebuilt from m - 1 sums, each of which contributes its own error.
+        """
+        one_sum = sum(law.error_bound(delta / len(self.laws)) for law in self.laws)
+        return (max(map(prod, self.network.shapes)) - 1) * one_sum
 
     def merge(self, other: ReleasedCharacters) -> ReleasedCharacters:
         """Return the released sums of both batches together."""
@@ -144,7 +184,7 @@ class ReleasedCharacters:
                 support: block + other.blocks[support] for support, block in self.blocks.items()
             },
             n=self.n + other.n,
-            scales=self.scales + other.scales,
+            laws=self.laws + other.laws,
             increment=self.increment + other.increment,
         )
 

@@ -1,10 +1,10 @@
-r"""How far neighbouring data can move sums of characters.
+r"""The sensitivity of sums of characters.
 
 Let a value v of a variable have D(v) characters besides the constant (its depth in the tree of
 splits). Between two values v, v' some of these, r, are shared with the same sign and some, s, with
 opposite signs. Over a set S of variables a record then has :math:`\prod D` characters, and a pair
 of records shares :math:`\prod(r+s)` of them, of which those with an even number of opposite signs,
-:math:`\frac12(\prod(r+s) + \prod(r-s))`, cancel. So replacing one record by the other moves the
+:math:`\frac12(\prod(r+s) + \prod(r-s))`, cancel. So replacing one record by the other changes the
 sums over S by
 
 .. math:: m_S = \prod D(v) + \prod D(v') - \prod (r+s) - \prod (r-s).
@@ -31,11 +31,11 @@ from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import depths, haar
 
 __all__ = [
-    "block_movement",
-    "character_movement",
-    "exact_movement",
-    "largest_movement",
+    "block_sensitivity",
+    "exact_sensitivity",
+    "l1_sensitivity",
     "pair_types",
+    "sup_sensitivity",
 ]
 
 Support = tuple[int, ...]
@@ -44,17 +44,17 @@ _MOST_CELLS = 1 << 20  # of all factors together, and of one table while elimina
 
 
 @lru_cache(maxsize=64)
-def character_movement(network: Network, supports: tuple[Support, ...], unit: str) -> int:
+def l1_sensitivity(network: Network, supports: tuple[Support, ...], unit: str) -> int:
     """Return the L1 sensitivity of the character sums with these supports.
 
     Exact where the graph is small and can be eliminated in tables of a million cells, else a
     sound bound.
     """
-    exact = exact_movement(network, supports, unit)
-    return block_movement(network, supports, unit) if exact is None else exact
+    exact = exact_sensitivity(network, supports, unit)
+    return block_sensitivity(network, supports, unit) if exact is None else exact
 
 
-def exact_movement(network: Network, supports: Sequence[Support], unit: str) -> int | None:
+def exact_sensitivity(network: Network, supports: Sequence[Support], unit: str) -> int | None:
     """Return the exact maximum, or None if the graph is too dense; supports are sorted."""
     if sum(map(len, supports)) > _MOST_TERMS:
         return None
@@ -65,10 +65,10 @@ def exact_movement(network: Network, supports: Sequence[Support], unit: str) -> 
     most = 0
     for changed in range(network.target):
         types[changed] = pair_types(network.sizes[changed])
-        movement = _maximum(containing[changed], types)
-        if movement is None:
+        change = _maximum(containing[changed], types)
+        if change is None:
             return None
-        most = max(most, movement)
+        most = max(most, change)
         types[changed] = pair_types(network.sizes[changed], same=True)
     return most
 
@@ -106,8 +106,8 @@ def _factor(support: Support, types: Sequence[IntArray]) -> IntArray:
         product: IntArray = reduce(np.multiply.outer, [column(types[u].T) for u in support])
         return product
 
-    movement = over(lambda t: t[0]) + over(lambda t: t[1])
-    return movement - over(lambda t: t[2] + t[3]) - over(lambda t: t[2] - t[3])
+    total = over(lambda t: t[0]) + over(lambda t: t[1])
+    return total - over(lambda t: t[2] + t[3]) - over(lambda t: t[2] - t[3])
 
 
 def _maximum(supports: Sequence[Support], types: Sequence[IntArray]) -> int | None:
@@ -145,11 +145,11 @@ def _aligned(support: Support, table: IntArray, scope: Support) -> IntArray:
     return table.reshape([length.get(u, 1) for u in scope])
 
 
-def block_movement(network: Network, supports: Iterable[Support], unit: str) -> int:
-    """Return a bound that adds up what each block of characters can move by itself.
+def block_sensitivity(network: Network, supports: Iterable[Support], unit: str) -> int:
+    """Return an upper bound: the sum of the sensitivities of all blocks of characters.
 
     A record has at most prod(depth_u) characters in a block, each of them 1 or -1, so replacing
-    it moves the block by at most twice that.
+    it changes the block by at most twice that.
     """
     deepest = [int(depths(size).max()) for size in network.sizes]
     most = {s: 2 * prod(deepest[u] for u in s) for s in supports}
@@ -160,10 +160,10 @@ def block_movement(network: Network, supports: Iterable[Support], unit: str) -> 
 
 
 @lru_cache(maxsize=64)
-def largest_movement(network: Network, supports: tuple[Support, ...], unit: str) -> int:
-    """Return the most that neighbouring data move any single sum: the sup norm.
+def sup_sensitivity(network: Network, supports: tuple[Support, ...], unit: str) -> int:
+    """Return the sensitivity of any single sum: that in the sup norm.
 
-    Replacing a record moves the sum of a character by the difference of its two values. Over a
+    Replacing a record changes the sum of a character by the difference of its two values. Over a
     set of variables the character is a product, whose range has its ends at products of ends; if
     only one variable changes, the others scale its range by their absolute value.
     """

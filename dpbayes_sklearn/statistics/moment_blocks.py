@@ -1,4 +1,4 @@
-r"""Which sums of products are released together, and how far one record can move them.
+r"""Which sums of products are released together, and their sensitivities.
 
 A record is :math:`z = (1, x, t)`: the constant, the coordinates of a
 :class:`~dpbayes_sklearn.statistics.design.Design`, the target. The moments are the upper triangle
@@ -6,32 +6,35 @@ of :math:`\sum z z^\top`; entries that are public need no noise: the constant's 
 of signs (n again), products of two levels of one column (0). A level's square is the level
 itself, so it is released once, as its sum.
 
-Replacing z by z' moves the sums by :math:`zz^\top - z'z'^\top`. With r numbers, s numbers and
+Replacing z by z' changes the sums by :math:`zz^\top - z'z'^\top`. With r numbers, s numbers and
 signs together, and q columns of levels, three facts bound it.
 
 **Numbers and signs.** Put :math:`a = z - z'`, :math:`b = z + z'`. Then
 :math:`z_iz_j - z'_iz'_j = \tfrac12(a_ib_j + b_ia_j)` and :math:`|a_i| + |b_i| \le 2`. So
 :math:`\sum_{ij}|\cdot| \le (\sum|a_i|)(\sum|b_j|) \le s^2` by the inequality of the means, or
 :math:`(s+1)^2` if the constant joins (it adds 2 to :math:`\sum|b|`, 0 to :math:`\sum|a|`);
-squares move by :math:`|a_ib_i| \le 1`, those of signs not at all. The upper triangle is half
+squares change by :math:`|a_ib_i| \le 1`, those of signs not at all. The upper triangle is half
 the sum of both: :math:`\tfrac12(s^2 + r)`, with the constant :math:`\tfrac12((s+1)^2 + r)`.
 
-**Levels.** Two columns share one 1 in z and one in z': their products move by at most 2. A
-column's own sums move by at most 2.
+**Levels.** Two columns share one 1 in z and one in z': their products change by at most 2. A
+column's own sums change by at most 2.
 
 **Levels by numbers.** The product of one column's levels with a number has one entry of size at
-most 1 in z and one in z': it moves by at most 2.
+most 1 in z and one in z': it changes by at most 2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.laws import DiscreteLaplace, NoiseLaw, SupNorm, least_noise
+from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.statistics.design import Design
 
 __all__ = [
@@ -48,16 +51,16 @@ Positions = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Block:
-    """Entries of the moments that one record can move a little, together and each.
+    """Entries of the moments that are released together, with their sensitivities.
 
     Attributes
     ----------
     rows, columns : arrays of int
         Positions in the upper triangle; 0 is the constant, the last is the target.
     together : Fraction
-        The most that replacing one record moves the entries, absolute values added up.
+        Their L1 sensitivity.
     each : array of int
-        The most that it moves every single entry: 1 or 2.
+        The sensitivity of every single entry: 1 or 2.
     """
 
     rows: Positions
@@ -68,11 +71,31 @@ class Block:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def law(self, epsilon: Fraction, grid: int) -> NoiseLaw:
+        """Return the law of the noise, on sums in units of 1/grid²: whichever varies less."""
+        unit = grid**2
+        return least_noise(
+            "auto",
+            {
+                "independent": partial(self._independent_noise, unit / epsilon),
+                "joint": partial(self._sup_norm, unit / epsilon),
+            },
+        )
+
+    def _independent_noise(self, scale: Fraction) -> DiscreteLaplace:
+        return DiscreteLaplace.of(laplace_scale(self.together * scale, Fraction(1)), [len(self)])
+
+    def _sup_norm(self, scale: Fraction) -> SupNorm:
+        law = SupNorm(laplace_scale(scale, Fraction(1)), tuple(self.each.tolist()))
+        if law.acceptance <= 0.5:
+            raise ValueError("The grid is too coarse for joint noise.")
+        return law
+
 
 def target_block(width: int) -> Block:
     r"""Return the sums of t and t².
 
-    With :math:`a = |t - t'|`, :math:`b = |t + t'| \le 2 - a` they move by
+    With :math:`a = |t - t'|`, :math:`b = |t + t'| \le 2 - a` they change by
     :math:`a + ab \le a(3 - a) \le 9/4`.
     """
     t = width + 1
@@ -80,7 +103,7 @@ def target_block(width: int) -> Block:
 
 
 def first_block(design: Design) -> Block:
-    """Return the sums of the coordinates: any number, sign or column of levels moves by 2.
+    """Return the sums of the coordinates: sensitivity 2 for a number, sign or column of levels.
 
     Without an intercept only the levels are needed, whose sums are their squares.
     """
@@ -93,7 +116,7 @@ def first_block(design: Design) -> Block:
 def cross_block(design: Design) -> Block:
     """Return the products of coordinates and target, and the two sums of the target.
 
-    A number or sign times t lies in [-1, 1]; the levels of a column times t move by
+    A number or sign times t lies in [-1, 1]; the levels of a column times t change by
     abs(t) + abs(t') <= 2.
     """
     t, own = design.width + 1, target_block(design.width)
@@ -134,7 +157,7 @@ def whole_block(design: Design) -> Block:
 
 
 def _without(block: Block, row: int, column: int) -> Block:
-    """Return the block but for one entry; what it moves together can only shrink."""
+    """Return the block without one entry; its L1 sensitivity can only shrink."""
     keep = (block.rows != row) | (block.columns != column)
     return Block(block.rows[keep], block.columns[keep], block.together, block.each[keep])
 
@@ -147,7 +170,7 @@ def _counts(design: Design) -> tuple[int, int, int]:
 
 
 def _products(design: Design) -> tuple[Positions, Positions, IntArray]:
-    """Return positions and single moves of the products of coordinates that are not public."""
+    """Return positions and sensitivities of the products of coordinates that are not public."""
     rows, columns = np.triu_indices(design.width)
     same_column = design.column[rows] == design.column[columns]
     keep = ~same_column | (design.numbers[rows] & (rows == columns))

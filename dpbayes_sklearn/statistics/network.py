@@ -1,4 +1,4 @@
-"""The graph of a discrete model: who depends on whom, and on how many values."""
+"""The graph of a discrete model: nodes, their numbers of values and their parents."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ class Network:
         """Shape of every node's table of counts."""
         return tuple(tuple(self.sizes[u] for u in family) for family in self.families)
 
-    def tables_moved(self, unit: str) -> int:
-        """Return how many tables one neighbouring change can move at most.
+    def tables_changed(self, unit: str) -> int:
+        """Return how many tables can differ between neighbours.
 
-        A whole record moves every table of more than one cell. One feature value moves the
+        A whole record changes every table of more than one cell. One feature value changes the
         tables of the families it belongs to; the class is not a feature.
         """
         pairs = zip(self.families, self.shapes, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -11,8 +12,8 @@ import numpy as np
 
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.pooled_moments import PooledMoments
 
 __all__ = ["ExactStatistics", "merge"]
 
@@ -20,7 +21,7 @@ _NO_SHARDS = "merge takes a list of what exact_statistics(X, y) of an estimator 
 
 
 class ExactStatistics:
-    """**Sensitive**: what an estimator knows of one shard of the records, without any noise.
+    """**Sensitive**: exact statistics of one shard of the records, without noise.
 
     Treat it like the records. It comes from ``estimator.exact_statistics(X, y)``, is added up by
     :func:`merge`, and ends in ``estimator.fit_statistics(merged)``, which adds the noise once. A
@@ -38,11 +39,16 @@ class ExactStatistics:
     """
 
     def __init__(
-        self, schema: Schema, names: Sequence[str] | None, sums: CountTables | PooledMoments
+        self,
+        schema: Schema,
+        names: Sequence[str] | None,
+        sums: CountTables | Moments,
+        shards: Iterable[str] = (),
     ) -> None:
         self.schema = schema
         self._names = None if names is None else tuple(names)
         self._sums = sums
+        self._shards = frozenset(shards) or frozenset({uuid.uuid4().hex})  # what was added up
 
     @property
     def n(self) -> int:
@@ -50,11 +56,11 @@ class ExactStatistics:
         return self._sums.n
 
     def _public(self) -> tuple[Any, ...]:
-        """Return all that shards must agree on."""
+        """Return the public structure that merged statistics must match."""
         return tuple(self.schema.columns.items()), self.schema.target, self._names
 
     def _structure(self) -> Any:
-        """Return the model that the sums are of."""
+        """Return the public structure of the model."""
         return self._sums.structure
 
     def __repr__(self) -> str:
@@ -81,6 +87,7 @@ class ExactStatistics:
             "names": self._names,
             "parents": self._sums.network.parents,
             "n": self.n,
+            "shards": sorted(self._shards),
         }
         tables = {str(i): table for i, table in enumerate(self._sums.tables)}
         stream = io.BytesIO()
@@ -102,11 +109,12 @@ class ExactStatistics:
             whole = all(t.dtype == np.int64 and (t >= 0).all() for t in tables)
             totals = {int(t.sum()) for t in tables}
             fits = tuple(t.shape for t in tables) == network.shapes
+            shards = frozenset(map(str.lower, header["shards"]))
         except Exception:
             fits = False
         if not (fits and whole and totals == {header["n"]}):
             raise ValueError("These bytes were not written by ExactStatistics.to_bytes().")
-        return cls(schema, header["names"], CountTables(network, tables, header["n"]))
+        return cls(schema, header["names"], CountTables(network, tables, header["n"]), shards)
 
 
 def merge(shards: Iterable[ExactStatistics]) -> ExactStatistics:
@@ -132,7 +140,9 @@ def merge(shards: Iterable[ExactStatistics]) -> ExactStatistics:
     >>> from dpbayes_sklearn.statistics import merge
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.integers(0, 2, (1000, 3)), rng.integers(0, 2, 1000)
-    >>> model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1], random_state=0)
+    >>> model = BayesianNaiveBayes(
+    ...     bounds=(0, 1), n_bins=2, classes=[0, 1], temperature=1, random_state=0
+    ... )
     >>> halves = (X[:300], y[:300]), (X[300:], y[300:])
     >>> shards = [model.exact_statistics(*half) for half in halves]
     >>> merge(shards)
@@ -144,8 +154,9 @@ def merge(shards: Iterable[ExactStatistics]) -> ExactStatistics:
     given = list(shards)
     if not given or not all(isinstance(shard, ExactStatistics) for shard in given):
         raise TypeError(_NO_SHARDS)
-    if len({id(shard) for shard in given}) < len(given):
-        raise ValueError("A shard was given twice; nobody may be counted twice.")
+    together = frozenset[str]().union(*(shard._shards for shard in given))
+    if len(together) < sum(len(shard._shards) for shard in given):
+        raise ValueError("A shard was given twice, so its records would be counted twice.")
     first = given[0]
     for shard in given[1:]:
         if shard._public() != first._public():
@@ -156,4 +167,4 @@ def merge(shards: Iterable[ExactStatistics]) -> ExactStatistics:
     sums = first._sums
     for shard in given[1:]:
         sums = sums + shard._sums  # type: ignore[operator]
-    return ExactStatistics(first.schema, first._names, sums)
+    return ExactStatistics(first.schema, first._names, sums, together)

@@ -15,10 +15,9 @@ from dpbayes_sklearn.theory.exponential_mechanism import (
 )
 from dpbayes_sklearn.theory.fourier import (
     coefficient_count,
-    fourier_table_bound,
     fourier_table_quantile,
-    joint_table_bound,
     paper_fourier_table_bound,
+    table_bound,
 )
 from dpbayes_sklearn.theory.lipschitz import (
     bernoulli_concentration,
@@ -54,10 +53,8 @@ from dpbayes_sklearn.theory.updates import (
     divergence_deviation,
     divergence_range,
     expected_divergence,
-    row_noise_bound,
     update_bound,
 )
-from dpbayes_sklearn.theory.utility import utility_bound
 
 __all__ = [
     "KAPPA",
@@ -78,9 +75,7 @@ __all__ = [
     "expected_divergence",
     "exponential_concentration",
     "families_per_node",
-    "fourier_table_bound",
     "fourier_table_quantile",
-    "joint_table_bound",
     "laplace_concentration",
     "lifted_concentration",
     "lifted_lipschitz",
@@ -91,14 +86,13 @@ __all__ = [
     "normal_concentration",
     "paper_fourier_table_bound",
     "regression_sampler_epsilon",
-    "row_noise_bound",
     "sampler_epsilon",
     "smoothness_constant",
     "stochastic_distinguishable_distance",
     "stochastic_divergence_bound",
+    "table_bound",
     "table_lipschitz",
     "total_variation_bound",
     "truncation_for",
     "update_bound",
-    "utility_bound",
 ]

@@ -13,7 +13,7 @@ __all__ = ["map_failure_bound", "map_score_gap", "mass_change_bound"]
 
 
 def map_failure_bound(exponent: float, t: float, good_mass: float) -> float:
-    r"""Return what the probability of a score more than 2t below the best cannot exceed.
+    r"""Return a bound on the probability of a score more than 2t below the best.
 
     .. math:: P(S_{2t}^c) \le e^{-\lambda t} / \mu(S_t), \qquad
         S_t = \{\theta : u(\theta) > u^* - t\}

@@ -1,4 +1,4 @@
-r"""Noise in the Fourier domain: how far tables move (Zhang et al., section 3.2).
+r"""Noise in the Fourier domain: error of tables (Zhang et al., section 3.2).
 
 A table is rebuilt from the character sums whose nodes lie in its family. One sum that is off by z
 puts the whole table off by exactly \|z\| in L1, whatever the numbers of values: half of it left and
@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import gammainccinv, gammaincinv
+from scipy.special import gammaincinv
 
-from dpbayes_sklearn.laws.sup_norm import JointNoise
+from dpbayes_sklearn.laws import NoiseLaw
+from dpbayes_sklearn.laws.discrete_laplace import integer_allowance
 from dpbayes_sklearn.statistics.fourier import sum_count
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.theory.updates import integer_allowance
 
 __all__ = [
     "coefficient_count",
-    "fourier_table_bound",
     "fourier_table_quantile",
-    "joint_table_bound",
     "paper_fourier_table_bound",
+    "table_bound",
 ]
 
 
@@ -34,25 +33,27 @@ def coefficient_count(network: Network) -> int:
     return 1 + sum_count(network)
 
 
-def fourier_table_bound(
-    network: Network, node: int, scale: float, delta: float, increment: float = 0.0
+def table_bound(
+    network: Network, node: int, law: NoiseLaw, delta: float, increment: float = 0.0
 ) -> float:
     r"""Return the L1 error of a table that is exceeded with probability at most delta.
 
-    .. math:: \|T_i - \hat T_i\|_1 \le
-        \Big(\prod_{u \in F_i} K_u - 1\Big)\,
-        b\Big(\ln\frac{|N|-1}{\delta} + \ln\frac{2}{1+q}\Big) + s
+    .. math:: \|T_i - \hat T_i\|_1 \le \Big(\prod_{u \in F_i} K_u - 1\Big)\, r + s
 
-    for all nodes at once: Zhang et al., Theorem 3, for nodes of any number of values, integer noise
-    of scale :math:`b = \Delta_F/\varepsilon` and no noise on the constant sum.
+    for all nodes at once, r bounding the error of any sum: ``law.error_bound(delta)``. For
+    independent noise of scale :math:`b = \Delta_F/\varepsilon` this is Zhang et al., Theorem 3, for
+    nodes of any number of values, integer noise and no noise on the constant sum.
 
-    >>> star = Network.star([2] * 10, n_classes=2)  # sensitivity 4d = 40
-    >>> round(fourier_table_bound(star, node=0, scale=40.0, delta=0.05))
+    >>> from fractions import Fraction
+    >>> from dpbayes_sklearn.laws import DiscreteLaplace, SupNorm
+    >>> star = Network.star([2] * 10, n_classes=2)  # 21 sums, L1 sensitivity 4d = 40
+    >>> round(table_bound(star, 0, DiscreteLaplace.of(Fraction(40), [21]), delta=0.05))
     726
+    >>> joint = SupNorm.of((1,) * 21, sensitivity=2, epsilon=Fraction(1))
+    >>> round(table_bound(star, 0, joint, delta=0.05))
+    175
     """
-    noisy = math.prod(network.shapes[node]) - 1
-    per_sum = scale * math.log((coefficient_count(network) - 1) / delta) + integer_allowance(scale)
-    return noisy * per_sum + increment
+    return (math.prod(network.shapes[node]) - 1) * law.error_bound(delta) + increment
 
 
 def fourier_table_quantile(
@@ -75,30 +76,6 @@ def fourier_table_quantile(
         return increment
     total = scale * float(gammaincinv(noisy, 1 - delta))
     return total + noisy * integer_allowance(scale) + increment
-
-
-def joint_table_bound(
-    network: Network, node: int, noise: JointNoise, delta: float, increment: float = 0.0
-) -> float:
-    r"""Return the L1 error of a table under joint noise, exceeded with probability at most delta.
-
-    .. math:: \|T_i - \hat T_i\|_1 \le \Big(\prod_{u \in F_i} K_u - 1\Big)
-        \Big(b\,\Gamma^{-1}_m(1 - \delta e^{-1/gb}) + \frac{1}{2g}\Big) + s
-
-    for all nodes at once. The largest entry of the continuous noise has the Gamma law of order m
-    and scale b. Spread evenly over a cube of side 1/g, a point of the lattice moves by at most
-    1/2g, so its weight changes by at most :math:`e^{1/2gb}`, and so does the sum of all weights.
-
-    >>> from fractions import Fraction
-    >>> star = Network.star([2] * 10, n_classes=2)
-    >>> noise = JointNoise.of(size=21, movement=2, epsilon=Fraction(1))
-    >>> round(joint_table_bound(star, node=0, noise=noise, delta=0.05))
-    175
-    """
-    noisy = math.prod(network.shapes[node]) - 1
-    within = delta * math.exp(-1 / noise.steps)
-    radius = float(noise.scale) * float(gammainccinv(noise.size, within)) + 0.5 / noise.grid
-    return noisy * radius + increment
 
 
 def paper_fourier_table_bound(

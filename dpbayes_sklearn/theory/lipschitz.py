@@ -146,7 +146,7 @@ def composed_lipschitz(network: Network, lipschitz: Sequence[float]) -> float:
 
     .. math:: L = \max_u \sum_{i : u \in F_i} L_i
 
-    in the metric :math:`\rho(x, y) = \sum_u \rho_u(x_u, y_u)`: a changed node moves the term of
+    in the metric :math:`\rho(x, y) = \sum_u \rho_u(x_u, y_u)`: a changed node changes the term of
     every family it is in. Zhang et al., Lemma 2, give :math:`\max_i L_i`, which holds only
     if there are no edges.
 

@@ -1,4 +1,4 @@
-r"""Draws from the posterior: how far it moves, what a draw costs and what draws give away.
+r"""Draws from the posterior: its sensitivity, the privacy cost and the information in draws.
 
 Dimitrakakis et al., Theorems 1 to 3; Zhang et al., Theorem 4 and appendix C.2. Constants L, c and
 metrics ρ are those of :mod:`dpbayes_sklearn.theory.lipschitz`.
@@ -93,7 +93,7 @@ def total_variation_bound(smoothness: float, distance: float) -> float:
 
 
 def distinguishable_distance(lipschitz: float, n_draws: int, delta: float) -> float:
-    r"""Return the distance below which n draws do not tell two data sets apart.
+    r"""Return the distance below which n draws do not distinguish two data sets.
 
     .. math:: \rho = \frac{3}{4 L n} \ln\frac1\delta
 
@@ -101,7 +101,7 @@ def distinguishable_distance(lipschitz: float, n_draws: int, delta: float) -> fl
     of at most :math:`\log_2\sqrt{1/\delta}` sets, errs by less than
     :math:`\sqrt{3\ln(1/\delta)/n}` with probability 1 - δ, and data sets that are closer than ρ
     have posteriors within that. (The theorem says that data sets farther apart *can* be
-    told apart; that need not be so.)
+    distinguished; that need not be so.)
 
     >>> distinguishable_distance(0.5, n_draws=0, delta=0.05)
     inf

@@ -1,4 +1,4 @@
-r"""Noise on posterior updates: how far counts and posteriors move (Zhang et al., section 3.1).
+r"""Noise on posterior updates: error of counts and posteriors (Zhang et al., section 3.1).
 
 Every count of every table gets independent noise of scale :math:`b = \Delta/\varepsilon`,
 :math:`\Delta = 2|I|` for a whole record. The papers speak of continuous Laplace noise. Here it
@@ -15,10 +15,10 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.special import betaln, gammainccinv, psi
+from scipy.special import betaln, psi
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.laws.class_rows import RowNoise
+from dpbayes_sklearn.laws.discrete_laplace import integer_allowance
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = [
@@ -28,9 +28,7 @@ __all__ = [
     "divergence_deviation",
     "divergence_range",
     "expected_divergence",
-    "integer_allowance",
     "noise_scale",
-    "row_noise_bound",
     "update_bound",
 ]
 
@@ -50,7 +48,7 @@ def cell_count(network: Network) -> int:
 def noise_scale(
     network: Network, epsilon: float, unit: str = "record", budget_split: float = 1.0
 ) -> float:
-    r"""Return :math:`b = 2|I|/\varepsilon`; for one feature value only its own tables move.
+    r"""Return :math:`b = 2|I|/\varepsilon`; for one feature value only its own tables change.
 
     With a ``budget_split`` w that of the table with more noise, the class table or any other.
 
@@ -59,20 +57,9 @@ def noise_scale(
     >>> noise_scale(Network.star([2, 2, 2], n_classes=2), epsilon=0.5, budget_split=0.5)
     28.0
     """
-    classes = Network((network.sizes[-1],), ((),)).tables_moved(unit)
-    others = network.tables_moved(unit) - classes
+    classes = Network((network.sizes[-1],), ((),)).tables_changed(unit)
+    others = network.tables_changed(unit) - classes
     return 2 * (others + budget_split * classes) / min(budget_split, 1.0) / epsilon
-
-
-def integer_allowance(scale: float) -> float:
-    r"""Return :math:`b \ln \frac{2}{1+q}`: how much farther integer noise reaches; below 1/2.
-
-    >>> round(integer_allowance(1.0), 3), round(integer_allowance(1000.0), 3)
-    (0.38, 0.5)
-    """
-    if scale == 0:  # nothing can move, and there is no noise
-        return 0.0
-    return scale * math.log(2 / (1 + math.exp(-1 / scale)))
 
 
 def update_bound(
@@ -82,7 +69,7 @@ def update_bound(
     unit: str = "record",
     budget_split: float = 1.0,
 ) -> float:
-    r"""Return what no released count errs by more than, with probability at least 1 - delta.
+    r"""Return a (1 - delta) bound on the largest error of a released count.
 
     .. math:: \|\Delta\omega - \Delta\omega'\|_\infty
         \le b \ln\frac{M}{\delta} + b \ln\frac{2}{1+q}, \qquad b = \frac{2|I|}{\varepsilon},
@@ -96,30 +83,6 @@ def update_bound(
     """
     scale = noise_scale(network, epsilon, unit, budget_split)
     return scale * math.log(cell_count(network) / delta) + integer_allowance(scale)
-
-
-def row_noise_bound(noise: RowNoise, n_classes: int, delta: float) -> float:
-    r"""Return what no count errs by more than under joint noise, with probability 1 - delta.
-
-    .. math:: \max |z| \le b\,\Gamma^{-1}_m\Big(1 - \frac{\delta}{Ce^{t}\cosh t}\Big)
-        + \frac{d}{g}, \qquad t = \frac{d}{gb}, \quad d = K - \tfrac12,
-
-    for C classes, m free numbers in the rows of each, and features of at most K values. No cell
-    is larger than the norm, which for continuous noise has the Gamma law of order m and scale b.
-    Spread evenly over a cube of side 1/g in the free numbers, a point of the lattice moves by u
-    with :math:`\|u\| \le d/g`. That changes its weight by at most :math:`e^t`; and as the norm is
-    convex, u and -u together change the sum of all weights by at most :math:`\cosh t`.
-
-    >>> from fractions import Fraction
-    >>> noise = RowNoise.of((2,) * 10, movement=2, epsilon=Fraction(1))
-    >>> round(row_noise_bound(noise, n_classes=2, delta=0.05), 1)
-    37.4
-    """
-    farthest = max(noise.sizes, default=1) - 0.5
-    t = farthest / float(noise.steps)
-    within = delta / n_classes / (math.exp(t) * math.cosh(t))
-    radius = float(gammainccinv(noise.dimension, within))
-    return float(noise.scale) * radius + farthest / noise.grid
 
 
 def count_error_quantile(scale: float, probability: float, cells: int = 1) -> int:

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
-from dpbayes_sklearn.audit._laws import Ball, Choice, Fixed, Noise, quadratic_range
+from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, quadratic_range
+from dpbayes_sklearn.laws import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler, _moment_release, fourier
 from dpbayes_sklearn.mechanisms import laplace as laplace_module
 from dpbayes_sklearn.mechanisms.fourier import stealth_increment
 from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics import counts
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.network import Network
@@ -77,9 +79,9 @@ def test_regression_step_by_step(mechanism: str, design: Design) -> None:
 
 
 def test_a_scale_too_small_by_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace_module.noise_scale
-    monkeypatch.setattr(laplace_module, "noise_scale", lambda *a: real(*a) * Fraction(9, 10))
-    found = enumerate_loss("laplace", STAR, 2)
+    real = counts.laplace_scale
+    monkeypatch.setattr(counts, "laplace_scale", lambda *a: real(*a) * Fraction(9, 10))
+    found = enumerate_loss(Laplace(noise="independent"), STAR, 2)
     assert not found.within
     assert found.loss == pytest.approx(10 / 9)
 
@@ -87,13 +89,13 @@ def test_a_scale_too_small_by_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sensitivity_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     real = CountTables.sensitivity
     monkeypatch.setattr(CountTables, "sensitivity", lambda self, unit: real(self, unit) - 1)
-    assert enumerate_loss("laplace", STAR, 2).loss == pytest.approx(6 / 5)
+    assert enumerate_loss(Laplace(noise="independent"), STAR, 2).loss == pytest.approx(6 / 5)
 
 
 def test_a_number_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace_module.with_noise
+    real = laplace_module.add
     monkeypatch.setattr(
-        laplace_module, "with_noise", lambda arrays, *rest: (*real(arrays[:-1], *rest), arrays[-1])
+        laplace_module, "add", lambda arrays, *rest: (*real(arrays, *rest)[:-1], arrays[-1])
     )
     found = enumerate_loss("laplace", STAR, 2)
     assert math.isinf(found.loss)
@@ -102,21 +104,23 @@ def test_a_number_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_noise_that_two_numbers_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    def shared(arrays: Any, scale: Any, source: Any) -> Any:
-        noise = laplace_module.discrete_laplace(scale, 1, source)[0]
+    real = laplace_module.add
+
+    def shared(arrays: Any, law: Any, source: Any) -> Any:
+        noise = real(arrays, law, source)[0].flat[0] - arrays[0].flat[0]
         return tuple(array + noise for array in arrays)
 
-    monkeypatch.setattr(laplace_module, "with_noise", shared)
+    monkeypatch.setattr(laplace_module, "add", shared)
     assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
 
 def test_noise_that_the_recorders_do_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
 
-    def drawn(arrays: Any, scale: Any, source: Any) -> Any:
+    def drawn(arrays: Any, law: Any, source: Any) -> Any:
         return tuple(array + rng.integers(-9, 9, array.shape) for array in arrays)
 
-    monkeypatch.setattr(fourier, "with_noise", drawn)
+    monkeypatch.setattr(fourier, "add", drawn)
     assert math.isinf(enumerate_loss("fourier", STAR, 2).loss)
 
 
@@ -127,23 +131,23 @@ def test_a_scale_that_depends_on_the_data(monkeypatch: pytest.MonkeyPatch) -> No
         return real(self, unit) + int(self.tables[-1][0] == 0)
 
     monkeypatch.setattr(CountTables, "sensitivity", local)
-    assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
+    assert math.isinf(enumerate_loss(Laplace(noise="independent"), STAR, 2).loss)
 
 
 def test_an_exact_number_beside_the_noisy_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     class Leaky(ReleasedCounts):
-        def __init__(self, network: Any, tables: Any, n: int, scales: Any) -> None:
-            super().__init__(network, tables, exact[0], scales)
+        def __init__(self, network: Any, tables: Any, n: int, laws: Any) -> None:
+            super().__init__(network, tables, exact[0], laws)
 
     exact: list[int] = []
-    real = Laplace._count_scales
+    real = Laplace._count_law
 
     def remembers(self: Any, statistics: Any, budget: Any) -> Any:
         exact[:] = [int(statistics.tables[-1][0])]
         return real(self, statistics, budget)
 
     monkeypatch.setattr(laplace_module, "ReleasedCounts", Leaky)
-    monkeypatch.setattr(Laplace, "_count_scales", remembers)
+    monkeypatch.setattr(Laplace, "_count_law", remembers)
     assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
 
@@ -161,12 +165,12 @@ def test_a_share_spent_twice_in_a_regression(
 
 
 def test_noise_that_is_not_only_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace_module.with_noise
+    real = laplace_module.add
 
     def cut(arrays: Any, *rest: Any) -> Any:
         return tuple(np.minimum(noisy, 9) for noisy in real(arrays, *rest))
 
-    monkeypatch.setattr(laplace_module, "with_noise", cut)
+    monkeypatch.setattr(laplace_module, "add", cut)
     assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
 
@@ -184,28 +188,35 @@ def test_steps_that_depend_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_enumeration_leaves_no_trace_in_the_library() -> None:
-    network, scale = Network.star([2], 2), Fraction(4)
+    network, law = Network.star([2], 2), DiscreteLaplace.of(Fraction(4), [3])
     stealth_increment.cache_clear()
     enumerate_loss("fourier", network, 1)
-    after = stealth_increment(network, scale, 0.9)
+    after = stealth_increment(network, law, 0.9)
     stealth_increment.cache_clear()
-    assert after == stealth_increment(network, scale, 0.9) > 0
+    assert after == stealth_increment(network, law, 0.9) > 0
 
 
 # ------------------------------------------------------------------ the laws by themselves
 
 
+def laplace(scale: Fraction) -> DiscreteLaplace:
+    return DiscreteLaplace.of(scale, [1])
+
+
 def test_the_loss_of_noise_is_attained() -> None:
     z = np.arange(-60, 61)
-    for sides in (None, np.array([3])):
-        one, other = (Noise(np.array([c]), Fraction(5, 2), sides) for c in (0, 4))
-        size = (
-            np.abs(z[:, None] - [0, 4]) if sides is None else -(-np.abs(z[:, None] - [0, 4]) // 3)
-        )
+    apart = np.abs(z[:, None] - [0, 4])
+    for law, size in (
+        (laplace(Fraction(5, 2)), apart),
+        (SupNorm(Fraction(5, 2), (3,)), -(-apart // 3)),
+    ):
+        one, other = (Noise(np.array([c]), law) for c in (0, 4))
         ratios = (size[:, 1] - size[:, 0]) / 2.5
         assert one.loss(other) == other.loss(one) == pytest.approx(ratios.max())
-    assert math.isinf(Noise(np.array([0]), Fraction(1)).loss(Noise(np.array([0]), Fraction(2))))
-    assert math.isinf(Noise(np.array([0]), Fraction(0)).loss(Noise(np.array([1]), Fraction(0))))
+    narrow, wide = (Noise(np.array([0]), laplace(Fraction(b))) for b in (1, 2))
+    assert math.isinf(narrow.loss(wide))
+    exact = [Noise(np.array([c]), laplace(Fraction(0))) for c in (0, 1)]
+    assert math.isinf(exact[0].loss(exact[1]))
 
 
 def test_the_loss_of_a_choice_has_a_direction() -> None:
@@ -216,7 +227,8 @@ def test_the_loss_of_a_choice_has_a_direction() -> None:
     assert math.isinf(one.loss(Choice(np.array([[0, 4, 4]], np.uint64))))
     assert Fixed(b"a").loss(Fixed(b"a")) == 0
     assert math.isinf(Fixed(b"a").loss(Fixed(b"b")))
-    for law in (one, Noise(np.array([0]), Fraction(1)), Ball(np.eye(1), np.zeros(1), 1.0, 1)):
+    noise = Noise(np.array([0]), laplace(Fraction(1)))
+    for law in (one, noise, Ball(np.eye(1), np.zeros(1), 1.0, 1)):
         assert math.isinf(law.loss(Fixed(b"a")))
 
 

@@ -28,7 +28,7 @@ from dpbayes_sklearn.audit.odd_values import MARK, OBJECTS, everything_said, spi
 
 TOTAL = [case for case in every_case(n=12) if not isinstance(case.estimator, BetaBinomial)]
 KINDS = {type(case.estimator).__name__: case for case in every_case(n=12)}
-SCHEMA = Schema({"a": Interval(0, 2, bins=3), "b": Categories(["u", "v"])}, Categories([0, 1]))
+SCHEMA = Schema({"a": Interval(0, 2, bins=3), "b": Categories(["0", "v"])}, Categories([0, 1]))
 LABELS = [0, 1] * 4
 
 values = st.one_of(

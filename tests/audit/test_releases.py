@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit.releases import audit_release, released_numbers
+from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Geometric, Laplace, LaplaceImproved, Sampler
 from dpbayes_sklearn.posteriors.categories import Beta, SimplexPrior
@@ -51,11 +52,15 @@ def test_moments():
     design = Design((Interval(-1, 1),))
     prior = GaussianPrior(design, noise_variance=0.1)
     sides = [
-        Moments(design, Table(np.array([[x], [0.2]])), np.array([x, 0.1]), Scale(0.0, 1.0))
+        Moments(
+            design,
+            Scale(0.0, 1.0),
+            LocalRecords([(Table(np.array([[x], [0.2]])), np.array([x, 0.1]))]),
+        )
         for x in (1.0, 0.0)
     ]
     sound, faulty = (
-        audit_release(Laplace(), *sides, prior, Budget(epsilon), 500, random_state=0)
+        audit_release(Laplace(), *sides, prior, Budget(epsilon), 200, random_state=0)
         for epsilon in (1, 40)
     )
     assert sound.epsilon <= 1 < faulty.epsilon

@@ -1,4 +1,4 @@
-"""Runs: every cell once, with the number of its column, whatever the layout."""
+"""Long rows: every cell once, with the number of its column, whatever the layout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbayes_sklearn.data import per_column as module
-from dpbayes_sklearn.data.per_column import PerColumn, runs
+from dpbayes_sklearn.data.per_column import PerColumn, long_rows
 
 
 @given(
@@ -20,17 +20,17 @@ from dpbayes_sklearn.data.per_column import PerColumn, runs
     st.booleans(),
 )
 def test_every_cell_meets_the_number_of_its_column(
-    n: int, d: int, cells: int | None, run: int, order: str, same: bool
+    n: int, d: int, cells: int | None, long: int, order: str, same: bool
 ) -> None:
     values = np.asarray(np.arange(n * d, dtype=np.float64).reshape(n, d), order=order)
     each = np.full(d, 3.0) if same else np.arange(d) + 1.0
     out = np.full((n, d), np.nan)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_RUN", run)
+        patch.setattr(module, "_LONG", long)
         factor, shift = PerColumn(each), PerColumn(np.full(d, 0.5))
-        for x, part, rows in runs(values, out, shift, factor, cells=cells):
-            np.multiply(x, factor.of(rows), out=part)
-            part += shift.of(rows)
+        for x, chunk, rows in long_rows(values, out, shift, factor, cells=cells):
+            np.multiply(x, factor.of(rows), out=chunk)
+            chunk += shift.of(rows)
     assert (out == values * each + 0.5).all()
 
 

@@ -44,7 +44,7 @@ def demonstration(tmp_path_factory):
 def test_the_screen_has_scores_and_guarantees(demonstration):
     folder, screen = demonstration
     assert len(re.findall(r"epsilon +1 +inf\n", screen)) == 3
-    shown = {"laplace": 3, "Laplace(noise='joint')": 2, "fourier": 3, "map": 3, "sampler": 3}
+    shown = {"laplace": 3, "Laplace(noise='independent')": 2, "fourier": 3, "map": 3, "sampler": 3}
     for mechanism, times in shown.items():
         row = rf"^  {re.escape(mechanism)} +-?\d\.\d{{3}}   0\.\d{{3}}$"
         assert len(re.findall(row, screen, re.M)) == times

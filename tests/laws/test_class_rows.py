@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws.class_rows import RowNoise, rows_vary_less
-from dpbayes_sklearn.noise.class_rows import discrete_rows
+from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace
+from dpbayes_sklearn.laws.marginals import sum_of
+from dpbayes_sklearn.noise.add import draw
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import exact
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
@@ -56,13 +57,13 @@ def test_no_pair_of_records_moves_the_norm_farther_and_one_moves_it_as_far(
                 continue
             pair = (counts_of(network, [r, other_record]) for r in (one, other))
             most = max(most, norm(*pair))
-    assert counts_of(network, records[:1]).row_movement(unit) == most
+    assert counts_of(network, records[:1]).class_row_sensitivity(unit) == most
 
 
 def test_a_network_that_is_no_star_is_refused() -> None:
     tree = Network((2, 2, 2), ((2,), (0,), ()))
     with pytest.raises(ValueError, match=r"is for naive Bayes; use noise='independent'"):
-        counts_of(tree, [(0, 0, 0)]).row_movement("record")
+        counts_of(tree, [(0, 0, 0)]).class_row_sensitivity("record")
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 1, 7, 1000])
@@ -70,7 +71,7 @@ def test_a_network_that_is_no_star_is_refused() -> None:
 def test_the_scale_is_exact_and_the_grid_the_coarsest_that_is_fine_enough(
     sizes: tuple[int, ...], epsilon: float
 ) -> None:
-    law = RowNoise.of(sizes, 2, exact(epsilon))
+    law = ClassRows.of(sizes, 2, 2, exact(epsilon))
     dimension = 1 + sum(size - 1 for size in sizes)
     assert law.scale == 2 / exact(epsilon)
     assert law.steps == law.scale * law.grid
@@ -81,7 +82,7 @@ def test_the_scale_is_exact_and_the_grid_the_coarsest_that_is_fine_enough(
 
 def test_long_fractions_are_rounded_to_more_noise() -> None:
     epsilon = Fraction(10**30 + 7, 10**30)
-    assert 0 < RowNoise.of((2, 2), 2, epsilon).scale - 2 / epsilon < Fraction(1, 2**50)
+    assert 0 < ClassRows.of((2, 2), 2, 2, epsilon).scale - 2 / epsilon < Fraction(1, 2**50)
 
 
 @pytest.mark.parametrize(
@@ -90,61 +91,89 @@ def test_long_fractions_are_rounded_to_more_noise() -> None:
 )
 def test_what_does_not_fit_is_refused(epsilon: Fraction, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        RowNoise.of((2,) * 57, 2, epsilon)
+        ClassRows.of((2,) * 57, 2, 2, epsilon)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        (Fraction(0), (2,), 4),
-        (Fraction(2), (2, 0), 4),
-        (Fraction(2), (2,), 6),
-        (Fraction(2), (2,), 0),
-        (Fraction(2), (2,), 2**25),
+        (Fraction(0), (2,), 2, 4),
+        (Fraction(2), (2, 0), 2, 4),
+        (Fraction(2), (2,), 0, 4),
+        (Fraction(2), (2,), 2, 6),
+        (Fraction(2), (2,), 2, 0),
+        (Fraction(2), (2,), 2, 2**25),
     ],
     ids=str,
 )
-def test_impossible_laws_are_refused(wrong: tuple[Fraction, tuple[int, ...], int]) -> None:
+def test_impossible_laws_are_refused(wrong: tuple[Fraction, tuple[int, ...], int, int]) -> None:
     with pytest.raises(ValueError, match=r"power of two|positive scale|at least one value"):
-        RowNoise(*wrong)
+        ClassRows(*wrong)
 
 
-@pytest.mark.parametrize("sizes", [(2,) * 6, (3, 5), (2, 7, 1), (4,)], ids=str)
+@pytest.mark.parametrize("sizes", [(2,) * 6, (3,) * 3, (3, 5), (2, 7, 1), (4,)], ids=str)
 def test_variances_are_near_those_of_draws(sizes: tuple[int, ...]) -> None:
-    """The formulas are those of a fine lattice, of rows whose sums are small against the norm."""
-    law, runs, source = RowNoise(Fraction(50), sizes, 1), 1200, random_source(4)
-    totals, cells = np.empty(runs), [np.empty((runs, size)) for size in sizes]
-    for i in range(runs):
-        totals[i], rows = discrete_rows(sizes, law.steps, source)
-        for cell, row in zip(cells, rows, strict=True):
-            cell[i] = row
-    assert (totals**2).mean() == pytest.approx(law.total_variance, rel=0.25)
-    for size, cell in zip(sizes, cells, strict=True):
-        assert (cell**2).mean() == pytest.approx(law.cell_variance(size), rel=0.25)
-        assert law.laplace_scale(size) == pytest.approx((law.cell_variance(size) / 2) ** 0.5)
-    assert law.laplace_scale(None) == pytest.approx((law.total_variance / 2) ** 0.5)
+    """The formulas are those of a fine lattice."""
+    law = ClassRows(Fraction(50), sizes, 1, 1)
+    noise = draw(law, 4000, random_source(4))
+    seen = np.split((noise.astype(float) ** 2).mean(axis=0), np.cumsum(law.sizes)[:-1])
+    for table, squares in enumerate(seen):
+        assert squares.mean() == pytest.approx(law.variance(table), rel=0.09)
+        assert law.marginal(table).variance == pytest.approx(law.variance(table))
+    assert law.variance(len(sizes)) == law.shared_row_variance
 
 
-def test_the_law_with_less_variance() -> None:
+def chosen(sizes: list[int], epsilon: Fraction, unit: str = "record") -> type:
+    network = Network.star(sizes, 2)
+    return type(CountTables(network, (), 100).law("auto", unit, epsilon))
+
+
+def test_auto_takes_the_law_with_less_variance() -> None:
     for d in (2, 4, 57):
-        assert rows_vary_less((2,) * d, 2, 2 * (d + 1), Fraction(1, 10))
-    assert rows_vary_less((16,) * 20, 2, 42, Fraction(1))
-    assert not rows_vary_less((2,) * 57, 2, 2, Fraction(1))  # one feature of a record
-    assert not rows_vary_less((2,) * 3, 2, 8, Fraction(1000))  # integers hardly need any noise
-    assert not rows_vary_less((2,) * 57, 2, 116, Fraction(10**9))  # joint noise does not fit
-    assert not rows_vary_less((1,), 0, 0, Fraction(1))
+        assert chosen([2] * d, Fraction(1, 10)) is ClassRows
+    assert chosen([16] * 20, Fraction(1)) is ClassRows
+    assert chosen([2] * 57, Fraction(1), "feature") is DiscreteLaplace
+    assert chosen([2] * 3, Fraction(1000)) is DiscreteLaplace  # integers hardly need any noise
+    assert chosen([2] * 57, Fraction(10**9)) is DiscreteLaplace  # joint noise does not fit
+
+
+def test_auto_is_independent_for_other_networks() -> None:
+    tree = Network((2, 2, 2), ((2,), (0,), ()))
+    assert type(counts_of(tree, [(0, 0, 0)]).law("auto", "record", Fraction(1))) is DiscreteLaplace
+
+
+def test_the_arrays_are_the_tables_and_the_class_counts() -> None:
+    network = Network.star([2, 3], 2)
+    law = counts_of(network, [(0, 0, 0)]).law("joint", "record", Fraction(1))
+    assert law.sizes == tuple(int(np.prod(shape)) for shape in network.shapes)
+    noise = np.split(draw(law, 5, random_source(0)), np.cumsum(law.sizes)[:-1], axis=1)
+    rows = [table.reshape(5, 2, -1).sum(axis=2) for table in noise]
+    assert all((row == rows[-1]).all() for row in rows)  # all rows of a class have one sum
+
+
+def test_the_privacy_loss_of_neighbours_attains_epsilon() -> None:
+    network = Network.star([2, 3], 2)
+    records = [*product(*(range(k) for k in network.sizes))]
+    counts = [counts_of(network, [record, records[0]]) for record in records]
+    law = counts[0].law("joint", "record", Fraction(7, 10))
+    flat = [np.concatenate([table.ravel() for table in each.tables]) for each in counts]
+    losses = [law.privacy_loss(a - b) for a, b in product(flat, flat)]
+    assert max(losses) == Fraction(7, 10)
+    impossible = np.zeros(law.size, np.int64)
+    impossible[0] = 1
+    assert law.privacy_loss(impossible) == np.inf
 
 
 def test_released_counts_know_their_lattice() -> None:
     network = Network.star([2, 3], 2)
     tables = tuple(np.zeros(shape) for shape in network.shapes)
-    law, other = RowNoise(Fraction(2), (2, 3), 4), RowNoise(Fraction(1), (2, 3), 8)
-    one = ReleasedCounts(network, tables, 5, ((law,),) * 3)
+    law, other = ClassRows(Fraction(2), (2, 3), 2, 4), ClassRows(Fraction(1), (2, 3), 2, 8)
+    one = ReleasedCounts(network, tables, 5, (law,))
     assert (one.grid, one.independent) == (4, False)
-    assert one.laplace_scales(1) == (law.laplace_scale(3),)
-    assert one.laplace_scales(2) == (law.laplace_scale(None),)
-    both = one.merge(ReleasedCounts(network, tables, 7, ((other,),) * 3))
-    assert (both.grid, both.n, both.scales) == (8, 12, ((law, other),) * 3)
-    alone = ReleasedCounts(network, tables, 5, ((Fraction(6),),) * 3)
-    assert (alone.grid, alone.independent, alone.laplace_scales(0)) == (1, True, (6.0,))
+    assert one.noise(1) == law.marginal(1)
+    both = one.merge(ReleasedCounts(network, tables, 7, (other,)))
+    assert (both.grid, both.n, both.laws) == (8, 12, (law, other))
+    assert both.noise(2) == sum_of([law.marginal(2), other.marginal(2)])
+    alone = ReleasedCounts(network, tables, 5, (DiscreteLaplace.of(Fraction(6), [4, 6, 2]),))
+    assert (alone.grid, alone.independent, alone.noise(0).variance) == (1, True, 72.0)
     assert not one.merge(alone).independent

@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws.sup_norm import JointNoise, joint_varies_less
-from dpbayes_sklearn.noise.sup_norm import box_acceptance
+from dpbayes_sklearn.laws import DiscreteLaplace, SupNorm
+from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import exact
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import CharacterSums
@@ -44,7 +45,7 @@ def test_no_pair_of_records_moves_a_sum_farther_and_one_moves_it_as_far(network:
                 continue
             for support, block in sums[one].blocks.items():
                 most = max(most, int(np.abs(block - sums[other].blocks[support]).max()))
-        assert sums[records[0]].largest_movement(unit) == most
+        assert sums[records[0]].sup_sensitivity(unit) == most
     count = sum(block.size for block in sums[records[0]].blocks.values())
     assert sums[records[0]].size == count
 
@@ -54,18 +55,19 @@ def test_no_pair_of_records_moves_a_sum_farther_and_one_moves_it_as_far(network:
 def test_the_grid_is_the_coarsest_on_which_most_proposals_are_accepted(
     size: int, epsilon: float
 ) -> None:
-    law = JointNoise.of(size, 2, exact(epsilon))
+    law = SupNorm.of((1,) * size, 2, exact(epsilon))
     assert law.scale == 2 / exact(epsilon)
     assert law.steps == law.scale * law.grid
     assert law.grid & (law.grid - 1) == 0
-    assert box_acceptance(size, float(law.steps)) >= 0.6
-    assert law.grid == 1 or box_acceptance(size, float(law.steps) / 2) < 0.61
-    assert law.variance == pytest.approx(4 / epsilon**2 * (size + 1) * (size + 2) / 3)
+    assert law.acceptance >= 0.6
+    coarser = SupNorm(law.scale, law.sides, max(1, law.grid // 2))
+    assert law.grid == 1 or coarser.acceptance < 0.61
+    assert law.variance() == pytest.approx(4 / epsilon**2 * (size + 1) * (size + 2) / 3)
 
 
 def test_long_fractions_are_rounded_to_more_noise() -> None:
     epsilon = Fraction(10**30 + 7, 10**30)
-    assert 0 < JointNoise.of(33, 2, epsilon).scale - 2 / epsilon < Fraction(1, 2**50)
+    assert 0 < SupNorm.of((1,) * 33, 2, epsilon).scale - 2 / epsilon < Fraction(1, 2**50)
 
 
 @pytest.mark.parametrize(
@@ -74,22 +76,65 @@ def test_long_fractions_are_rounded_to_more_noise() -> None:
 )
 def test_what_does_not_fit_is_refused(epsilon: Fraction, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        JointNoise.of(115, 2, epsilon)
+        SupNorm.of((1,) * 115, 2, epsilon)
 
 
 @pytest.mark.parametrize(
-    "wrong", [(Fraction(0), 3, 4), (Fraction(2), 0, 4), (Fraction(2), 3, 6), (Fraction(2), 3, 0)]
+    "wrong",
+    [
+        (Fraction(0), (1,) * 3, 4),
+        (Fraction(2), (), 4),
+        (Fraction(2), (1, 0), 4),
+        (Fraction(2), (1,) * 3, 6),
+        (Fraction(2), (1,) * 3, 0),
+    ],
+    ids=str,
 )
-def test_impossible_laws_are_refused(wrong: tuple[Fraction, int, int]) -> None:
+def test_impossible_laws_are_refused(wrong: tuple[Fraction, tuple[int, ...], int]) -> None:
     with pytest.raises(ValueError, match=r"power of two|needs a sum"):
-        JointNoise(*wrong)
+        SupNorm(*wrong)
 
 
-def test_the_law_with_less_variance() -> None:
-    for d in (1, 4, 57):  # Boolean naive Bayes
-        assert joint_varies_less(2 * d + 1, 2, 4 * d, Fraction(1, 10))
-    assert not joint_varies_less(115, 2, 4, Fraction(1))  # one feature of a record
-    assert not joint_varies_less(3 * 20 * 16, 2, 2 * 20 * 8, Fraction(1))  # many values
-    assert not joint_varies_less(3, 2, 4, Fraction(1000))  # integers hardly need any noise
-    assert not joint_varies_less(33, 2, 64, Fraction(10**9))  # joint noise does not fit
-    assert not joint_varies_less(2, 0, 0, Fraction(1))
+def chosen(network: Network, epsilon: Fraction, unit: str = "record") -> type:
+    return type(CharacterSums(network, {}, 100).law("auto", unit, epsilon))
+
+
+def test_auto_takes_the_law_with_less_variance() -> None:
+    for d in (1, 4, 57):
+        assert chosen(Network.star([2] * d, 2), Fraction(1, 10)) is SupNorm
+    assert chosen(Network.star([2] * 57, 2), Fraction(1), "feature") is DiscreteLaplace
+    assert chosen(Network.star([16] * 20, 4), Fraction(1)) is DiscreteLaplace
+    assert chosen(Network.star([2], 2), Fraction(1000)) is DiscreteLaplace  # hardly any noise
+    assert chosen(Network.star([2] * 16, 2), Fraction(10**9)) is DiscreteLaplace  # does not fit
+    assert chosen(Network.star([1], 1), Fraction(1)) is DiscreteLaplace  # nothing can change
+
+
+def test_no_law_is_chosen_by_name_that_does_not_exist() -> None:
+    with pytest.raises(ValueError, match="too large for joint noise"):
+        CharacterSums(Network.star([2] * 16, 2), {}, 9).law("joint", "record", Fraction(10**9))
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (2, 1), (1, 3, 2)], ids=str)
+@pytest.mark.parametrize("grid", [1, 2])
+def test_the_privacy_loss_of_a_shift_is_the_worst_log_ratio(
+    sides: tuple[int, ...], grid: int
+) -> None:
+    """P(z) falls with max_i ceil(|z_i|/c_i) / steps, so log ratios are differences of norms."""
+    law = SupNorm(Fraction(3, 2), sides, grid)
+
+    def norm(steps: tuple[int, ...]) -> int:
+        return max(-(-abs(z) // c) for z, c in zip(steps, sides, strict=True))
+
+    points = [*product(range(-7, 8), repeat=len(sides))]
+    for shift in product((-2, 0, 1), repeat=len(sides)):
+        moved = [tuple(z - grid * s for z, s in zip(p, shift, strict=True)) for p in points]
+        worst = max(norm(m) - norm(p) for p, m in zip(points, moved, strict=True))
+        assert law.privacy_loss(np.array(shift)) == worst / law.steps
+
+
+@pytest.mark.parametrize("delta", [0.3, 0.05])
+def test_the_largest_error_keeps_within_its_bound(delta: float) -> None:
+    law = SupNorm.of((1,) * 9, 2, Fraction(1))
+    noise = np.abs(draw(law, 4000, random_source(0))).max(axis=1) / law.grid
+    beyond = (noise > law.error_bound(delta)).mean()
+    assert delta / 2 < beyond < delta * 1.2

@@ -17,8 +17,8 @@ import pytest
 
 from dpbayes_sklearn.audit import Enumeration, enumerate_loss
 from dpbayes_sklearn.audit._domains import domain_of
-from dpbayes_sklearn.audit._laws import Choice
 from dpbayes_sklearn.audit._reading import laws_of_release
+from dpbayes_sklearn.audit._steps import Choice
 from dpbayes_sklearn.mechanisms import MAP, Mechanism, Sampler, _split_release, sampler
 from dpbayes_sklearn.mechanisms import map as map_module
 from dpbayes_sklearn.noise.truncated_beta import log_odds_of

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.laws.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.mechanisms.fourier import paper_increment, stealth_increment
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.fourier import CharacterSums
+from dpbayes_sklearn.statistics.fourier import CharacterSums, sum_count
 from dpbayes_sklearn.statistics.network import Network
 
 
@@ -33,7 +34,8 @@ def release(
 ) -> Any:
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     budget = Budget(exact(epsilon), unit=unit)
-    return Fourier(**options).release(counts_of(network), prior, budget, random_source(seed))
+    mechanism = Fourier(**{"noise": "independent"} | options)
+    return mechanism.release(counts_of(network), prior, budget, random_source(seed))
 
 
 BOOLEAN = Network.star([2] * 4, 2)
@@ -51,12 +53,13 @@ NETWORKS = [
 def test_the_scale_is_sensitivity_over_epsilon(network: Network, epsilon: Any, unit: str) -> None:
     posterior = release(network, epsilon, unit).posterior
     sums = CharacterSums.of(counts_of(network))
-    assert posterior.released.scales == (sums.sensitivity(unit) / exact(epsilon),)
+    (law,) = posterior.released.laws
+    assert law == DiscreteLaplace.of(sums.sensitivity(unit) / exact(epsilon), [sums.size])
     for support, block in posterior.released.blocks.items():
         assert block.dtype == np.int64  # every released number is an integer
         assert block.shape == sums.blocks[support].shape
     if network is BOOLEAN:
-        assert posterior.released.scales == ((16 if unit == "record" else 4) / exact(epsilon),)
+        assert law.scales == ((16 if unit == "record" else 4) / exact(epsilon),)
 
 
 def test_the_noise_follows_its_law_and_a_scale_five_percent_off_is_rejected() -> None:
@@ -83,7 +86,7 @@ def test_the_noise_follows_its_law_and_a_scale_five_percent_off_is_rejected() ->
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("increment", ["calibrated", "seed"])
+@pytest.mark.parametrize("increment", ["calibrated", "paper"])
 @pytest.mark.parametrize("epsilon", [0.07, 1.3])
 def test_tables_agree_bit_for_bit(network: Network, increment: str, epsilon: float) -> None:
     options = {"increment": increment, "t": 0.05}  # noise and increment of the same size
@@ -120,7 +123,7 @@ def test_cells_are_non_negative_with_the_promised_probability(network: Network) 
         for _ in range(runs)
     ]
     for stealth in (0.5, 0.9, 0.98):
-        increment = stealth_increment(network, released[0].scales[0], stealth)
+        increment = stealth_increment(network, released[0].laws[0], stealth)
         assert stealth != 0.9 or {r.increment for r in released} == {increment}
         raised = [replace(r, increment=increment).tables for r in released]
         share = sum(all((t >= 0).all() for t in tables) for tables in raised) / runs
@@ -130,12 +133,12 @@ def test_cells_are_non_negative_with_the_promised_probability(network: Network) 
 
 
 def test_less_than_the_increment_would_not_do() -> None:
-    scale = Fraction(16)
-    full = stealth_increment(BOOLEAN, scale, 0.9)
-    assert full > 1.5 * stealth_increment(BOOLEAN, scale, 0.5) > 0
-    assert stealth_increment(BOOLEAN, scale, 0.0) >= 0
+    law, wide = (DiscreteLaplace.of(Fraction(b), [sum_count(BOOLEAN)]) for b in (16, 1600))
+    full = stealth_increment(BOOLEAN, law, 0.9)
+    assert full > 1.5 * stealth_increment(BOOLEAN, law, 0.5) > 0
+    assert stealth_increment(BOOLEAN, law, 0.0) >= 0
     # noise on the lattice grows with its scale, nearly in proportion
-    assert stealth_increment(BOOLEAN, 100 * scale, 0.9) == pytest.approx(100 * full, rel=0.1)
+    assert stealth_increment(BOOLEAN, wide, 0.9) == pytest.approx(100 * full, rel=0.1)
     assert full < paper_increment(BOOLEAN, 1.0, 2.3) / 5
 
 
@@ -144,7 +147,7 @@ def test_the_rule_of_the_paper(d: int, expected: int) -> None:
     network = Network.star([2] * d, 2)
     assert paper_increment(network, 1.0, t=1.0) == 4 * expected  # (2d + 2)^2 coefficients
     assert paper_increment(network, 0.5, t=2.0) == 16 * expected
-    options = {"increment": "seed", "t": 1.5}
+    options = {"increment": "paper", "t": 1.5}
     released = release(network, 0.7, **options).posterior.released
     rule = paper_increment(network, 0.7, 1.5)
     assert rule <= released.increment < rule + 1  # raised to a whole number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.laws.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.mechanisms import Laplace
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
@@ -27,7 +29,8 @@ def counts_of(network: Network, n: int = 500) -> CountTables:
 def released(network: Network, epsilon: Any, unit: str = "record", seed: int | None = None) -> Any:
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     budget = Budget(exact(epsilon), unit=unit)
-    return Laplace().release(counts_of(network), prior, budget, random_source(seed))
+    mechanism = Laplace(noise="independent")
+    return mechanism.release(counts_of(network), prior, budget, random_source(seed))
 
 
 NETWORKS = [
@@ -42,9 +45,10 @@ NETWORKS = [
 @pytest.mark.parametrize("unit", ["record", "feature"])
 def test_the_scale_is_sensitivity_over_epsilon(network: Network, epsilon: Any, unit: str) -> None:
     release = released(network, epsilon, unit)
-    moved = {"record": len(network.sizes), "feature": network.tables_moved("feature")}[unit]
+    moved = {"record": len(network.sizes), "feature": network.tables_changed("feature")}[unit]
     scale = Fraction(2 * moved) / exact(epsilon)
-    assert release.posterior.released.scales == ((scale,),) * len(network.sizes)
+    cells = [math.prod(shape) for shape in network.shapes]
+    assert release.posterior.released.laws == (DiscreteLaplace.of(scale, cells),)
     assert release.guarantee.epsilon >= float(epsilon)
     assert release.guarantee.unit == unit
     assert release.guarantee.delta == 0
@@ -91,7 +95,7 @@ def test_a_table_of_one_cell_is_public() -> None:
     network = Network.star([3], 1)
     posterior = released(network, 0.001).posterior
     assert posterior.released.tables[1].tolist() == [500]
-    assert posterior.released.scales[1] == ()
+    assert posterior.released.laws[0].scales[1] == 0
     assert (posterior.released.tables[0] != counts_of(network).tables[0]).any()
 
 

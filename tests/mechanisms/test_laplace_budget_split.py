@@ -32,8 +32,10 @@ def scales(network, split, epsilon=0.7, unit="record"):
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes), "noise_aware")
     budget = Budget(exact(epsilon), unit=unit)
     statistics = counts(network, all_records(network))
-    release = Laplace(budget_split=split).release(statistics, prior, budget, random_source(0))
-    return [law[0] for law in release.posterior.released.scales]
+    mechanism = Laplace(budget_split=split, noise="independent")
+    release = mechanism.release(statistics, prior, budget, random_source(0))
+    (law,) = release.posterior.released.laws
+    return law.scales
 
 
 @pytest.mark.parametrize("network", [STAR, TREE])

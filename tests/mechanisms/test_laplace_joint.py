@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import audit_release, enumerate_loss
-from dpbayes_sklearn.audit._laws import Noise
-from dpbayes_sklearn.audit._laws import RowNoise as ReadRowNoise
+from dpbayes_sklearn.audit._steps import Noise
 from dpbayes_sklearn.audit.releases import released_numbers
-from dpbayes_sklearn.laws.class_rows import RowNoise
-from dpbayes_sklearn.mechanisms import Laplace, _row_noise, laplace
+from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace
+from dpbayes_sklearn.mechanisms import Laplace, laplace
+from dpbayes_sklearn.noise import class_rows
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
@@ -25,6 +25,7 @@ PAIR = Network.star([2, 2], 2)
 STAR = Network.star([2] * 8, 2)
 MIXED = Network.star([3, 7, 1], 3)
 TREE = Network((2, 2, 2), ((2,), (0,), ()))
+TINY = Fraction(18, 10**9)
 
 
 def counts_of(network: Network, n: int = 60) -> CountTables:
@@ -48,6 +49,11 @@ def noise_of(released: Any) -> list[Any]:
     return [t - e for t, e in zip(released.tables, exact_tables, strict=True)]
 
 
+def law_of(network: Network, epsilon: Fraction) -> ClassRows:
+    *values, n_classes = network.sizes
+    return ClassRows.of(tuple(values), n_classes, 2, epsilon)
+
+
 def norms(noise: list[Any]) -> Any:
     """Norm of every class's rows."""
     *tables, classes = noise
@@ -60,14 +66,14 @@ def norms(noise: list[Any]) -> Any:
 @pytest.mark.parametrize("network", [STAR, MIXED, Network.star([4, 2], 1)], ids=str)
 @pytest.mark.parametrize("epsilon", [0.001, 1, 30, 1000])
 def test_every_epsilon(network: Network, epsilon: float) -> None:
-    law = RowNoise.of(network.sizes[:-1], 2, exact(epsilon))
+    law = law_of(network, exact(epsilon))
     found = []
     for seed in range(1, 21):
         released = release(network, epsilon, seed)
-        assert released.scales == ((law,),) * len(network.sizes)
+        assert released.laws == (law,)
         assert released.grid == law.grid
         for table, shape in zip(released.tables, network.shapes, strict=True):
-            assert table.dtype == np.float64
+            assert table.dtype == (np.float64 if law.grid > 1 else np.int64)
             assert table.shape == shape
             assert (table * law.grid == np.rint(table * law.grid)).all()
         for table in released.tables[:-1]:  # all tables agree on the class totals, bit for bit
@@ -127,98 +133,97 @@ def test_three_records_and_no_features() -> None:
 
 
 def test_half_the_scale_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RowNoise, "steps", property(lambda self: self.scale * self.grid / 2))
+    monkeypatch.setattr(ClassRows, "steps", property(lambda self: self.scale * self.grid / 2))
     found = enumerate_loss(Laplace(noise="joint"), PAIR, 2)
     assert not found.within
     assert found.loss == 2.0
 
 
-def test_a_movement_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CountTables, "row_movement", lambda self, unit: 1)
+def test_a_sensitivity_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountTables, "class_row_sensitivity", lambda self, unit: 1)
     found = enumerate_loss(Laplace(noise="joint"), PAIR, 2)
     assert not found.within
     assert found.loss == 2.0
 
 
 def test_a_grid_that_the_noise_does_not_know_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RowNoise, "steps", property(lambda self: self.scale))
+    monkeypatch.setattr(ClassRows, "steps", property(lambda self: self.scale))
     found = enumerate_loss(Laplace(noise="joint"), PAIR, 2, epsilon=3.0)
-    assert found.loss == 3.0 * RowNoise.of((2, 2), 2, Fraction(3)).grid > 3
+    assert found.loss == 3.0 * law_of(PAIR, Fraction(3)).grid > 3
 
 
 def test_a_class_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace.with_row_noise
+    real = laplace.add
 
-    def first_class_only(statistics: Any, law: Any, source: Any) -> Any:
-        noisy = real(statistics, law, source)
-        for table, exact_table in zip(noisy, statistics.tables, strict=True):
+    def first_class_only(tables: Any, law: Any, source: Any) -> Any:
+        noisy = real(tables, law, source)
+        for table, exact_table in zip(noisy, tables, strict=True):
             table[1:] = exact_table[1:]
         return noisy
 
-    monkeypatch.setattr(laplace, "with_row_noise", first_class_only)
+    monkeypatch.setattr(laplace, "add", first_class_only)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_a_noise_that_classes_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace.with_row_noise
+    real = laplace.add
 
-    def same_for_all(statistics: Any, law: Any, source: Any) -> Any:
-        noisy = real(statistics, law, source)
-        return tuple(t + (z[:1] - t[:1]) for t, z in zip(statistics.tables, noisy, strict=True))
+    def same_for_all(tables: Any, law: Any, source: Any) -> Any:
+        noisy = real(tables, law, source)
+        return tuple(t + (z[:1] - t[:1]) for t, z in zip(tables, noisy, strict=True))
 
-    monkeypatch.setattr(laplace, "with_row_noise", same_for_all)
+    monkeypatch.setattr(laplace, "add", same_for_all)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_rows_that_are_drawn_one_by_one_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scale for all tables together is too small for noise of every table's own."""
 
-    def with_rows_apart(statistics: Any, law: Any, source: Any) -> Any:
-        tables = [law.grid * t for t in statistics.tables]
-        for c in range(statistics.network.sizes[-1]):
-            for j, size in enumerate(law.sizes):
+    def with_rows_apart(tables: Any, law: Any, source: Any) -> Any:
+        steps = [law.grid * t for t in tables]
+        for c in range(law.n_classes):
+            for j, size in enumerate(law.values):
                 # whatever stands in for the sampler while laws are read
-                [(total, rows)] = _row_noise.many_rows([size], law.steps, 1, source)
-                tables[j][c] += rows[0]
-            tables[-1][c] += total
-        return tuple(t / law.grid for t in tables)
+                [(total, rows)] = class_rows.many_rows([size], law.steps, 1, source)
+                steps[j][c] += rows[0]
+            steps[-1][c] += total
+        return tuple(t / law.grid for t in steps)
 
     assert enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss == 1.0
-    monkeypatch.setattr(laplace, "with_row_noise", with_rows_apart)
+    monkeypatch.setattr(laplace, "add", with_rows_apart)
     found = enumerate_loss(Laplace(noise="joint"), PAIR, 2)
     assert not found.within
     assert found.loss == 2.0  # one for each of two tables
 
 
 def test_a_cell_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace.with_row_noise
+    real = laplace.add
 
-    def all_but_one(statistics: Any, law: Any, source: Any) -> Any:
-        noisy = real(statistics, law, source)
-        noisy[0][0, 0] = statistics.tables[0][0, 0]
+    def all_but_one(tables: Any, law: Any, source: Any) -> Any:
+        noisy = real(tables, law, source)
+        noisy[0][0, 0] = tables[0][0, 0]
         return noisy
 
-    monkeypatch.setattr(laplace, "with_row_noise", all_but_one)
+    monkeypatch.setattr(laplace, "add", all_but_one)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_tables_that_do_not_agree_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of equal sums hides no difference between the sums of two tables."""
-    real = laplace.with_row_noise
+    real = laplace.add
 
-    def missing(statistics: Any, law: Any, source: Any) -> Any:
-        last = statistics.tables[0].copy()
+    def missing(tables: Any, law: Any, source: Any) -> Any:
+        last = tables[0].copy()
         last[:, 1] = 0  # as if values were missing in one table
-        broken = CountTables(statistics.network, (last, *statistics.tables[1:]), statistics.n)
-        return real(broken, law, source)
+        return real((last, *tables[1:]), law, source)
 
-    monkeypatch.setattr(laplace, "with_row_noise", missing)
+    monkeypatch.setattr(laplace, "add", missing)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_the_loss_of_rows() -> None:
-    def law(*centre: int, scale: Fraction = Fraction(3), rows: Any = (0, 0, 1, 1, 2)) -> Any:
-        return ReadRowNoise(np.array(centre), scale, rows)
+    def law(*centre: int, scale: Fraction = Fraction(3), values: Any = (2, 2)) -> Any:
+        return Noise(np.array(centre), ClassRows(scale, values, 1, 1))
 
     zero = law(0, 0, 0, 0, 0)
     assert zero.loss(law(1, 0, 0, 1, 1)) == Fraction(1, 3)
@@ -227,10 +232,11 @@ def test_the_loss_of_rows() -> None:
     assert math.isinf(zero.loss(law(1, 0, 0, 0, 0)))
     assert math.isinf(zero.loss(law(1, 0, 1, 0, 0)))  # another class count
     assert math.isinf(zero.loss(law(0, 0, 0, 0, 0, scale=Fraction(2))))
-    assert math.isinf(zero.loss(law(0, 0, 0, 0, 0, rows=(0, 0, 0, 1, 2))))
-    assert math.isinf(zero.loss(Noise(np.zeros(5, int), Fraction(3))))
+    assert math.isinf(zero.loss(law(0, 0, 0, 0, 0, values=(3, 1))))
+    alone = DiscreteLaplace.of(Fraction(3), [5])
+    assert math.isinf(zero.loss(Noise(np.zeros(5, int), alone)))
     assert zero.key() != law(1, 0, 0, 1, 1).key()
-    assert zero.key() != law(0, 0, 0, 0, 0, rows=(0, 0, 0, 1, 2)).key()
+    assert zero.key() != law(0, 0, 0, 0, 0, values=(3, 1)).key()
 
 
 def test_attacks_from_outside_stay_below_the_claim_and_catch_half_the_noise(
@@ -244,7 +250,7 @@ def test_attacks_from_outside_stay_below_the_claim_and_catch_half_the_noise(
 
     def bound(scale: int) -> float:
         with monkeypatch.context() as planted:
-            planted.setattr(RowNoise, "steps", property(lambda s: s.scale * s.grid / scale))
+            planted.setattr(ClassRows, "steps", property(lambda s: s.scale * s.grid / scale))
             found = audit_release(
                 Laplace(noise="joint"), *sides, prior, Budget(2), 1500, random_state=0
             )
@@ -258,10 +264,11 @@ def test_attacks_from_outside_stay_below_the_claim_and_catch_half_the_noise(
 
 
 def test_auto_takes_what_has_less_variance() -> None:
-    joint = RowNoise.of((2,) * 8, 2, Fraction(1))
-    assert release(STAR, 1, noise="auto").scales == ((joint,),) * 9
-    assert release(STAR, 1, noise="auto", unit="feature").scales == ((Fraction(2),),) * 9
-    assert release(STAR, 10**9, noise="auto").scales == ((Fraction(18, 10**9),),) * 9
+    cells = [4] * 8 + [2]
+    assert release(STAR, 1, noise="auto").laws == (law_of(STAR, Fraction(1)),)
+    one_feature, hardly_any = (DiscreteLaplace.of(b, cells) for b in (Fraction(2), TINY))
+    assert release(STAR, 1, noise="auto", unit="feature").laws == (one_feature,)
+    assert release(STAR, 10**9, noise="auto").laws == (hardly_any,)
     assert release(TREE, 1, noise="auto").independent
     assert release(STAR, 1, noise="independent").tables[0].dtype == np.int64
     with pytest.raises(ValueError, match="use noise='independent'"):
@@ -274,11 +281,12 @@ def test_auto_takes_what_has_less_variance() -> None:
 
 def test_one_feature_of_a_record() -> None:
     released = release(STAR, 1, unit="feature")
-    assert released.scales == ((RowNoise.of((2,) * 8, 2, Fraction(1)),),) * 9
+    assert released.laws == (law_of(STAR, Fraction(1)),)
 
 
 def test_what_nobody_can_move_needs_no_noise() -> None:
-    assert not any(release(Network.star([1], 1), 1).scales)
+    (law,) = release(Network.star([1], 1), 1).laws
+    assert not law.variances.any()
     constant = Network.star([1, 1], 3)
     assert [t.tolist() for t in noise_of(release(constant, 1, unit="feature"))] == [
         [[0]] * 3,
@@ -299,5 +307,5 @@ def test_a_million_billion_records_are_too_many() -> None:
 
 def test_without_privacy_nothing_is_added() -> None:
     released = release(MIXED, math.inf)
-    assert not any(released.scales)
+    assert released.laws == ()
     assert all((z == 0).all() for z in noise_of(released))

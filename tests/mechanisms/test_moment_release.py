@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.mechanisms import _coefficient_draws as draws_module
@@ -34,7 +35,7 @@ MECHANISMS = [Laplace(), Fourier(), Sampler(n_samples=3), MAP()]
 
 
 def moments(X, y, design=DESIGN):
-    return Moments(design, Table(X), np.asarray(y, float), Scale(0.0, 1.0))
+    return Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), np.asarray(y, float))]))
 
 
 def records(n=60, seed=0):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbayes_sklearn.laws import DiscreteLaplace, ZeroSum
 from dpbayes_sklearn.mechanisms import (
     Exponential,
     Geometric,
@@ -71,12 +72,16 @@ def test_three_categories_follow_the_certified_law(mechanism) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "cells", "scale"),
-    [(Geometric(), 4, 2), (Laplace(), 4, 2), (LaplaceImproved(), 3, 2)],
+    ("mechanism", "law"),
+    [
+        (Geometric(), ZeroSum(Fraction(2), 4)),
+        (Laplace(), DiscreteLaplace.of(Fraction(2), [4])),
+        (LaplaceImproved(), DiscreteLaplace.of(Fraction(2), [3])),
+    ],
     ids=["geometric", "laplace", "laplace_improved"],
 )
-def test_noise_in_many_counts_has_the_scale_of_its_closed_form(mechanism, cells, scale) -> None:
-    seen = []
+def test_noise_in_many_counts_has_the_scale_of_its_closed_form(mechanism, law) -> None:
+    seen, cells = [], law.size
 
     class Recording(SimplexPrior):
         def update(self, released):
@@ -89,13 +94,13 @@ def test_noise_in_many_counts_has_the_scale_of_its_closed_form(mechanism, cells,
     for _ in range(DRAWS):
         mechanism.release(exact, prior, Budget(Fraction(1)), source)
     noise = np.array([r.counts for r in seen]) - exact.counts[:cells]
-    assert {(r.scale, r.n, len(r.counts)) for r in seen} == {(Fraction(scale), 100, cells)}
+    assert {(r.laws, r.n, len(r.counts)) for r in seen} == {((law,), 100, cells)}
     assert mechanism.law(100, (1.0,) * 4, Budget(Fraction(1))).worst_case().epsilon == 1.0
     if mechanism.name() == "geometric":
         assert not noise.sum(axis=1).any()
     else:  # E|Z| = 1 / sinh(1/b) for independent discrete Laplace noise
         mean = np.abs(noise).mean()
-        assert abs(mean - 1 / np.sinh(1 / scale)) < 5 * np.abs(noise).std() / np.sqrt(noise.size)
+        assert abs(mean - 1 / np.sinh(1 / 2)) < 5 * np.abs(noise).std() / np.sqrt(noise.size)
 
 
 def test_no_noise_without_privacy() -> None:

@@ -12,16 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpbayes_sklearn.noise.discrete_laplace import (
-    MAX_TERM,
-    discrete_laplace,
+from dpbayes_sklearn.laws.discrete_laplace import (
     discrete_laplace_logpmf,
     discrete_laplace_pmf,
     discrete_laplace_quantile,
     discrete_laplace_survival,
     discrete_laplace_variance,
-    representable_scale,
 )
+from dpbayes_sklearn.laws.scales import MAX_TERM, representable_scale
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import random_source
 
 DRAWS = 1_000_000

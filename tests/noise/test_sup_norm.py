@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
+from dpbayes_sklearn.laws import SupNorm
 from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.sup_norm import (
-    box_acceptance,
-    box_variance,
-    discrete_box,
     discrete_boxes,
 )
 
@@ -29,7 +27,7 @@ def pmf(sides, scale, reach):
 def fit_of_draws(sides, drawn_scale, claimed_scale, reach, draws=1000):
     """P-value of the frequencies of the most probable points, and of all others together."""
     source = random_source(1)
-    noise = [tuple(discrete_box(np.array(sides), drawn_scale, source)) for _ in range(draws)]
+    noise = [*map(tuple, discrete_boxes(np.array(sides), drawn_scale, draws, source).tolist())]
     points, p = pmf(sides, claimed_scale, reach)
     common = np.argsort(-p, kind="stable")[:30]
     common = common[draws * p[common] >= 8]
@@ -65,23 +63,18 @@ def test_a_neighbouring_shift_costs_at_most_epsilon_and_attains_it():
 
 def test_fine_lattices_accept_nearly_always_and_have_the_stated_variance():
     sides, scale = np.array([1, 2] * 10), Fraction(10**6)
-    assert box_acceptance(len(sides), float(scale)) > 0.9999
-    source = random_source(0)
-    draws = np.array([discrete_box(sides, scale, source) for _ in range(1500)])
-    ratio = (draws**2).mean(axis=0) / box_variance(sides, float(scale))
+    law = SupNorm(scale, tuple(sides.tolist()))
+    assert law.acceptance > 0.9999
+    draws = discrete_boxes(sides, scale, 1500, random_source(0))
+    ratio = (draws**2).mean(axis=0) / law.variances
     assert np.all(np.abs(ratio - 1) < 0.2)
 
 
 def test_one_entry_is_uniform_given_the_radius():
     """With many entries the radius hardly varies, so an entry is close to uniform."""
     m, scale, source = 2000, Fraction(10**5), random_source(2)
-    draws = discrete_box(np.ones(m, np.int64), scale, source)
+    (draws,) = discrete_boxes(np.ones(m, np.int64), scale, 1, source)
     assert kstest(draws / np.abs(draws).max(), "uniform", args=(-1, 2)).pvalue > SMALLEST_P
-
-
-def test_noise_that_would_not_fit_is_refused():
-    with pytest.raises(OverflowError, match="coarser"):
-        discrete_box(np.full(300, 2**40), Fraction(2**50), random_source(0))
 
 
 def test_many_at_a_time_follow_the_same_law_and_wrong_scales_are_noticed():

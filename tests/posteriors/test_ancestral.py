@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dpbayes_sklearn.posteriors.ancestral import ancestral_sample
+from dpbayes_sklearn.posteriors.network import ancestral_sample
 from dpbayes_sklearn.statistics.network import Network
 
 # the class in the middle, a node before its parents, a constant, a collider

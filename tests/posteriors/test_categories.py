@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import betaln
 
+from dpbayes_sklearn.laws import DiscreteLaplace
 from dpbayes_sklearn.posteriors.categories import (
     Beta,
     Dirichlet,
@@ -127,7 +128,7 @@ def test_plug_in_reads_exact_counts_exactly() -> None:
 
 
 def test_a_beta_stays_a_beta() -> None:
-    released = ReleasedSimplex(np.array([-2]), 6, Fraction(1))
+    released = ReleasedSimplex(np.array([-2]), 6, (DiscreteLaplace.of(Fraction(1), [1]),))
     posterior = SimplexPrior(Beta(1.0, 1.0)).update(released)
     assert isinstance(posterior, Beta)
     assert (posterior.alpha, posterior.beta) == (1, 7)

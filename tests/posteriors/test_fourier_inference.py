@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
-from dpbayes_sklearn.posteriors.count_inference.cell_weights import NoiseLaw
+from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
 from dpbayes_sklearn.posteriors.count_inference.lattice import Lattice
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.posteriors.fourier_fit import nonnegative_fit
@@ -22,6 +23,7 @@ from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import (
     CharacterSums,
     ReleasedCharacters,
+    sum_count,
     tables_from_characters,
 )
 from dpbayes_sklearn.statistics.network import Network
@@ -74,7 +76,7 @@ def test_the_boolean_star_equals_enumeration(class_sum, features, n, scale, clas
     problem = class_sum, sums, products, n
     class_alpha = np.array(class_alpha)
     class_mean, means = enumerate_posterior(*problem, scale, class_alpha, alphas)
-    inference = BooleanCharacters(*problem, NoiseLaw([scale]), class_alpha, alphas)
+    inference = BooleanCharacters(*problem, LaplaceMarginal(scale), class_alpha, alphas)
     np.testing.assert_allclose(inference.class_mean, class_mean, atol=1e-10)
     got = np.stack(inference.table_means)
     np.testing.assert_allclose(got[:, :, 1], means, atol=1e-10)
@@ -86,7 +88,7 @@ def test_enumeration_notices_a_wrong_scale():
     alphas = np.ones((1, 2))
     _, means = enumerate_posterior(*problem, 5.0, np.ones(2), alphas)
     for scale in (4.9, 5.1):
-        wrong = BooleanCharacters(*problem, NoiseLaw([scale]), np.ones(2), alphas)
+        wrong = BooleanCharacters(*problem, LaplaceMarginal(scale), np.ones(2), alphas)
         assert np.abs(np.stack(wrong.table_means)[:, :, 1] - means).max() > 1e-5
 
 
@@ -101,7 +103,11 @@ def release(network, seed, n=200, scale=12):
         s: b + rng.geometric(1 - q, b.shape) - rng.geometric(1 - q, b.shape)
         for s, b in CharacterSums.of(counts).blocks.items()
     }
-    return counts, ReleasedCharacters(network, blocks, n, (Fraction(scale),), 40.0)
+    return counts, ReleasedCharacters(network, blocks, n, (law(network, scale),), 40.0)
+
+
+def law(network, scale):
+    return DiscreteLaplace.of(Fraction(scale), [sum_count(network)])
 
 
 BOOLEAN, MANY = Network.star([2, 2, 2], 2), Network.star([3, 5], 3)
@@ -132,7 +138,8 @@ def test_it_is_nearer_to_the_counts_than_plugging_in(network):
         counts, released = release(network, seed)
         truth = DirichletPrior(network, alphas(network)).update(counts.without_noise()).mean()
         for inference in errors:
-            means = DirichletPrior(network, alphas(network), inference).update(released).mean()
+            prior = DirichletPrior(network, alphas(network), inference)
+            means = prior.update_fourier(released).mean()
             errors[inference] += sum(
                 np.square(a - b).mean() for a, b in zip(means, truth, strict=True)
             )
@@ -192,10 +199,12 @@ def test_sums_without_negative_cells_are_left_alone():
 
 def test_the_increment_is_only_for_plug_in():
     _, released = release(BOOLEAN, 5)
-    raised = ReleasedCharacters(BOOLEAN, released.blocks, released.n, released.scales, 900.0)
+    raised = ReleasedCharacters(BOOLEAN, released.blocks, released.n, released.laws, 900.0)
     for inference, changes in (("plug_in", True), ("noise_aware", False)):
         prior = DirichletPrior(BOOLEAN, alphas(BOOLEAN), inference)
-        same = np.array_equal(prior.update(released).mean()[0], prior.update(raised).mean()[0])
+        same = np.array_equal(
+            prior.update_fourier(released).mean()[0], prior.update_fourier(raised).mean()[0]
+        )
         assert same != changes
 
 
@@ -205,7 +214,7 @@ def test_batches_add_up_and_only_the_release_is_pickled():
     )
     both = first.merge(second)
     assert both.released.n == 400
-    assert both.released.scales == (Fraction(12), Fraction(12))
+    assert both.released.laws == (law(BOOLEAN, 12),) * 2
     size = len(pickle.dumps(both))
     before = both.mean()
     assert len(pickle.dumps(both)) == size
@@ -217,5 +226,5 @@ def test_no_noise_is_conjugate_bayes():
     counts, _ = release(BOOLEAN, 8)
     sums = CharacterSums.of(counts)
     released = ReleasedCharacters(BOOLEAN, sums.blocks, sums.n, ())
-    posterior = DirichletPrior(BOOLEAN, alphas(BOOLEAN), "noise_aware").update(released)
+    posterior = DirichletPrior(BOOLEAN, alphas(BOOLEAN), "noise_aware").update_fourier(released)
     assert isinstance(posterior, DirichletPosterior)

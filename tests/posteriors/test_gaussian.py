@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import BayesianRidge
 
+from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
@@ -16,7 +17,7 @@ T = X @ [0.3, -0.1, 0.0, 0.2] + 0.1 + RNG.normal(size=300) * 0.05
 
 
 def exact(X=X, t=T, design=DESIGN):
-    return Moments(design, Table(X), t, Scale(0.0, 1.0)).without_noise()
+    return Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), t)])).without_noise()
 
 
 def test_update_is_the_closed_form():

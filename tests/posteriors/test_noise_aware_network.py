@@ -8,8 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.laws.marginals import UNKNOWN, sum_of
 from dpbayes_sklearn.posteriors.count_inference.inference import infer_star
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
+from dpbayes_sklearn.posteriors.families import siblings
 from dpbayes_sklearn.posteriors.noise_aware_network import NoiseAwarePosterior
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.network import Network
@@ -36,6 +40,10 @@ def records(network, n, rng):
     return codes
 
 
+def law(network, scale=SCALE):
+    return DiscreteLaplace.of(scale, [np.prod(shape) for shape in network.shapes])
+
+
 def release(network, seed, n=200, scale=SCALE):
     rng = np.random.default_rng(seed)
     codes = records(network, n, rng)
@@ -44,7 +52,7 @@ def release(network, seed, n=200, scale=SCALE):
     tables = tuple(
         t + rng.geometric(1 - q, t.shape) - rng.geometric(1 - q, t.shape) for t in counts.tables
     )
-    noisy = ReleasedCounts(network, tables, n, ((scale,),) * len(tables))
+    noisy = ReleasedCounts(network, tables, n, (law(network, scale),))
     return counts, noisy
 
 
@@ -55,8 +63,8 @@ def test_a_star_is_inferred_exactly():
         noisy.tables[-1],
         noisy.tables[:-1],
         noisy.n,
-        class_scales=[5.0],
-        table_scales=[[5.0], [5.0]],
+        class_noise=LaplaceMarginal(5.0),
+        table_noises=[LaplaceMarginal(5.0)] * 2,
         class_alpha=np.ones(2),
         table_alphas=[np.ones(2), np.ones(3)],
     )
@@ -84,16 +92,16 @@ def test_other_graphs_say_that_they_are_not_exact_and_use_the_parents_tables():
     _, noisy = release(TREE, 1)
     posterior = NoiseAwarePosterior(TREE, alphas(TREE), noisy)
     assert not posterior.exact
-    groups = {tuple(nodes): totals for nodes, totals in posterior._groups}
+    groups = {tuple(nodes): totals for nodes, totals in siblings(noisy)}
     # node 0 and the root share the class counts
     assert groups[0,].root == 3
     np.testing.assert_array_equal(groups[0,].counts, noisy.tables[3])
     # the counts of node 0 are its table summed over two classes: two noises
     np.testing.assert_array_equal(groups[1,].counts, noisy.tables[0].sum(axis=0))
-    assert groups[1,].scales == (5.0, 5.0)
+    assert groups[1,].noise == sum_of([LaplaceMarginal(5.0)] * 2)
     # the pair (class, node 0) is exactly node 0's table
     np.testing.assert_array_equal(groups[2,].counts, noisy.tables[0].ravel())
-    assert groups[2,].scales == (5.0,)
+    assert groups[2,].noise == LaplaceMarginal(5.0)
     for mean, shape in zip(posterior.mean(), TREE.shapes, strict=True):
         assert mean.shape == shape
         np.testing.assert_allclose(mean.sum(axis=-1), 1.0)
@@ -103,8 +111,8 @@ def test_parents_that_no_other_table_holds():
     collider = Network((2, 2, 2), ((), (), (0, 1)))
     _, noisy = release(collider, 2)
     posterior = NoiseAwarePosterior(collider, alphas(collider), noisy)
-    totals = dict((tuple(nodes), totals) for nodes, totals in posterior._groups)[2,]
-    assert totals.scales == (np.inf,)
+    totals = dict((tuple(nodes), totals) for nodes, totals in siblings(noisy))[2,]
+    assert totals.noise is UNKNOWN
     np.testing.assert_allclose(posterior.mean()[2].sum(axis=-1), 1.0)
 
 
@@ -127,14 +135,14 @@ def test_batches_add_counts_and_noises():
     )
     both = first.merge(second)
     assert both.released.n == 400
-    assert both.released.scales[0] == (SCALE, SCALE)
+    assert both.released.laws == (law(STAR), law(STAR))
     np.testing.assert_array_equal(
         both.released.tables[0], first.released.tables[0] + second.released.tables[0]
     )
     single = NoiseAwarePosterior(
         STAR,
         alphas(STAR),
-        ReleasedCounts(STAR, both.released.tables, 400, ((SCALE,),) * 3),
+        ReleasedCounts(STAR, both.released.tables, 400, (law(STAR),)),
     )
     assert np.abs(both.mean()[0] - single.mean()[0]).max() > 1e-4  # two noises are wider than one
 

@@ -240,7 +240,7 @@ def test_entries_tell_when_what_and_how_much():
 def test_frame_has_a_row_for_each_release():
     accountant = BudgetAccountant()
     assert list(accountant.to_frame().columns) == [
-        "time", "label", "epsilon", "delta", "release_id", "scope",
+        "time", "label", "epsilon", "delta", "rho", "release_id", "scope",
     ]  # fmt: skip
     accountant.spend(0.1, label="a")
     accountant.spend(0.2, label="b")
@@ -293,5 +293,25 @@ def test_representation_reads_like_the_constructor(tmp_path):
 
 
 def test_unknown_method_of_total():
-    with pytest.raises(ValueError, match="'method' parameter of total must be 'sum' or 'pld'"):
+    with pytest.raises(
+        ValueError, match="'method' parameter of total must be 'tight', 'sum' or 'pld'"
+    ):
         BudgetAccountant().total(method="rdp")
+
+
+@pytest.mark.parametrize("path", ["typo.sqlite", None])
+def test_an_existing_ledger_is_not_made(tmp_path, path):
+    with pytest.raises(LedgerError, match="There is no ledger"):
+        BudgetAccountant(path=path and tmp_path / path, existing=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_ledger_is_opened(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    BudgetAccountant(2.0, path=path).spend(0.5)
+    assert BudgetAccountant(path=path, existing=True).remaining().epsilon == 1.5
+
+
+def test_only_a_ledger_without_a_path_is_temporary(tmp_path):
+    assert BudgetAccountant().temporary
+    assert not BudgetAccountant(path=tmp_path / "ledger.sqlite").temporary

@@ -30,6 +30,7 @@ def model() -> BayesianNaiveBayes:
     return BayesianNaiveBayes(1.0, bounds=(0, 1), n_bins=2, classes=[0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:An ensemble has set random_state")
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 @pytest.mark.parametrize(
     ("estimator", "fits"),

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import math
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.privacy.composition import sequential_costs
-from dpbayes_sklearn.privacy.cost import Cost
+from dpbayes_sklearn.exceptions import BudgetError
+from dpbayes_sklearn.privacy import BudgetAccountant, composition
+from dpbayes_sklearn.privacy.composition import Spend
+from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy.zcdp import best_order, renyi_epsilon, zcdp_epsilon, zcdp_rho
 
 
 def best_delta(epsilon: float, each: float, times: int) -> float:
@@ -32,9 +35,172 @@ def test_costs_of_a_scope_are_joined():
         accountant.spend(0.2, 1e-6)
         accountant.spend(0.3)
     accountant.spend(0.1)
-    costs = sequential_costs(accountant)
-    assert costs == [Cost.of(0.1), Cost.of(0.3, 1e-6), Cost.of(0.1)]
+    assert accountant._ledger.spends() == {Spend.of(0.1): 2, Spend.of(0.3, 1e-6): 1}
     assert accountant.total() == (0.5, 1e-6)
+
+
+@pytest.fixture
+def gaussian() -> dict[str, Fraction]:
+    """A release of ε = 1/20, δ = 1e-7 by the zCDP conversion."""
+    epsilon, delta = Fraction(1, 20), Fraction(1, 10**7)
+    return {"epsilon": epsilon, "delta": delta, "rho": zcdp_rho(epsilon, delta)}
+
+
+def granted(accountant: BudgetAccountant, **spend: Fraction) -> int:
+    """How often a spend is accepted before it is refused."""
+    for count in range(10_000):
+        try:
+            accountant.spend(**spend)
+        except BudgetError:
+            return count
+    raise AssertionError("never refused")
+
+
+def test_zcdp_adds_up_and_is_converted_at_the_ceilings_delta(gaussian):
+    accountant = BudgetAccountant(1, 1e-6)
+    times = granted(accountant, **gaussian)
+    # the sum would allow 10 (δ) or 20 (ε)
+    assert times == zcdp_rho(Fraction(1), Fraction(1, 10**6)) // gaussian["rho"] > 200
+    assert accountant.total().delta == 1e-6
+    assert 0.99 < accountant.total().epsilon <= 1
+    assert accountant.total("sum") == (times / 20, times / 10**7)
+    with pytest.raises(BudgetError, match=r"rho=.* would cross the ceiling"):
+        accountant.spend(**gaussian)
+
+
+def test_a_release_known_only_by_its_zcdp(gaussian):
+    accountant = BudgetAccountant(1, 1e-6)
+    entry = accountant.spend(rho=gaussian["rho"], label="a query")
+    assert (entry.epsilon, entry.rho) == (math.inf, pytest.approx(float(gaussian["rho"])))
+    assert accountant.total() == (
+        round_up(zcdp_epsilon(gaussian["rho"], Fraction(1, 10**6))), 1e-6,
+    )  # fmt: skip
+    assert accountant.total("sum").epsilon == math.inf
+    for refused in (BudgetAccountant(1), BudgetAccountant(1, 1e-6)):
+        with pytest.raises(BudgetError):
+            refused.spend(rho=0.1)
+
+
+def test_one_release_may_use_the_ceiling_up_by_its_own_figures():
+    """Noise calibrated to (ε, δ) exactly is more than its zCDP alone would allow."""
+    accountant = BudgetAccountant(1, 1e-6)
+    accountant.spend(1, 1e-6, rho=Fraction(28, 1000))
+    assert zcdp_epsilon(Fraction(28, 1000), Fraction(1, 10**6)) > 1
+    assert accountant.total() == (1, 1e-6)
+    assert accountant.remaining() == (0, 0)
+    with pytest.raises(BudgetError):
+        accountant.spend(rho=1e-9)
+
+
+def test_mixtures_are_no_dearer_than_apart_and_no_dearer_than_all_as_zcdp(gaussian):
+    accountant = BudgetAccountant(2, 1e-6)
+    accountant.spend(0.5)  # better left as it is
+    for _ in range(50):
+        accountant.spend(0.01)  # better as zCDP
+        accountant.spend(**gaussian)
+    rho, millionth = 50 * gaussian["rho"], Fraction(1, 10**6)
+    apart = 1 + zcdp_epsilon(rho, millionth)
+    all_zcdp = zcdp_epsilon(rho + Fraction(1, 8) + 50 * Fraction(1, 20_000), millionth)
+    best = Fraction(1, 2) + zcdp_epsilon(rho + 50 * Fraction(1, 20_000), millionth)
+    assert accountant.total().epsilon == pytest.approx(float(best), rel=1e-6)
+    assert best < min(apart, all_zcdp)
+
+
+def test_deltas_without_rho_come_off_the_ceilings(gaussian):
+    accountant = BudgetAccountant(1, 1e-6)
+    accountant.spend(0.001, 4e-7)
+    accountant.spend(**gaussian)
+    left = Fraction(6, 10**7)
+    expected = zcdp_epsilon(gaussian["rho"], left, {Fraction(1, 1000): 1})
+    added = Fraction(51, 1000)
+    assert accountant.total("sum").epsilon == float(added)
+    for _ in range(6):
+        accountant.spend(**gaussian)  # by the sum, δ is now 1.1e-6
+    expected = zcdp_epsilon(7 * gaussian["rho"], left, {Fraction(1, 1000): 1})
+    assert accountant.total() == (round_up(expected), 1e-6)
+    doubled = zcdp_epsilon(7 * gaussian["rho"], Fraction(1, 10**6), {Fraction(1, 1000): 1})
+    assert doubled < expected  # what it would be if the 4e-7 were spent twice
+    with pytest.raises(BudgetError):
+        accountant.spend(0.001, 7e-7)
+
+
+def test_a_delta_spent_twice_would_be_seen(gaussian, monkeypatch):
+    """Forget the deltas of releases without rho: more is granted than the ceiling holds."""
+
+    def times() -> int:
+        accountant = BudgetAccountant(1, 1e-6)
+        accountant.spend(0.01, 9e-7)
+        return granted(accountant, **gaussian)
+
+    honest, parts = times(), composition._parts
+    monkeypatch.setattr(composition, "_parts", lambda s: parts(s)._replace(failure=Fraction(0)))
+    assert honest < times()
+    left = zcdp_rho(Fraction(1), Fraction(1, 10**7))  # of the δ that is not spent
+    assert honest <= left // gaussian["rho"] < times()
+
+
+def test_what_is_enforced_does_not_look_for_the_best_order(gaussian):
+    """Budgets may depend on results: the order is fixed by the ceiling, before any release."""
+    accountant = BudgetAccountant(1, 1e-6)
+    for _ in range(30):
+        accountant.spend(**gaussian)
+    half = Fraction(1, 2)
+    reported = half + zcdp_epsilon(30 * gaussian["rho"], Fraction(1, 10**6))
+    at_order = renyi_epsilon(
+        best_order(Fraction(1), Fraction(1, 10**6)), 30 * gaussian["rho"], Fraction(1, 10**6)
+    )
+    assert reported < 1 < half + at_order
+    with pytest.raises(BudgetError):
+        accountant.spend(half)
+    accountant.spend(accountant.remaining().epsilon)
+    assert accountant.total() <= (1, 1e-6)
+
+
+def test_without_a_delta_only_the_sum_counts(gaussian):
+    accountant = BudgetAccountant(1)
+    assert granted(accountant, epsilon=Fraction(1, 100)) == 100
+    with pytest.raises(BudgetError):
+        BudgetAccountant(1).spend(**gaussian)
+
+
+def test_many_pure_releases_fit_under_a_ceiling_with_a_delta():
+    accountant = BudgetAccountant(1, 1e-6)
+    times = granted(accountant, epsilon=Fraction(1, 100))
+    assert times == zcdp_rho(Fraction(1), Fraction(1, 10**6)) // Fraction(1, 20_000) > 400
+    assert best_delta(1.0, 0.01, times) < 1e-6
+
+
+def test_parallel_releases_are_joined_in_zcdp_too(gaussian):
+    accountant = BudgetAccountant(1, 1e-6)
+    with accountant.parallel():
+        for _ in range(40):
+            accountant.spend(**gaussian)
+        accountant.spend(0.01)
+    assert accountant._ledger.spends() == {Spend.of(rho=gaussian["rho"]): 1}
+    with accountant.parallel():
+        accountant.spend(rho=1e-4)
+        accountant.spend(0.1)  # 1/200-zCDP, which is more, and at most 0.1
+    assert accountant._ledger.spends() == {
+        Spend.of(rho=gaussian["rho"]): 1, Spend.of(rho=1e-4): 1, Spend.of(0.1): 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "unless rho is given"),
+        ({"rho": 0}, "rho must not be 0"),
+        ({"rho": -1}, "rho must not be negative"),
+        ({"rho": "1"}, "rho must be a real number"),
+        ({"epsilon": 1, "rho": Fraction(1, 7**1000)}, "fewer digits"),
+    ],
+)
+def test_what_is_no_spend_is_refused(given, message):
+    accountant = BudgetAccountant(1, 1e-6)
+    for attempt in (accountant.spend, accountant.check):
+        with pytest.raises((TypeError, ValueError), match=message):
+            attempt(**given)
+    assert len(accountant) == 0
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
@@ -55,7 +221,9 @@ class TestWithThePackage:
             accountant.spend(0.1)
         tight = accountant.total(method="pld")
         assert tight.delta == 1e-6
-        assert tight.epsilon < 6 < accountant.total().epsilon == 10
+        assert (
+            tight.epsilon < accountant.total().epsilon < 6 < accountant.total("sum").epsilon == 10
+        )
         assert best_delta(tight.epsilon + 0.01, 0.1, 100) < 1e-6
         assert best_delta(tight.epsilon - 0.02, 0.1, 100) > 1e-6
 
@@ -77,3 +245,35 @@ class TestWithThePackage:
         accountant = BudgetAccountant(delta=1e-6)
         accountant.spend(math.inf)
         assert accountant.total(method="pld").epsilon == math.inf
+
+    def test_a_thousand_gaussian_releases_cost_what_its_renyi_accountant_says(self):
+        import dp_accounting
+        from dp_accounting.rdp import RdpAccountant
+
+        accountant = BudgetAccountant(100, 1e-6)
+        sigma = 400
+        for _ in range(1000):
+            accountant.spend(rho=Fraction(1, 2 * sigma**2))
+        theirs = RdpAccountant(np.linspace(1.5, 200, 4000))
+        theirs.compose(dp_accounting.GaussianDpEvent(sigma), 1000)
+        ratio = accountant.total().epsilon / theirs.get_epsilon(1e-6)
+        assert 1 - 1e-6 < ratio < 1.01  # their orders are a grid, which can only cost
+
+    def test_it_is_never_below_the_exact_composition_of_gaussians(self):
+        from dp_accounting.pld import privacy_loss_distribution
+
+        accountant = BudgetAccountant(100, 1e-6)
+        for _ in range(1000):
+            accountant.spend(rho=Fraction(1, 2 * 400**2))
+        for _ in range(20):
+            accountant.spend(0.05)
+        law = privacy_loss_distribution.from_gaussian_mechanism(400).self_compose(1000)
+        pure = privacy_loss_distribution.from_laplace_mechanism(20).self_compose(20)
+        exact = law.compose(pure).get_epsilon_for_delta(1e-6)
+        assert exact <= accountant.total().epsilon < 1.25 * exact
+        assert accountant.total(method="pld") <= accountant.total()
+
+    def test_only_zcdp(self):
+        accountant = BudgetAccountant(1, 1e-6)
+        accountant.spend(rho=0.01)
+        assert accountant.total(method="pld") == accountant.total()

@@ -25,13 +25,30 @@ def test_writing_and_parsing_is_exact(cost):
 def test_two_parallel_releases_cost_no_more_than_two_in_sequence(first, second):
     both = first.plus(second.beyond(first))
     assert both == first.joined(second)
-    assert both.within(first.plus(second))
+    assert both <= first.plus(second)
 
 
 @given(costs, costs)
 def test_what_is_left_can_be_spent(ceiling, spent):
     left = ceiling.left_by(spent)
-    assert left.plus(spent).within(ceiling) == spent.within(ceiling)
+    assert (left.plus(spent) <= ceiling) == (spent <= ceiling)
+
+
+@given(costs, costs)
+def test_costs_are_ordered_component_by_component(first, second):
+    assert (first <= second) == (first.epsilon <= second.epsilon and first.delta <= second.delta)
+    assert (first >= second) == (second <= first)
+    assert (first < second) == (first <= second and first != second) == (second > first)
+
+
+def test_less_epsilon_for_more_delta_is_neither_more_nor_less():
+    cheap, dear = Cost(1.0, 1e-6), Cost(2.0, 0.0)
+    assert not cheap <= dear
+    assert not cheap >= dear
+    assert not cheap < dear
+    assert not cheap > dear
+    assert cheap <= (1.0, 1e-6)
+    assert cheap < (1.0, 1e-5)
 
 
 @given(st.fractions(min_value=0) | st.just(math.inf))
@@ -74,3 +91,19 @@ def test_impossible_costs_are_refused(epsilon, delta, message):
 def test_unreadable_figures_are_not_parsed(text):
     with pytest.raises((ValueError, ZeroDivisionError)):
         Cost.parsed(text, "0/1")
+
+
+def test_costs_are_compared_part_by_part():
+    low, wide, deep, high = Cost(1, 0), Cost(2, 0), Cost(1, 0.5), Cost(2, 0.5)
+    assert low < wide < high
+    assert low < deep < high
+    assert high > deep >= low
+    assert low <= Cost(1, 0)
+    assert low >= Cost(1, 0)
+    assert not low < Cost(1, 0)
+    assert not low > Cost(1, 0)
+    for one, other in ((wide, deep), (deep, wide)):
+        assert not any((one < other, one <= other, one > other, one >= other))
+        assert one != other
+    assert low == (1, 0)
+    assert low < (1, 0.5)

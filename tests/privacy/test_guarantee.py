@@ -9,6 +9,7 @@ import pytest
 
 from dpbayes_sklearn._html import ACCENTS
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
+from dpbayes_sklearn.serialization.parts import GUARANTEE as CODEC
 
 GUARANTEE = PrivacyGuarantee.of(Budget(exact(0.1), exact(1e-6), "feature"), "laplace", ["a <b>"])
 
@@ -88,3 +89,31 @@ def test_meaning_rounds_the_factor_up(epsilon, times):
 def test_meaning_of_delta_and_of_no_privacy():
     assert GUARANTEE.meaning.endswith("1.11 times as likely (plus 1e-06).")
     assert "any record" in PrivacyGuarantee.of(Budget(math.inf), "laplace").meaning
+
+
+def test_rho_is_in_the_sentence_the_card_and_the_dictionary():
+    budget = Budget(exact(1), exact(1e-6), "record", Fraction(243_559_703, 10**10))
+    guarantee = PrivacyGuarantee.of(budget, "gaussian")
+    assert str(guarantee).startswith(
+        "Differentially private with epsilon = 1, delta = 1e-06 (rho = 0.0244 zCDP) under the"
+    )
+    assert "<dt>rho</dt><dd>0.0244</dd>" in guarantee._repr_html_()
+    assert guarantee.to_dict()["rho"] == guarantee.rho == 0.0243559703
+    assert exact(guarantee.rho) >= budget.rho
+    assert GUARANTEE.rho is GUARANTEE.to_dict()["rho"] is None
+    assert "rho" not in str(GUARANTEE) + GUARANTEE._repr_html_()
+
+
+def test_batches_have_a_rho_if_all_of_them_do():
+    def batch(rho):
+        return PrivacyGuarantee.of(Budget(exact(1), exact(1e-6), "record", rho), "gaussian")
+
+    assert PrivacyGuarantee.parallel([batch(Fraction(1, 50)), batch(Fraction(1, 40))]).rho == 0.025
+    assert PrivacyGuarantee.parallel([batch(Fraction(1, 50)), batch(None)]).rho is None
+
+
+def test_rho_survives_the_json_of_a_model():
+    budget = Budget(exact(1), exact(1e-6), "record", Fraction(1, 3))
+    for guarantee in (PrivacyGuarantee.of(budget, "gaussian"), GUARANTEE):
+        text = json.dumps(CODEC.encode(guarantee))
+        assert CODEC.decode(json.loads(text), "guarantee") == guarantee

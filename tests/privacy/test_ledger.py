@@ -14,20 +14,21 @@ from pathlib import Path
 import pytest
 
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
+from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.privacy.ledger_file import transaction
 
 # Python >= 3.12 warns of the forks that are tested here
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 
-ONE = Cost.of(1)
-TENTH = Cost.of(0.1)
+CEILING = Cost.of(1)
+ONE = Spend.of(1)
+TENTH = Spend.of(0.1)
 
 
 @pytest.fixture
 def ledger(tmp_path) -> Ledger:
-    return Ledger.create(str(tmp_path / "ledger"), ONE)
+    return Ledger.create(str(tmp_path / "ledger"), CEILING)
 
 
 def run_in_child(action) -> str:
@@ -56,8 +57,8 @@ def test_charges_add_up_exactly_to_the_ceiling(ledger):
         entry = ledger.charge(TENTH, f"release {number}")
         assert (entry.number, entry.spent) == (number, Cost.of(Fraction(number, 10)))
     with pytest.raises(BudgetError):
-        ledger.charge(Cost.of(1e-300), "")
-    assert ledger.spent() == ONE
+        ledger.charge(Spend.of(1e-300), "")
+    assert ledger.spent() == CEILING
     assert len(ledger) == len(ledger.entries()) == 10
 
 
@@ -69,36 +70,43 @@ def test_entries_read_back_as_they_were_returned(ledger):
 
 def test_delta_has_its_own_ceiling(tmp_path):
     ledger = Ledger.create(str(tmp_path / "ledger"), Cost.of(1, 1e-5))
-    ledger.charge(Cost.of(0.1, 1e-5), "")
+    ledger.charge(Spend.of(0.1, 1e-5), "")
     ledger.charge(TENTH, "")
     with pytest.raises(BudgetError):
-        ledger.charge(Cost.of(0.1, 1e-9), "")
+        ledger.charge(Spend.of(0.1, 1e-9), "")
 
 
 def test_a_refusal_says_what_was_asked_and_what_remains(ledger):
-    ledger.charge(Cost.of(0.7), "")
+    ledger.charge(Spend.of(0.7), "")
     with pytest.raises(BudgetError, match=r"epsilon=0\.4.*epsilon=0\.3, delta=0\.0 remains") as why:
-        ledger.charge(Cost.of(0.4), "")
+        ledger.charge(Spend.of(0.4), "")
     assert why.value.requested == (0.4, 0.0)
     assert why.value.remaining == (0.3, 0.0)
 
 
-def test_the_file_is_private_and_nothing_is_left_beside_it(ledger):
+def test_the_file_is_private_and_its_journal_holds_nothing(ledger):
     ledger.charge(TENTH, "")
     path = Path(ledger.path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert os.listdir(path.parent) == [path.name]
+    journal = Path(ledger.path + "-journal")
+    assert journal.stat().st_mode & 0o777 == 0o600
+    assert journal.read_bytes()[:8] == bytes(8)  # nothing to be rolled back
+    assert sorted(os.listdir(path.parent)) == [path.name, journal.name]
 
 
-def test_it_is_written_ahead_and_every_commit_reaches_the_disk(ledger):
-    with transaction(ledger.path) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+@pytest.mark.parametrize(("durable", "synchronous"), [(True, 2), (False, 0)])  # FULL and OFF
+def test_every_commit_reaches_the_disk_unless_the_ledger_goes_with_its_process(
+    tmp_path, durable, synchronous
+):
+    ledger = Ledger.create(str(tmp_path / "ledger"), CEILING, durable)
+    with ledger._transaction() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("persist",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
 
 
 def test_making_one_where_something_is_fails(ledger):
     with pytest.raises(FileExistsError):
-        Ledger.create(ledger.path, ONE)
+        Ledger.create(ledger.path, CEILING)
     assert os.listdir(os.path.dirname(ledger.path)) == ["ledger"]
 
 
@@ -154,7 +162,7 @@ def another_database(path):
 
 
 def another_version(path):
-    sql(path, "PRAGMA user_version = 2")
+    sql(path, "PRAGMA user_version = 3")
 
 
 def without_identity(path):
@@ -302,7 +310,7 @@ def test_a_disk_that_fills_up_while_charging(tmp_path):
 def test_no_room_for_a_new_ledger(tmp_path):
     def create_without_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
-        Ledger.create(str(tmp_path / "ledger"), ONE)
+        Ledger.create(str(tmp_path / "ledger"), CEILING)
 
     assert run_in_child(create_without_room) == "LedgerError"
     assert os.listdir(tmp_path) == []
@@ -320,10 +328,11 @@ def as_a_common_user(action) -> str:
 @pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o777), (0o666, 0o555)])
 def test_a_read_only_ledger_refuses(file_mode, folder_mode):
     with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger.create(os.path.join(folder, "ledger"), ONE)
+        ledger = Ledger.create(os.path.join(folder, "ledger"), CEILING)
         os.chmod(ledger.path, 0o666)
         os.chmod(folder, 0o777)
         assert as_a_common_user(lambda: ledger.charge(TENTH, "")) == ""
+        os.unlink(ledger.path + "-journal")  # one that is there needs no right to make it
         os.chmod(ledger.path, file_mode)
         os.chmod(folder, folder_mode)
         assert as_a_common_user(lambda: ledger.charge(TENTH, "")) == "LedgerError"
@@ -333,7 +342,7 @@ def test_a_read_only_ledger_refuses(file_mode, folder_mode):
 
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(LedgerError, match="No such file"):
-        Ledger.create(str(tmp_path / "nowhere" / "ledger"), ONE)
+        Ledger.create(str(tmp_path / "nowhere" / "ledger"), CEILING)
 
 
 def test_a_ledger_locked_for_too_long_refuses(ledger, monkeypatch):
@@ -347,13 +356,119 @@ def test_a_ledger_locked_for_too_long_refuses(ledger, monkeypatch):
 
 def test_names_that_mean_something_in_an_address(tmp_path):
     for name in ("a b", "what?", "50%", "a#b", "é", "file:x"):
-        ledger = Ledger.create(str(tmp_path / name), ONE)
+        ledger = Ledger.create(str(tmp_path / name), CEILING)
         ledger.charge(TENTH, "")
         assert len(Ledger.open(str(tmp_path / name))) == 1
 
 
 def test_a_sum_too_long_to_write_is_refused_and_nothing_is_spent(ledger):
-    ledger.charge(Cost.of(Fraction(1, 7**600)), "")
+    ledger.charge(Spend.of(Fraction(1, 7**600)), "")
     with pytest.raises(ValueError, match="fewer digits"):
-        ledger.charge(Cost.of(Fraction(1, 11**550)), "")
+        ledger.charge(Spend.of(Fraction(1, 11**550)), "")
     assert len(ledger) == 1
+
+
+# ledgers of earlier versions ---------------------------------------------------------------------
+
+FORMAT_1 = """
+PRAGMA journal_mode = WAL;
+BEGIN IMMEDIATE;
+PRAGMA user_version = 1;
+CREATE TABLE ledger (id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL);
+CREATE TABLE entry (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
+    epsilon TEXT NOT NULL, delta TEXT NOT NULL, release_id TEXT NOT NULL UNIQUE, scope TEXT,
+    spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL
+);
+CREATE INDEX entry_scope ON entry (scope) WHERE scope IS NOT NULL;
+CREATE TRIGGER entry_is_final BEFORE UPDATE ON entry
+    BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
+CREATE TRIGGER entry_is_kept BEFORE DELETE ON entry
+    BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END;
+CREATE TRIGGER ceiling_is_final BEFORE UPDATE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ceiling is never changed'); END;
+CREATE TRIGGER ceiling_is_kept BEFORE DELETE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ceiling is never removed'); END;
+INSERT INTO ledger VALUES ('0123456789abcdef0123456789abcdef', '1/1', '1/1000000');
+INSERT INTO entry VALUES (1, '2026-01-02T03:04:05+00:00', 'a fit', '1/10', '0/1', 'a', NULL,
+    '1/10', '0/1');
+INSERT INTO entry VALUES (2, '2026-01-02T03:04:06+00:00', 'another', '1/5', '1/2000000', 'b', 's',
+    '3/10', '1/2000000');
+COMMIT;
+"""
+
+
+@pytest.fixture
+def old(tmp_path) -> str:
+    path = str(tmp_path / "old")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(FORMAT_1)
+    os.chmod(path, 0o600)
+    return path
+
+
+def test_a_ledger_of_format_1_goes_on(old):
+    ledger = Ledger.open(old)
+    assert [entry.cost for entry in ledger.entries()] == [Cost.of(0.1), Cost.of(0.2, 5e-7)]
+    assert [entry.rho for entry in ledger.entries()] == [None, None]
+    assert ledger.spent() == Cost.of(0.3, 5e-7)
+    ledger.charge(Spend.of(0.2, rho=0.001), "")
+    ledger.charge(Spend.of(0.1, 1e-7), "", "s")  # the scope that is open since then has paid more
+    assert Ledger.open(old).spent() == Cost.of(0.5, 5e-7)
+    with pytest.raises(BudgetError):
+        ledger.charge(Spend.of(0.6), "")
+
+
+def test_a_ledger_of_format_1_is_used_by_those_who_know_it_without_opening(old):
+    ledger = Ledger("".join(old), "0123456789abcdef0123456789abcdef")
+    ledger.charge(TENTH, "")
+    assert len(Ledger.open(old)) == 3
+
+
+def test_many_processes_bring_a_ledger_up_to_date_at_once(old):
+    children = []
+    for _ in range(6):
+        if not (child := os.fork()):
+            try:
+                Ledger.open(old).charge(TENTH, "")
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 6
+    assert Ledger.open(old).spent() == Cost.of(0.9, 5e-7)
+
+
+def test_a_killed_migration_leaves_format_1(old):
+    with closing(sqlite3.connect(old, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ALTER TABLE entry ADD COLUMN rho TEXT")
+        # closed without a commit, as by a kill
+    assert len(Ledger.open(old)) == 2
+
+
+def test_a_damaged_ledger_of_format_1_refuses(old):
+    sql(old, "DROP TRIGGER entry_is_final", "UPDATE entry SET spent_epsilon = '0/1'")
+    with pytest.raises(LedgerError, match="do not add up"):
+        Ledger.open(old)
+
+
+def test_a_read_only_ledger_of_format_1_refuses():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "old")
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.executescript(FORMAT_1)
+        os.chmod(path, 0o444)
+        os.chmod(folder, 0o755)
+        assert as_a_common_user(lambda: Ledger.open(path)) == "LedgerError"
+
+
+def test_a_lowered_rho_is_seen(tmp_path):
+    ledger = Ledger.create(str(tmp_path / "ledger"), Cost.of(1, 1e-6))
+    ledger.charge(Spend.of(rho=0.01), "")
+    ledger.charge(Spend.of(rho=0.01), "")
+    assert Ledger.open(ledger.path).entries() == ledger.entries()
+    drop = "DROP TRIGGER entry_is_final"
+    sql(ledger.path, drop, "UPDATE entry SET rho = '1/1000' WHERE number = 1")
+    with pytest.raises(LedgerError, match="do not add up"):
+        Ledger.open(ledger.path)

@@ -1,9 +1,10 @@
-"""Random use of an accountant and its copies against a model that just adds fractions."""
+"""Random use of an accountant and its copies against a model that keeps lists of spends."""
 
 from __future__ import annotations
 
 import math
 import pickle
+from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -13,12 +14,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.composition import Spend, allowed, in_parallel, tightest
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 
 decimals = st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0, 1e-9, 1e-300])
 epsilons = decimals | st.fractions(Fraction(1, 50), 2, max_denominator=50) | st.just(math.inf)
 deltas = st.sampled_from([0, 0, 0, 1e-6, 2e-6])
+rhos = st.sampled_from([None, None, 1e-5, 0.02])
+
+
+def sequence(groups: list[list[Spend]]) -> Counter[Spend]:
+    """What composes in sequence: each group is a parallel scope, or one release."""
+    return Counter(s for group in groups for s in (in_parallel(group) if len(group) > 1 else group))
 
 
 class AccountantMachine(RuleBasedStateMachine):
@@ -29,33 +37,44 @@ class AccountantMachine(RuleBasedStateMachine):
     def start(self, epsilon, delta):
         self.accountant = BudgetAccountant(epsilon, delta)
         self.ceiling = Cost.of(epsilon, delta)
-        self.groups: list[list[Cost]] = []
+        self.groups: list[list[Spend]] = []
         self.scope = None
 
-    def spent(self, groups: list[list[Cost]]) -> Cost:
+    def spent(self, groups: list[list[Spend]]) -> Cost:
         """Each group costs its maxima; groups add up."""
         return Cost(
-            sum((max(cost.epsilon for cost in group) for group in groups), Fraction(0)),
-            sum((max(cost.delta for cost in group) for group in groups), Fraction(0)),
+            sum((max(spend.cost.epsilon for spend in group) for group in groups), Fraction(0)),
+            sum((max(spend.cost.delta for spend in group) for group in groups), Fraction(0)),
         )
 
-    def after(self, cost: Cost) -> list[list[Cost]]:
-        if self.scope and self.scope_used:
-            return [*self.groups[:-1], [*self.groups[-1], cost]]
-        return [*self.groups, [cost]]
+    def total(self, groups: list[list[Spend]]) -> Cost:
+        return tightest(self.ceiling, self.spent(groups), sequence(groups))
 
-    @rule(epsilon=epsilons, delta=deltas)
-    def spend(self, epsilon, delta):
-        after = self.after(Cost.of(epsilon, delta))
-        if self.spent(after).within(self.ceiling):
-            self.accountant.check(epsilon, delta)
-            entry = self.accountant.spend(epsilon, delta)
+    def allowed(self, groups: list[list[Spend]]) -> bool:
+        return allowed(self.ceiling, self.spent(groups), sequence(groups))
+
+    def after(self, spend: Spend) -> list[list[Spend]]:
+        if self.scope and self.scope_used:
+            return [*self.groups[:-1], [*self.groups[-1], spend]]
+        return [*self.groups, [spend]]
+
+    @rule(epsilon=epsilons, delta=deltas, rho=rhos)
+    def spend(self, epsilon, delta, rho):
+        after = self.after(Spend.of(epsilon, delta, rho))
+        if self.allowed(after):
+            assert self.total(after) <= self.ceiling
+            self.accountant.check(epsilon, delta, rho=rho)
+            entry = self.accountant.spend(epsilon, delta, rho=rho)
             assert entry.spent == self.spent(after)
             self.groups, self.scope_used = after, True
         else:
             for attempt in (self.accountant.check, self.accountant.spend):
                 with pytest.raises(BudgetError):
-                    attempt(epsilon, delta)
+                    attempt(epsilon, delta, rho=rho)
+
+    @rule(rho=st.sampled_from([1e-9, 1e-5, 1e-3]))
+    def spend_only_zcdp(self, rho):
+        self.spend(None, 0, rho)
 
     @rule()
     def toggle_parallel(self):
@@ -74,13 +93,23 @@ class AccountantMachine(RuleBasedStateMachine):
     def go_on_from_the_file(self):
         self.accountant = BudgetAccountant(path=self.accountant.path)
 
+    @rule()
+    def spend_what_remains(self):
+        epsilon, delta = self.accountant.remaining()
+        if epsilon < math.inf and (epsilon or delta):
+            before = sum(map(len, self.groups))
+            self.spend(epsilon, delta, None)
+            assert sum(map(len, self.groups)) == before + 1  # it was not refused
+
     @invariant()
     def ledger_and_model_agree(self):
-        spent = self.spent(self.groups)
-        assert Ledger.open(self.accountant.path).spent() == spent
+        assert Ledger.open(self.accountant.path).spent() == self.spent(self.groups)
         assert len(self.accountant) == sum(map(len, self.groups))
-        assert self.accountant.total() == spent.rounded_up()
-        assert self.accountant.remaining() == self.ceiling.left_by(spent).rounded_down()
+        assert self.accountant.total("sum") == self.spent(self.groups).rounded_up()
+        assert self.accountant.total() == self.total(self.groups).rounded_up()
+        if self.ceiling.delta == 0:
+            left = self.ceiling.left_by(self.spent(self.groups))
+            assert self.accountant.remaining() == left.rounded_down()
 
     def teardown(self):
         if getattr(self, "scope", None):

@@ -176,7 +176,7 @@ def test_the_second_bin_is_found_around_zero_too(bounds: tuple[float, float]) ->
 def test_text_categories_are_compared_by_text() -> None:
     domain = Categories(["1", "2", "True", "2.5", "x"], unseen="x")
     values = column([1, 2.0, True, 2.5, None, math.nan, "1", np.float32(2), 10**5000, [1]])
-    assert domain.encode(values).tolist() == [0, 1, 0, 3, 4, 4, 0, 1, 4, 4]
+    assert domain.encode(values).tolist() == [0, 1, 2, 3, 4, 4, 0, 1, 4, 4]
     assert domain.encode(np.array([1, 2, 3])).tolist() == [0, 1, 4]
 
 
@@ -245,3 +245,17 @@ def test_domains_are_values() -> None:
     assert hash(Categories(["a"])) == hash(Categories(["a"]))
     with pytest.raises(AttributeError):
         Interval(0, 1).low = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("dtype", [bool, object])
+def test_booleans_are_the_texts_true_and_false(dtype: Any) -> None:
+    flags = np.array([True, False, True], dtype)
+    assert Categories(["False", "True"]).encode(flags).tolist() == [1, 0, 1]
+    assert Categories(["yes", "True"], unseen="yes").encode(flags).tolist() == [1, 0, 1]
+    assert Categories(["0", "1"]).encode(flags).tolist() == [1, 0, 1]
+    assert Categories(["False", "True", "1"]).encode(np.array([1, 1.0])).tolist() == [2, 2]
+
+
+def test_nan_is_no_category() -> None:
+    with pytest.raises(ValueError, match="must not hold NaN"):
+        Categories([1.0, float("nan")])

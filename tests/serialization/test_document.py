@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import dpbayes_sklearn
 from dpbayes_sklearn import (
@@ -273,10 +274,20 @@ def test_only_text_of_a_reasonable_size(monkeypatch):
 FOURIER = "BayesianNaiveBayes, fourier, plug_in"
 
 
+def independent(name):
+    """Return the JSON of a plain model whose counts have independent noise."""
+    case = CASES[name]
+    mechanism = {"laplace": mechanisms.Laplace, "fourier": mechanisms.Fourier}[name.split(", ")[1]]
+    model = clone(case.estimator).set_params(
+        mechanism=mechanism(noise="independent"), temperature=1
+    )
+    return json.loads(model.fit(case.X, case.y).to_json())
+
+
 @pytest.mark.parametrize("size", [1, 2])
 def test_parts_of_a_wide_family_are_not_listed(size):
     """A node with 60 parents has 2^61 sets of nodes, which nobody could wait for."""
-    content = json.loads(TEXTS[FOURIER])
+    content = independent(FOURIER)
     parents = [[] for _ in range(60)] + [[*range(60)]]
     network = {"sizes": [size] * 61, "parents": parents}
     content["fitted"]["posterior_"]["released"]["network"] = network
@@ -286,10 +297,56 @@ def test_parts_of_a_wide_family_are_not_listed(size):
 
 @pytest.mark.parametrize("scale", ["1/" + "9" * 300, "1" + "0" * 399 + "/1"])
 def test_scales_that_no_float_can_hold_are_refused(scale):
-    content = json.loads(TEXTS[FOURIER])
-    content["fitted"]["posterior_"]["released"]["scales"] = [scale]
+    content = independent(FOURIER)
+    content["fitted"]["posterior_"]["released"]["laws"][0]["scales"] = [scale]
     with pytest.raises(ValueError, match="smaller terms"):
         from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize("inference", ["plug_in", "noise_aware"])
+@pytest.mark.parametrize("model", ["BayesianNaiveBayes", "BayesianNetworkClassifier"])
+def test_laws_that_no_release_has_are_refused(model, inference):
+    content = independent(f"{model}, laplace, {inference}")
+    released = content["fitted"]["posterior_"]["released"]
+    (law,) = released["laws"]
+    scales, cells = law["scales"], law["numbers"]
+    *values, n_classes = released["network"]["sizes"]
+    rows = {"scale": "2/1", "values": values, "n_classes": n_classes, "grid": 1}
+    for wrong in (
+        {**law, "scales": ["0/1"] * len(scales)},
+        {**law, "scales": ["0/1", *scales[1:]]},
+        {**law, "scales": [*scales[:-1], "0/1"]},
+        {**law, "scales": scales[:-1]},
+        {**law, "numbers": [*cells[:-1], cells[-1] + 1]},
+        {**law, "numbers": [cells[0] + cells[1], 0, *cells[2:]]},
+        {"type": "SupNorm", "scale": "2/1", "sides": [1] * sum(cells), "grid": 1},
+        {"type": "ZeroSum", "scale": "2/1", "cells": sum(cells)},
+        {"type": "ClassRows", **rows, "n_classes": n_classes + 1},
+        *([{"type": "ClassRows", **rows}] if model == "BayesianNetworkClassifier" else []),
+    ):
+        released["laws"] = [wrong]
+        with pytest.raises(ValueError, match=r"released has|released\.laws"):
+            from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize("inference", ["plug_in", "noise_aware"])
+def test_counts_that_need_no_noise(inference):
+    """Constant features say nothing, and labels are not protected by this unit."""
+    model = BayesianNaiveBayes(
+        classes=[0, 1],
+        schema=Schema({"x0": Categories(["a"]), "x1": Categories(["b"])}),
+        privacy_unit="feature",
+        inference=inference,
+        temperature=1,
+    ).fit([["a", "b"]] * 5, [0, 0, 1, 1, 1])
+    text = model.to_json()
+    assert from_json(text).to_json() == text
+    content = json.loads(text)
+    for table in content["fitted"]["posterior_"]["released"]["tables"]:
+        table["data"][0] += 1
+        with pytest.raises(ValueError, match="no counts of its records"):
+            from_json(json.dumps(content))
+        table["data"][0] -= 1
 
 
 @pytest.mark.parametrize(

@@ -153,8 +153,8 @@ def test_other_things_are_not_exported(value):
         {"mechanism": {"name": "sampler", "options": {}}},
         {"interval": {"low": 1.0, "high": 0.0, "bins": None}},
         {"interval": {"low": 0.0, "high": "inf", "bins": None}},
-        {"categories": {"values": [], "unseen": None}},
-        {"categories": {"values": [[1]], "unseen": None}},
+        {"categories": {"values": [], "unseen": None, "dtype": None}},
+        {"categories": {"values": [[1]], "unseen": None, "dtype": None}},
         float("inf"),
     ],
     ids=str,
@@ -175,7 +175,7 @@ def test_values_of_one_hash_do_not_keep_the_reader_busy():
     labels = [i * (2**61 - 1) for i in range(1, 200_001)]  # hours, if they were put into a set
     for content in (
         {"dict": [[label, 0] for label in labels]},
-        {"categories": {"values": labels, "unseen": labels[0]}},
+        {"categories": {"values": labels, "unseen": labels[0], "dtype": None}},
     ):
         with pytest.raises(ValueError, match="of one hash"):
             PARAMETER.decode(content, "x")

@@ -36,4 +36,4 @@ def test_order_of_records_does_not_matter() -> None:
 
 def test_without_noise_is_exact() -> None:
     released = SimplexCounts.count(np.array([0, 2, 2]), 3).without_noise()
-    assert (released.counts.tolist(), released.n, released.scale) == ([1, 0, 2], 3, 0)
+    assert (released.counts.tolist(), released.n, released.laws) == ([1, 0, 2], 3, ())

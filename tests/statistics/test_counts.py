@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpbayes_sklearn.laws import DiscreteLaplace
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.network import Network
 
@@ -172,12 +173,15 @@ def test_the_sensitivity_of_naive_bayes(d: int) -> None:
 def test_batches_add_up_with_their_noise_laws() -> None:
     network = Network.star([2], 2)
     tables = (np.array([[3, -4], [5, 90]]), np.array([-1, 8]))
-    first = ReleasedCounts(network, tables, 10, ((Fraction(4),), (Fraction(4),)))
-    second = ReleasedCounts(network, tables, 7, ((Fraction(1, 3),), ()))
+    law = DiscreteLaplace.of(Fraction(4), [4, 2])
+    other = DiscreteLaplace((Fraction(1, 3), Fraction(0)), (4, 2))
+    first = ReleasedCounts(network, tables, 10, (law,))
+    second = ReleasedCounts(network, tables, 7, (other,))
     both = first.merge(second)
     assert same(both.tables, [2 * t for t in tables])
     assert both.n == 17
-    assert both.scales == ((Fraction(4), Fraction(1, 3)), (Fraction(4),))
+    assert both.laws == (law, other)
+    assert both.noise(1) == law.marginal(1)  # the other batch has no noise there
     # clipping comes after adding up, so it does not bias every batch
     assert both.clipped()[0].tolist() == [[6, 0], [10, 17]]
     assert both.clipped()[1].tolist() == [0, 16]
@@ -189,5 +193,6 @@ def test_without_noise() -> None:
     counts = count(network, random_records(network, 9, 0))
     released = counts.without_noise()
     assert same(released.tables, counts.tables)
-    assert released.scales == ((), (), ())
+    assert released.laws == ()
+    assert released.noise(0).variance == 0
     assert released.n == 9

@@ -26,12 +26,11 @@ from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics import counting, design, moments, sparse_counting
+from dpbayes_sklearn.statistics import counting, design, moment_sums
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.moments import Predictive, Window
+from dpbayes_sklearn.statistics.moments import Moments, Predictive, Window
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.pooled_moments import PooledMoments
 
 DTYPES = [bool, np.uint8, np.int8, np.int64, np.uint64, np.float16, np.float32, np.float64, object]
 ODD = [math.nan, math.inf, -math.inf, -0.0, 1e300, -3.0]
@@ -84,14 +83,14 @@ def naive_counts(network: Network, domains: Any, X: Any, y: Any) -> list[Any]:
 def spread(X: Any, y: Any, cuts: list[int]) -> list[Any]:
     """Return all the records here, in shards, and on a (local) cluster."""
     ends = [0, *sorted({c for c in cuts if c < len(y)}), len(y)]
-    pieces = list(pairwise(ends))
+    shards = list(pairwise(ends))
     here = Table(X)
     ways: list[Any] = [
         LocalRecords([(here, y)]),
-        LocalRecords([(here.rows(slice(a, b)), y[a:b]) for a, b in pieces]),
+        LocalRecords([(here.rows(slice(a, b)), y[a:b]) for a, b in shards]),
     ]
     if isinstance(X, np.ndarray):
-        sizes = tuple(b - a for a, b in pieces)
+        sizes = tuple(b - a for a, b in shards)
         cut = da.from_array(X, chunks=(sizes, X.shape[1]))
         ways.append(PartitionedRecords.read(PartitionedTable(cut), da.from_array(y, chunks=7)))
     return ways
@@ -129,12 +128,12 @@ def test_counts(
     if not star:  # a chain that ends in the class
         network = Network((*sizes, 3), (*((j + 1,) for j in range(d)), ()))
     expected = naive_counts(network, domains, X, y)
-    count = partial(CountTables.of_part, network, Encoder(domains), CLASSES)
+    count = partial(CountTables.of_shard, network, Encoder(domains), CLASSES)
     order = np.random.default_rng(seed).permutation(len(y))
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
         patch.setattr(table, "CHUNK_CELLS", cells)
-        patch.setattr(counting, "_BLOCK_CELLS", cells)
-        patch.setattr(sparse_counting, "_STORED", cells)
+        patch.setattr(counting, "_CACHE_CELLS", cells)
+        patch.setattr(counting, "_STORED", cells)
         for X_, y_ in ((X, y), (X[order], y[order])):
             for way in spread(LAYOUTS[layout](X_), y_, cuts):
                 got = way.total(count)
@@ -185,20 +184,18 @@ def test_moments(
     order = np.random.default_rng(seed).permutation(len(y))
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
         patch.setattr(design, "_CHUNK_CELLS", cells)
-        patch.setattr(design, "_BLOCK_CELLS", max(1, cells // 3))
-        patch.setattr(moments, "_DOUBLE", 40 * grid**2)  # several partial sums
+        patch.setattr(design, "_CACHE_CELLS", max(1, cells // 3))
+        patch.setattr(moment_sums, "_DOUBLE", 40 * grid**2)  # several partial sums
         residuals: list[Any] = []
         for X_, y_ in ((X, y), (X[order], y[order])):
             for way in spread(LAYOUTS[layout](X_), y_, cuts):
-                pooled = PooledMoments(Design(domains), Scale(0.0, 2.0), way)
+                pooled = Moments(Design(domains), Scale(0.0, 2.0), way)
                 assert pooled.gram(grid, window).tolist() == expected
                 whole = np.array(naive_moments(domains, X, y, grid, Window()))
                 assert pooled.target_sums(grid).tolist() == [whole[0, -1], whole[-1, -1]]
                 residuals.append(pooled.squared_residuals(model, grid, 1))
                 same_rows = [
-                    PooledMoments(Design(domains), Scale(0.0, 2.0), w).squared_residuals(
-                        model, grid, 3
-                    )
+                    Moments(Design(domains), Scale(0.0, 2.0), w).squared_residuals(model, grid, 3)
                     for w in spread(LAYOUTS[layout](X_), y_, cuts)
                 ]
                 assert len(set(same_rows)) == 1
@@ -214,15 +211,15 @@ def test_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network.star([d.n_values for d in domains], 3)
     asked = []
 
-    def count(part: Any) -> CountTables:
-        asked.append(part.table.n_rows)
-        return CountTables.of_part(network, Encoder(domains), CLASSES, part)
+    def count(shard: Any) -> CountTables:
+        asked.append(shard.table.n_rows)
+        return CountTables.of_shard(network, Encoder(domains), CLASSES, shard)
 
     with joblib.parallel_config("threading", n_jobs=threads):
         got = LocalRecords([(Table(X), y)]).total(count)
-        gram = PooledMoments(
-            Design(tuple(domains)), Scale(0.0, 2.0), LocalRecords([(Table(X), y)])
-        ).gram(2**15, Window())
+        gram = Moments(Design(tuple(domains)), Scale(0.0, 2.0), LocalRecords([(Table(X), y)])).gram(
+            2**15, Window()
+        )
     assert len(asked) == threads
     assert sum(asked) == 1001
     pairs = zip(got.tables, naive_counts(network, domains, X, y), strict=True)
@@ -237,7 +234,7 @@ def test_memory_maps(tmp_path: Path) -> None:
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     domains = [Interval(0, 1, bins=4)] * 3
     network = Network.star([4] * 3, 3)
-    count = partial(CountTables.of_part, network, Encoder(domains), CLASSES)
+    count = partial(CountTables.of_shard, network, Encoder(domains), CLASSES)
     pairs = zip(
         LocalRecords([(Table(mapped), y)]).total(count).tables,
         naive_counts(network, domains, X, y),
@@ -252,7 +249,7 @@ def test_a_count_that_wraps_around_would_be_seen() -> None:
         X, y = np.ones((n, 2), np.uint8), np.zeros(n, np.int64)
         network = Network.star([2, 2], 3)
         count = partial(
-            CountTables.of_part, network, Encoder([Interval(0, 1, bins=2)] * 2), CLASSES
+            CountTables.of_shard, network, Encoder([Interval(0, 1, bins=2)] * 2), CLASSES
         )
         assert LocalRecords([(Table(X), y)]).total(count).tables[0][0].tolist() == [0, n]
 
@@ -264,7 +261,7 @@ def test_many_bins_and_states(n: int, bins: int) -> None:
     X, y = rng.integers(0, bins + 1, (n, 3), dtype=np.uint16), rng.integers(0, 3, n)
     domains = [Interval(0, bins, bins=bins + 1)] * 3
     network = Network.star([bins + 1] * 3, 3)
-    count = partial(CountTables.of_part, network, Encoder(domains), CLASSES)
+    count = partial(CountTables.of_shard, network, Encoder(domains), CLASSES)
     pairs = zip(
         LocalRecords([(Table(X), y)]).total(count).tables,
         naive_counts(network, domains, X, y),

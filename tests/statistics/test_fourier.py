@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.statistics import fourier_sensitivity as character_movement_module
+from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.statistics import fourier_sensitivity as sensitivity_module
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import (
     CharacterSums,
@@ -22,9 +23,9 @@ from dpbayes_sklearn.statistics.fourier import (
     tables_from_characters,
 )
 from dpbayes_sklearn.statistics.fourier_sensitivity import (
-    block_movement,
-    character_movement,
-    exact_movement,
+    block_sensitivity,
+    exact_sensitivity,
+    l1_sensitivity,
 )
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import depths, haar, leaf_levels
@@ -159,12 +160,14 @@ def test_batches_add_up() -> None:
     records = random_records(network, 30, 4)
     parts = [CharacterSums.of(count(network, r)) for r in (records[:12], records[12:])]
     released = [
-        ReleasedCharacters(network, part.blocks, part.n, (Fraction(scale),), 4.0)
+        ReleasedCharacters(
+            network, part.blocks, part.n, (DiscreteLaplace.of(Fraction(scale), [part.size]),), 4.0
+        )
         for part, scale in zip(parts, (2, 3), strict=True)
     ]
     both = released[0].merge(released[1])
     assert both.n == 30
-    assert both.scales == (Fraction(2), Fraction(3))
+    assert [law.scales for law in both.laws] == [(Fraction(2),), (Fraction(3),)]
     assert both.increment == 8
     whole = CharacterSums.of(count(network, records))
     assert (flat(both.blocks, network) == flat(whole.blocks, network)).all()
@@ -195,8 +198,8 @@ def farthest(network: Network, unit: str) -> int:
     return int(moved.max(initial=0))
 
 
-def movement(network: Network, unit: str) -> int:
-    return character_movement(network, closure(network), unit)
+def change(network: Network, unit: str) -> int:
+    return l1_sensitivity(network, closure(network), unit)
 
 
 SHAPES = [
@@ -207,21 +210,21 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("sizes", "n_classes"), SHAPES)
-def test_the_movement_of_a_star_is_exact(sizes: tuple[int, ...], n_classes: int) -> None:
+def test_the_sensitivity_of_a_star_is_exact(sizes: tuple[int, ...], n_classes: int) -> None:
     network = Network.star(sizes, n_classes)
     sums = CharacterSums.of(count(network, random_records(network, 3, 0)))
     for unit in ("record", "feature"):
         exact = farthest(network, unit)
-        assert exact_movement(network, closure(network), unit) == exact
+        assert exact_sensitivity(network, closure(network), unit) == exact
         assert sums.sensitivity(unit) == exact
-        assert block_movement(network, closure(network), unit) >= exact
+        assert block_sensitivity(network, closure(network), unit) >= exact
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 16, 100])
 def test_boolean_naive_bayes_moves_by_4d(d: int) -> None:
     network = Network.star([2] * d, 2)
-    assert movement(network, "record") == 4 * d
-    assert movement(network, "feature") == 4
+    assert change(network, "record") == 4 * d
+    assert change(network, "feature") == 4
     if d <= 4:
         assert farthest(network, "record") == 4 * d
 
@@ -231,24 +234,24 @@ def test_two_classes_and_powers_of_two_move_by_four_times_the_depths(
     sizes: tuple[int, ...],
 ) -> None:
     expected = 4 * sum(int(depths(k).max()) for k in sizes)
-    assert movement(Network.star(sizes, 2), "record") == expected
+    assert change(Network.star(sizes, 2), "record") == expected
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_movement_of_other_graphs_is_exact_and_below_the_bound(seed: int) -> None:
+def test_the_sensitivity_of_other_graphs_is_exact_and_below_the_bound(seed: int) -> None:
     network = random_network(seed, max_size=3, nodes=3 + seed % 2)
     for unit in ("record", "feature"):
         exact = farthest(network, unit)
-        assert movement(network, unit) == exact
-        assert block_movement(network, closure(network), unit) >= exact
+        assert change(network, unit) == exact
+        assert block_sensitivity(network, closure(network), unit) >= exact
 
 
 def test_a_graph_too_dense_to_eliminate_has_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(character_movement_module, "_MOST_CELLS", 10)
+    monkeypatch.setattr(sensitivity_module, "_MOST_CELLS", 10)
     dense = Network((3, 3, 3, 3), ((), (0,), (0, 1), (0, 1, 2)))
-    assert exact_movement(dense, closure(dense), "record") is None
-    bound = character_movement(dense, closure(dense), "record")
-    assert bound == block_movement(dense, closure(dense), "record") >= farthest(dense, "record")
+    assert exact_sensitivity(dense, closure(dense), "record") is None
+    bound = l1_sensitivity(dense, closure(dense), "record")
+    assert bound == block_sensitivity(dense, closure(dense), "record") >= farthest(dense, "record")
 
 
 @pytest.mark.parametrize("unit", ["record", "feature"])

@@ -10,9 +10,9 @@ import pytest
 
 from dpbayes_sklearn.statistics.fourier import closure
 from dpbayes_sklearn.statistics.fourier_sensitivity import (
-    block_movement,
-    character_movement,
-    exact_movement,
+    block_sensitivity,
+    exact_sensitivity,
+    l1_sensitivity,
     pair_types,
 )
 from dpbayes_sklearn.statistics.network import Network
@@ -68,7 +68,7 @@ def searched(network: Network, unit: str) -> int:
 def test_exact_for_every_pair_of_records(seed: int, unit: str) -> None:
     network = random_network(seed, n_nodes=4 + seed % 2, largest=4)
     assert prod(network.sizes) <= 1024
-    assert exact_movement(network, closure(network), unit) == searched(network, unit)
+    assert exact_sensitivity(network, closure(network), unit) == searched(network, unit)
 
 
 @pytest.mark.parametrize("sizes", [(5, 3, 2), (7, 2, 3), (8, 2, 2), (6, 6, 2)])
@@ -76,7 +76,7 @@ def test_exact_for_every_pair_of_records(seed: int, unit: str) -> None:
 def test_exact_for_larger_domains(sizes: tuple[int, ...], unit: str) -> None:
     """Trees of splits that are not complete, and complete ones of three levels."""
     network = Network(sizes, ((1, 2), (2,), ()))
-    assert exact_movement(network, closure(network), unit) == searched(network, unit)
+    assert exact_sensitivity(network, closure(network), unit) == searched(network, unit)
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -84,16 +84,17 @@ def test_exact_for_larger_domains(sizes: tuple[int, ...], unit: str) -> None:
 def test_block_bound_is_sound(seed: int, unit: str) -> None:
     network = random_network(seed, n_nodes=6, largest=6)
     supports = closure(network)
-    exact = exact_movement(network, supports, unit)
+    exact = exact_sensitivity(network, supports, unit)
     assert exact is not None
-    assert exact <= block_movement(network, supports, unit)
+    assert exact <= block_sensitivity(network, supports, unit)
 
 
 def test_exact_is_worth_it() -> None:
     networks = [random_network(seed, n_nodes=6, largest=6) for seed in range(25)]
     saved = [
         1
-        - exact_movement(net, closure(net), "record") / block_movement(net, closure(net), "record")
+        - exact_sensitivity(net, closure(net), "record")
+        / block_sensitivity(net, closure(net), "record")
         for net in networks
     ]
     assert np.mean(saved) > 0.1
@@ -102,15 +103,15 @@ def test_exact_is_worth_it() -> None:
 @pytest.mark.parametrize("d", [1, 2, 3, 16, 2000])
 def test_boolean_naive_bayes(d: int) -> None:
     star = Network.star([2] * d, 2)
-    assert character_movement(star, closure(star), "record") == 4 * d
-    assert character_movement(star, closure(star), "feature") == 4
+    assert l1_sensitivity(star, closure(star), "record") == 4 * d
+    assert l1_sensitivity(star, closure(star), "feature") == 4
 
 
 def test_nothing_moves_where_nothing_varies() -> None:
     network = Network((1, 1), ((), (0,)))
     for unit in UNITS:
         assert closure(network) == ()
-        assert character_movement(network, (), unit) == 0
+        assert l1_sensitivity(network, (), unit) == 0
 
 
 def one_family(n_parents: int) -> Network:
@@ -121,9 +122,9 @@ def one_family(n_parents: int) -> Network:
 def test_too_large_a_family_falls_back_to_the_bound(unit: str) -> None:
     network = one_family(14)
     supports = closure(network)
-    assert exact_movement(network, supports, unit) is None
+    assert exact_sensitivity(network, supports, unit) is None
     bound = 2 * len(supports) if unit == "record" else 2 * 2**14
-    assert character_movement(network, supports, unit) == bound
+    assert l1_sensitivity(network, supports, unit) == bound
 
 
 def child_of_every_pair(n_roots: int) -> Network:
@@ -134,9 +135,9 @@ def child_of_every_pair(n_roots: int) -> Network:
 
 def test_too_dense_a_graph_falls_back_to_the_bound() -> None:
     small, large = child_of_every_pair(10), child_of_every_pair(22)
-    assert exact_movement(small, closure(small), "record") is not None
-    assert exact_movement(large, closure(large), "record") is None
-    assert character_movement(large, closure(large), "record") == 2 * len(closure(large))
+    assert exact_sensitivity(small, closure(small), "record") is not None
+    assert exact_sensitivity(large, closure(large), "record") is None
+    assert l1_sensitivity(large, closure(large), "record") == 2 * len(closure(large))
 
 
 def test_pair_types_are_all_there_are() -> None:

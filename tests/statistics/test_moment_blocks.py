@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design, Scale
@@ -34,7 +35,7 @@ def gram_of(design, record):
     """The production path for a data set of one record."""
     X = np.array([record[:-1]], dtype=object)
     y = np.array([record[-1]], dtype=float)
-    moments = Moments(design, Table(X), y, Scale(0.0, 1.0))
+    moments = Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
     return moments.gram(GRID, WHOLE) / GRID**2
 
 
@@ -62,7 +63,7 @@ def designs():
 
 
 def worst_moves(design, block, steps):
-    """Largest movement together and each, over all pairs of records on a grid of values."""
+    """Largest change together and each, over all pairs of records on a grid of values."""
     domains = [values(d, steps) for d in design.domains]
     records = [(*x, t) for x in product(*domains) for t in np.linspace(-1, 1, steps)]
     entries = np.array([gram_of(design, r)[block.rows, block.columns] for r in records])

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import design as design_module
@@ -24,7 +25,8 @@ def records(n=3000, seed=0):
 
 
 def moments(X, y, design=DESIGN):
-    return Moments(design, Table(X), np.asarray(y, np.float64), Scale(0.0, 2.0))
+    records = LocalRecords([(Table(X), np.asarray(y, np.float64))])
+    return Moments(design, Scale(0.0, 2.0), records)
 
 
 def by_python_integers(X, y, grid):
@@ -56,7 +58,7 @@ def test_rows_in_any_order_and_chunks_of_any_size_give_the_same_bits(monkeypatch
 
 
 def test_partial_sums_leave_doubles_before_they_round(monkeypatch):
-    from dpbayes_sklearn.statistics import moments as module
+    from dpbayes_sklearn.statistics import moment_sums as module
 
     X, y = records(500)
     reference = moments(X, y).gram(GRID, WHOLE)
@@ -108,7 +110,7 @@ def test_without_noise_nothing_is_rounded():
 
 
 def test_sums_that_could_overflow_are_refused_before_they_are_made():
-    many = moments(np.zeros((1, 3)), np.broadcast_to(0.0, 2**33))
+    many = moments(np.broadcast_to(0.0, (2**33, 3)), np.broadcast_to(0.0, 2**33))
     with pytest.raises(ValueError, match="too many"):
         many.gram(GRID, WHOLE)
     assert largest_grid(2**40, 1.0) ** 2 * 2**40 < 2**63

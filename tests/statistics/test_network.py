@@ -53,10 +53,12 @@ def test_graphs_that_are_refused(sizes: Any, parents: Any, message: str) -> None
 
 def test_tables_moved() -> None:
     star = Network.star([2, 3, 4], 2)
-    assert star.tables_moved("record") == 4
-    assert star.tables_moved("feature") == 1
-    assert Network.star([2, 1], 1).tables_moved("record") == 1  # one cell holds n, which is public
-    assert Network.star([1, 1], 2).tables_moved("feature") == 0
+    assert star.tables_changed("record") == 4
+    assert star.tables_changed("feature") == 1
+    assert (
+        Network.star([2, 1], 1).tables_changed("record") == 1
+    )  # one cell holds n, which is public
+    assert Network.star([1, 1], 2).tables_changed("feature") == 0
     chain = Network((2, 2, 2, 2), ((), (0,), (0, 1), (0,)))
-    assert chain.tables_moved("record") == 4
-    assert chain.tables_moved("feature") == 4  # node 0 is in every family
+    assert chain.tables_changed("record") == 4
+    assert chain.tables_changed("feature") == 4  # node 0 is in every family

@@ -38,7 +38,9 @@ SCHEMA = Schema({name: Interval(0, 1, bins=3) for name in "abc"}, Categories([0,
 
 def classifier(**options: Any) -> BayesianNaiveBayes:
     return BayesianNaiveBayes(
-        **{"bounds": (0, 1), "n_bins": 3, "classes": [0, 1, 2], "random_state": 0, **options}
+        **{"bounds": (0, 1), "n_bins": 3, "classes": [0, 1, 2], "temperature": 1}
+        | {"random_state": 0}
+        | options
     )
 
 
@@ -99,7 +101,7 @@ def test_one_release_is_charged_once_and_shards_cost_nothing() -> None:
 
 
 def test_names_of_columns_come_with_the_shards() -> None:
-    model = BayesianNaiveBayes(schema=SCHEMA, random_state=0).fit(X, Y)
+    model = BayesianNaiveBayes(schema=SCHEMA, temperature=1, random_state=0).fit(X, Y)
     parts = shards(model, Y, 9, data=NAMED)
     model.fit_statistics(merge(parts))
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -125,7 +127,7 @@ def test_a_fitted_estimator_keeps_no_exact_statistics() -> None:
         assert len(stored) == len(pickle.dumps(make().fit_statistics(merged)))
         assert not any(isinstance(value, ExactStatistics) for value in vars(model).values())
         assert b"CountTables" not in stored
-        assert b"PooledMoments" not in stored
+        assert b"LocalRecords" not in stored
 
 
 def test_they_say_that_they_are_sensitive_and_no_more() -> None:
@@ -153,7 +155,7 @@ def test_shards_of_other_domains_are_refused(other: dict[str, Any]) -> None:
 
 
 def test_columns_in_another_order_are_refused() -> None:
-    model = BayesianNaiveBayes(schema=SCHEMA)
+    model = BayesianNaiveBayes(schema=SCHEMA, temperature=1)
     other = model.exact_statistics(NAMED[["b", "a", "c"]], Y)
     with pytest.raises(ValueError, match="same order"):
         merge([model.exact_statistics(NAMED, Y), other])
@@ -162,7 +164,7 @@ def test_columns_in_another_order_are_refused() -> None:
 def test_statistics_of_another_structure_are_refused() -> None:
     star = classifier().exact_statistics(X, Y)
     chain = BayesianNetworkClassifier(
-        parents={0: [1]}, bounds=(0, 1), n_bins=3, classes=[0, 1, 2]
+        parents={0: [1]}, bounds=(0, 1), n_bins=3, classes=[0, 1, 2], temperature=1
     ).exact_statistics(X, Y)
     with pytest.raises(ValueError, match="networks"):
         merge([star, chain])
@@ -201,6 +203,24 @@ def test_merge_takes_exact_statistics_only(given_: Any) -> None:
         merge(given_)
 
 
+def test_a_shard_that_was_merged_before_is_refused() -> None:
+    for make, y in ((classifier, Y), (regression, TARGET)):
+        first, second = shards(make(), y, 2)
+        with pytest.raises(ValueError, match="twice"):
+            merge([merge([first]), first])
+        with pytest.raises(ValueError, match="twice"):
+            merge([merge([first, second]), merge([second])])
+        assert merge([merge([first]), second]).n == len(y)
+
+
+def test_a_shard_that_was_sent_twice_is_refused() -> None:
+    first, second = shards(classifier(), Y, 2)
+    sent = ExactStatistics.from_bytes(merge([first, second]).to_bytes())
+    for again in (first, sent, ExactStatistics.from_bytes(second.to_bytes())):
+        with pytest.raises(ValueError, match="twice"):
+            merge([sent, again])
+
+
 def test_a_shard_given_twice_is_refused() -> None:
     shard = classifier().exact_statistics(X, Y)
     with pytest.raises(ValueError, match="twice"):
@@ -213,7 +233,7 @@ def test_fit_statistics_takes_exact_statistics_only() -> None:
 
 
 def test_counts_travel_as_bytes() -> None:
-    model = BayesianNaiveBayes(schema=SCHEMA, random_state=0)
+    model = BayesianNaiveBayes(schema=SCHEMA, temperature=1, random_state=0)
     parts = shards(model, Y, 200, data=NAMED)
     sent = [ExactStatistics.from_bytes(part.to_bytes()) for part in parts]
     expected = model.fit(NAMED, Y).predict_proba(NAMED)

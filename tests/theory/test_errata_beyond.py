@@ -1,4 +1,4 @@
-"""Flaws beyond the ten errata that came up when the papers' statements were put into code."""
+"""More notes on the papers: what was found when their statements were put into code."""
 
 from __future__ import annotations
 
@@ -27,17 +27,22 @@ from dpbayes_sklearn.theory import (
 from dpbayes_sklearn.theory.updates import integer_allowance
 
 
-def test_11_prior_as_base_measure_gives_the_mle():
-    """prior * exp(lambda loglik) peaks at the MLE as lambda grows; the mechanism at the MAP."""
+def test_11_which_score_concentrates_on_the_map():
+    """The paper's posterior does and so does the mechanism; the log-likelihood gives the MLE."""
     n, heads, budget = 10, 8, Budget(1000)
     prior = DirichletPrior(Network((2,), ((),)), (np.array([20.0, 20.0]),))
     grid, log_law = MAP(omega=0.05, n_points=401).density_law(prior, n, budget)
     theta = grid.left
     log_likelihood = heads * grid.log_left + (n - heads) * grid.log_right
-    papers = 19 * (grid.log_left + grid.log_right) + 1000 * log_likelihood
-    assert theta[papers.argmax()] == pytest.approx(heads / n, abs=0.01)
+    log_prior = 19 * (grid.log_left + grid.log_right)
+    mode = (19 + heads) / (38 + n)
+    posterior = np.exp(log_prior + log_likelihood - (log_prior + log_likelihood).max())
+    papers = log_prior + 1000 * posterior
+    assert theta[papers.argmax()] == pytest.approx(mode, abs=0.01)
+    by_likelihood = log_prior + 1000 * log_likelihood
+    assert theta[by_likelihood.argmax()] == pytest.approx(heads / n, abs=0.01)
     ours = log_law(0, np.array([heads * 1.0]), np.array([n - heads * 1.0]))[0]
-    assert theta[ours.argmax()] == pytest.approx((19 + heads) / (38 + n), abs=0.01)
+    assert theta[ours.argmax()] == pytest.approx(mode, abs=0.01)
 
 
 def test_12_the_divergence_of_theorem_1_is_not_one():
@@ -92,7 +97,7 @@ def test_14_robustness_under_assumption_2():
 
 
 def test_15_lifting_to_records_loses_a_factor():
-    """In the summed metric the constant of one record serves n of them."""
+    """In the summed metric the constant of one record serves n of them; n times it is loose."""
     theta, x, y = 1.3, np.array([0.5, 2.0, 1.0]), np.array([0.1, 3.0, 1.0])
     ratio = abs(theta * (x - y).sum())
     assert ratio <= theta * np.abs(x - y).sum()
@@ -100,7 +105,10 @@ def test_15_lifting_to_records_loses_a_factor():
 
 
 def test_15_binomial_counts_are_steeper_than_coin_flips():
-    """The number of arrangements adds ln n: no parameter has a constant below that."""
+    """The number of arrangements adds ln n: no parameter has a constant below that.
+
+    The lemma's condition, prior mass of at least 1 - exp(-c L) for all L >= 0, fails for every c.
+    """
     n = 20
     counts = np.arange(n + 1)
     for log_odds in (-1.0, 0.0, 2.0):

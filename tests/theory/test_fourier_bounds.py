@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -20,9 +21,9 @@ from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import leaf_levels
 from dpbayes_sklearn.theory import (
     coefficient_count,
-    fourier_table_bound,
     fourier_table_quantile,
     paper_fourier_table_bound,
+    table_bound,
 )
 
 RELEASES = 2000
@@ -44,7 +45,7 @@ def errors_of(network):
     """L1 errors of every table (releases, nodes), without and with the paper's increment."""
     counts, source = some_counts(network), random_source(1)
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
-    mechanism = Fourier(increment="seed", t=T)
+    mechanism = Fourier(increment="paper", t=T, noise="independent")
     plain, raised = np.empty((2, RELEASES, len(network.sizes)))
     for i in range(RELEASES):
         released = mechanism.release(counts, prior, Budget(EPSILON), source).posterior.released
@@ -59,9 +60,9 @@ def errors_of(network):
 def test_theorem_3_for_any_numbers_of_values(network):
     delta = 0.1
     errors, _ = errors_of(network)
-    scale = float(CharacterSums.of(some_counts(network)).sensitivity("record"))
-    nodes = range(len(network.sizes))
-    bounds = [fourier_table_bound(network, i, scale, delta) for i in nodes]
+    law = CharacterSums.of(some_counts(network)).law("independent", "record", Fraction(EPSILON))
+    scale, nodes = float(law.scales[0]), range(len(network.sizes))
+    bounds = [table_bound(network, i, law, delta) for i in nodes]
     quantiles = [fourier_table_quantile(network, i, scale, delta) for i in nodes]
     assert ((errors > bounds).any(axis=1)).mean() <= delta  # all tables at once
     used = np.quantile(errors, 1 - delta, axis=0)

@@ -44,9 +44,9 @@ def released_tables(counts, epsilon, releases=RELEASES, seed=1, unit="record", b
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     source = random_source(seed)
     budget = Budget(epsilon, unit=unit)
+    mechanism = Laplace(budget_split=budget_split, noise="independent")
     posteriors = [
-        Laplace(budget_split=budget_split).release(counts, prior, budget, source).posterior
-        for _ in range(releases)
+        mechanism.release(counts, prior, budget, source).posterior for _ in range(releases)
     ]
     return [
         np.stack([p.released.tables[node] for p in posteriors])

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from benchmarks.audit._planted import data, fitted, noise, sensitivity, spending
+from benchmarks.audit._planted import (
+    composition,
+    data,
+    fitted,
+    laws,
+    noise,
+    reading,
+    searching,
+    sensitivity,
+    spending,
+)
 from benchmarks.audit._planted._fault import Fault
 
 __all__ = ["FAULTS", "Fault"]
 
 FAULTS: tuple[Fault, ...] = tuple(
     thing
-    for area in (noise, sensitivity, data, spending, fitted)
+    for area in (noise, laws, sensitivity, data, reading, spending, composition, searching, fitted)
     for thing in vars(area).values()
     if isinstance(thing, Fault)
 )

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _discrete_classifier, linear_model
+from dpbayes_sklearn import _supervised
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn._supervised import Declared
 from dpbayes_sklearn.data import reading as reading_module
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics import counting, counts, design, moments
-from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics import counting, counts, design, moment_sums
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -34,33 +34,33 @@ def features_not_clipped() -> Replacements:
     "The target of a regression is scaled, but the result of clipping it is dropped",
 )
 def target_not_clipped() -> Replacements:
-    def unclipped(self: Moments, rows: slice) -> Any:
+    def unclipped(y: Any, scale: Any) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (self.y[rows] - self.scale.centre) / self.scale.half
+            scaled = (y - scale.centre) / scale.half
         return np.nan_to_num(scaled, nan=0.0, posinf=1e3, neginf=-1e3).clip(-1e3, 1e3)
 
-    yield Moments, "_target", unclipped
+    yield moment_sums, "scaled_target", unclipped
 
 
 @fault("data", "values", "A missing target stays NaN on its way into the sums")
 def nan_passed_through() -> Replacements:
-    def poisoned(self: Moments, rows: slice) -> Any:
+    def poisoned(y: Any, scale: Any) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (self.y[rows] - self.scale.centre) / self.scale.half
+            scaled = (y - scale.centre) / scale.half
         return np.clip(scaled, -1.0, 1.0)
 
-    yield Moments, "_target", poisoned
+    yield moment_sums, "scaled_target", poisoned
 
 
 @fault("data", "replay", "Declared classes are ignored and read from the labels without a word")
 def classes_of_the_data() -> Replacements:
-    yield DiscreteClassifier, "_declared_classes", lambda self, classes: None
+    yield DiscreteClassifier, "_target", Declared("classes", None, "classes")
     yield DiscreteClassifier, "_leak", lambda self, what, parameter: ""
 
 
 @fault("data", "replay", "Declared bounds are replaced by the smallest and largest value there is")
 def bounds_of_the_data() -> Replacements:
-    real = _discrete_classifier.declared_domains
+    real = _supervised.declared_domains
 
     def nothing(names: Any, n_columns: int, *rest: Any) -> Any:
         return [None if isinstance(d, Interval) else d for d in real(names, n_columns, *rest)]
@@ -70,8 +70,8 @@ def bounds_of_the_data() -> Replacements:
         values = values[np.isfinite(values) & (np.abs(values) < 1e6)]
         return Interval(values.min(initial=0.0), values.max(initial=1.0))
 
-    yield _discrete_classifier, "declared_domains", nothing
-    yield _discrete_classifier, "domain_from_data", seen
+    yield _supervised, "declared_domains", nothing
+    yield _supervised, "domain_from_data", seen
     yield DiscreteClassifier, "_leak", lambda self, what, parameter: ""
 
 
@@ -82,8 +82,7 @@ def nan_refused() -> Replacements:
     def strict(estimator: Any, X: Any, y: Any, *, reset: bool, declared: bool) -> Any:
         return real(estimator, X, y, reset=reset, declared=False)
 
-    yield _discrete_classifier, "read_records", strict
-    yield linear_model, "read_records", strict
+    yield _supervised, "read_records", strict
 
 
 @fault("data", "replay", "A value beyond its bounds is warned of, so that the warning tells of it")
@@ -149,14 +148,14 @@ def nobody_in_the_first_class() -> Replacements:
     "Products are added up as floats, so that the order of the rows moves the last bits",
 )
 def float_sums() -> Replacements:
-    def floats(self: Any, grid: int, window: Any) -> Any:
-        total = np.zeros((self.design.width + 2,) * 2, np.float32)
-        for x, edge in self._records(window, grid):
+    def floats(part: Any, design: Any, scale: Any, grid: int, window: Any) -> Any:
+        total = np.zeros((design.width + 2,) * 2, np.float32)
+        for x, edge in moment_sums._coordinates(part, design, scale, window, grid):
             z = np.hstack([edge[:, :1], x, edge[:, 1:]]).astype(np.float32)
             total += z.T @ z
         return np.rint(total).astype(np.int64)
 
-    yield moments.Moments, "gram", floats
+    yield moment_sums, "gram", floats
 
 
 @fault("data", "replay", "A category that was not declared raises")

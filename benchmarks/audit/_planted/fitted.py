@@ -119,13 +119,13 @@ def a_shifted_window_of_the_data() -> Replacements:
 
 @fault("fitted", "enumeration", "Negative noisy counts are replaced by the exact ones")
 def repaired_counts() -> Replacements:
-    real = laplace.with_noise
+    real = laplace.add
 
     def repaired(arrays: Any, *rest: Any) -> Any:
         noisy = real(arrays, *rest)
         return tuple(np.where(z <= 0, a, z) for a, z in zip(arrays, noisy, strict=True))
 
-    yield laplace, "with_noise", repaired
+    yield laplace, "add", repaired
 
 
 @fault(
@@ -134,16 +134,16 @@ def repaired_counts() -> Replacements:
 def clipped_at_the_exact_total() -> Replacements:
     real = laplace.ReleasedCounts
     seen: list[Any] = []
-    scales = laplace.Laplace._count_scales
+    law = laplace.Laplace._count_law
 
     def remembering(self: Any, statistics: Any, budget: Any) -> Any:
         seen[:] = [int(statistics.tables[-1].max())]
-        return scales(self, statistics, budget)
+        return law(self, statistics, budget)
 
     def cut(network: Any, tables: Any, n: int, laws: Any) -> Any:
         return real(network, tuple(np.minimum(t, seen[0]) for t in tables), n, laws)
 
-    yield laplace.Laplace, "_count_scales", remembering
+    yield laplace.Laplace, "_count_law", remembering
     yield laplace, "ReleasedCounts", cut
 
 

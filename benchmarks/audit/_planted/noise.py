@@ -10,27 +10,27 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn import _estimator
+from dpbayes_sklearn.laws import ClassRows
 from dpbayes_sklearn.mechanisms import (
     _coefficient_draws,
     _moment_release,
-    _noisy_arrays,
-    _row_noise,
     _split_release,
     fourier,
-    geometric,
     laplace,
 )
 from dpbayes_sklearn.noise import bernoulli, discrete_laplace, zero_sum
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.statistics import categories, counts
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
 @fault("noise", "enumeration", "The scale of the counts' noise is half of what it should be")
 def half_the_scale() -> Replacements:
-    real = laplace.noise_scale
-    yield laplace, "noise_scale", lambda *args: real(*args) / 2
+    real = counts.laplace_scale
+    for module in (counts, categories):
+        yield module, "laplace_scale", lambda *args: real(*args) / 2
 
 
 @fault("noise", "sampler laws", "The sampler draws with half the scale it was given")
@@ -70,12 +70,13 @@ def rejection_without_a_second_try() -> Replacements:
 
 @fault("noise", "source of bytes", "Noise comes from numpy's global generator")
 def numpy_noise() -> Replacements:
-    def careless(arrays: Any, scale: Fraction, source: Any) -> Any:
-        q = 1 - np.exp(-1 / float(scale))
+    def careless(arrays: Any, law: Any, source: Any) -> Any:
+        q = [1 - np.exp(-((law.variance(i) / 2) ** -0.5)) for i in range(len(arrays))]
         pair = (np.random.geometric, np.random.geometric)
-        return tuple(a + pair[0](q, a.shape) - pair[1](q, a.shape) for a in arrays)
+        both = zip(arrays, q, strict=True)
+        return tuple(a + pair[0](p, a.shape) - pair[1](p, a.shape) for a, p in both)
 
-    yield laplace, "with_noise", careless
+    yield laplace, "add", careless
 
 
 @fault("noise", "source of bytes", "Points are chosen with numpy's global generator")
@@ -90,12 +91,14 @@ def numpy_choice() -> Replacements:
 
 @fault("noise", "values", "Noise is a float, whose last bits tell what it was added to")
 def floating_point_noise() -> Replacements:
-    def floats(arrays: Any, scale: Fraction, source: Any) -> Any:
+    def floats(arrays: Any, law: Any, source: Any) -> Any:
         seed = int.from_bytes(source(8), "little")
         rng = np.random.default_rng(seed)
-        return tuple(a + rng.laplace(scale=float(scale), size=a.shape) for a in arrays)
+        scales = [(law.variance(i) / 2) ** 0.5 for i in range(len(arrays))]
+        pairs = zip(arrays, scales, strict=True)
+        return tuple(a + rng.laplace(scale=b, size=a.shape) for a, b in pairs)
 
-    yield laplace, "with_noise", floats
+    yield laplace, "add", floats
 
 
 @fault(
@@ -116,33 +119,35 @@ def one_stream_for_all_batches() -> Replacements:
     "noise", "enumeration", "All cells share one draw, so that differences between them are exact"
 )
 def one_noise_for_all_cells() -> Replacements:
-    def shared(arrays: Any, scale: Fraction, source: Any) -> Any:
-        noise = discrete_laplace.discrete_laplace(scale, 1, source)[0]
-        return tuple(array + noise for array in arrays)
+    real = fourier.add
 
-    yield fourier, "with_noise", shared
+    def shared(arrays: Any, law: Any, source: Any) -> Any:
+        one = real(arrays, law, source)[0].flat[0] - arrays[0].flat[0]
+        return tuple(array + one for array in arrays)
+
+    yield fourier, "add", shared
 
 
 @fault("noise", "enumeration", "A cell that counts nobody gets no noise, which tells that it does")
 def no_noise_for_the_absent() -> Replacements:
-    real = laplace.with_noise
+    real = laplace.add
 
     def skipping(arrays: Any, *rest: Any) -> Any:
         noisy = real(arrays, *rest)
         return tuple(np.where(a == 0, 0, z) for a, z in zip(arrays, noisy, strict=True))
 
-    yield laplace, "with_noise", skipping
+    yield laplace, "add", skipping
 
 
 @fault("noise", "enumeration", "Noise that should cancel over all counts leaves the last one exact")
 def noise_that_does_not_cancel_everywhere() -> Replacements:
-    real = geometric.zero_sum_laplace
+    real = zero_sum.zero_sum_laplace
 
     def all_but_one(scale: Any, cells: int, size: int, source: Any) -> Any:
         noise = real(scale, cells, size, source)
         return np.hstack([noise[:, :-1], np.zeros_like(noise[:, -1:])])
 
-    yield geometric, "zero_sum_laplace", all_but_one
+    yield zero_sum, "zero_sum_laplace", all_but_one
 
 
 @fault(
@@ -182,16 +187,20 @@ def a_sum_that_is_cut_off() -> Replacements:
 
 @fault("noise", "enumeration", "Tables that should share one noise get one each, of the same scale")
 def noise_of_every_table() -> Replacements:
-    def apart(statistics: Any, law: Any, source: Any) -> Any:
-        steps = [law.grid * table for table in statistics.tables]
+    real = laplace.add
+
+    def apart(tables: Any, law: Any, source: Any) -> Any:
+        if not isinstance(law, ClassRows):
+            return real(tables, law, source)
+        steps = [law.grid * table for table in tables]
         for state in np.ndindex(steps[-1].shape):
-            for table, size in zip(steps[:-1], law.sizes, strict=True):
-                [(total, (row,))] = _row_noise.many_rows([size], law.steps, 1, source)
+            for table, size in zip(steps[:-1], law.values, strict=True):
+                [(total, (row,))] = rows.many_rows([size], law.steps, 1, source)
                 table[state] += row
             steps[-1][state] += total
         return tuple(table / law.grid for table in steps)
 
-    yield laplace, "with_row_noise", apart
+    yield laplace, "add", apart
 
 
 @fault("noise", "sampler laws", "Rows of noise are accepted however few of them there are")
@@ -201,9 +210,9 @@ def rows_as_proposed() -> Replacements:
 
 @fault("noise", "enumeration", "Only the first table of those that get the same noise gets it")
 def noise_of_a_batch() -> Replacements:
-    real = _noisy_arrays.with_noise
+    real = laplace.add
 
     def first_only(arrays: Any, *rest: Any) -> Any:
-        return (*real(arrays[:1], *rest), *arrays[1:])
+        return (real(arrays, *rest)[0], *arrays[1:])
 
-    yield laplace, "with_noise", first_only
+    yield laplace, "add", first_only

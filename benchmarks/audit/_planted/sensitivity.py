@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.mechanisms import Sampler, _moment_release, _split_release, fourier
+from dpbayes_sklearn.mechanisms import (
+    Sampler,
+    _coefficient_draws,
+    _moment_release,
+    _split_release,
+    fourier,
+    laplace,
+)
 from dpbayes_sklearn.mechanisms import map as map_module
 from dpbayes_sklearn.mechanisms.exponential import Exponential
 from dpbayes_sklearn.statistics import fourier as characters
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -30,8 +39,8 @@ def off_by_one() -> Replacements:
     "A record is thought to move the tables of its features, not that of its label",
 )
 def label_forgotten() -> Replacements:
-    real = Network.tables_moved
-    yield Network, "tables_moved", lambda self, unit: max(1, real(self, unit) - 1)
+    real = Network.tables_changed
+    yield Network, "tables_changed", lambda self, unit: max(1, real(self, unit) - 1)
 
 
 @fault(
@@ -40,19 +49,19 @@ def label_forgotten() -> Replacements:
     "The sensitivity of one feature value is used where records are protected",
 )
 def one_feature_for_a_record() -> Replacements:
-    real = Network.tables_moved
-    yield Network, "tables_moved", lambda self, unit: real(self, "feature")
+    real = Network.tables_changed
+    yield Network, "tables_changed", lambda self, unit: real(self, "feature")
 
 
 @fault("sensitivity", "enumeration", "A replaced record is thought to leave one row of counts only")
 def one_row_for_two() -> Replacements:
-    yield CountTables, "row_movement", lambda self, unit: 1
+    yield CountTables, "class_row_sensitivity", lambda self, unit: 1
 
 
 @fault("sensitivity", "enumeration", "Character sums are thought to move half as far")
 def characters_move_half() -> Replacements:
-    real = characters.character_movement
-    yield characters, "character_movement", lambda *args: real(*args) // 2
+    real = characters.l1_sensitivity
+    yield characters, "l1_sensitivity", lambda *args: real(*args) // 2
 
 
 @fault(
@@ -140,3 +149,75 @@ def shares_above_one() -> Replacements:
         return shares._replace(model=shares.model + shares.epsilon / 2)
 
     yield _moment_release.Shares, "of", classmethod(generous)
+
+
+@fault("sensitivity", "enumeration", "The sum of the target is thought to move by 1, and not by 2")
+def target_moves_half() -> Replacements:
+    real = _moment_release.target_block
+
+    def halved(width: int) -> Any:
+        block = real(width)
+        return replace(block, each=block.each // block.each, together=block.together / 2)
+
+    yield _moment_release, "target_block", halved
+
+
+@fault("sensitivity", "enumeration", "A mean of a column is thought to move by 1, and not by 2")
+def means_move_half() -> Replacements:
+    real = _moment_release.first_block
+
+    def halved(design: Any) -> Any:
+        block = real(design)
+        return replace(block, each=block.each // block.each, together=block.together / 2)
+
+    yield _moment_release, "first_block", halved
+
+
+@fault("sensitivity", "enumeration", "Each of three blocks of moments has all that they share")
+def blocks_do_not_share() -> Replacements:
+    real = laplace.three_blocks
+    yield laplace, "three_blocks", lambda design: [(b, Fraction(1)) for b, _ in real(design)]
+
+
+@fault("sensitivity", "enumeration", "Any character sum is thought to move by 1, and not by 2")
+def characters_move_by_one() -> Replacements:
+    real = characters.sup_sensitivity
+    yield characters, "sup_sensitivity", lambda *args: max(1, real(*args) // 2)
+
+
+@fault("sensitivity", "enumeration", "A feature is thought to move its own table, not its child's")
+def children_forgotten() -> Replacements:
+    real = Network.tables_changed
+
+    def own_only(self: Any, unit: str) -> int:
+        return real(self, unit) if unit == "record" else min(1, real(self, unit))
+
+    yield Network, "tables_changed", own_only
+
+
+@fault("sensitivity", "enumeration", "Squared residuals are not clipped at the reach of the model")
+def residuals_not_clipped() -> Replacements:
+    real = Moments.squared_residuals
+
+    def unclipped(self: Any, model: Any, grid: int, every: int) -> Any:
+        near = model._replace(reach=model.reach * 4)
+        total, rows = real(self, near, grid, every)
+        return 16 * total, rows
+
+    yield Moments, "squared_residuals", unclipped
+
+
+@fault("sensitivity", "enumeration", "A residual is thought to be no larger than the prediction")
+def residuals_without_target() -> Replacements:
+    real = _coefficient_draws.largest_residual
+    yield _coefficient_draws, "largest_residual", lambda prior: (real(prior) - 1) or 1.0
+
+
+@fault("sensitivity", "enumeration", "All counts but the last are thought to move by 1 together")
+def all_but_last_move_by_one() -> Replacements:
+    real = SimplexCounts.sensitivity
+
+    def less(self: Any, unit: str = "record", cells: int | None = None) -> int:
+        return real(self, unit, cells) if cells is None else min(1, real(self, unit, cells))
+
+    yield SimplexCounts, "sensitivity", less

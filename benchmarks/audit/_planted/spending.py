@@ -11,6 +11,7 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 
@@ -51,8 +52,9 @@ def released_twice() -> Replacements:
 def half_is_charged() -> Replacements:
     real = Ledger.charge
 
-    def cheap(self: Any, cost: Cost, *rest: Any) -> Any:
-        return real(self, Cost(cost.epsilon / 2, cost.delta), *rest)
+    def cheap(self: Any, spend: Spend, *rest: Any) -> Any:
+        half = Cost(spend.cost.epsilon / 2, spend.cost.delta)
+        return real(self, Spend(half, spend.rho), *rest)
 
     yield Ledger, "charge", cheap
 
@@ -71,7 +73,7 @@ def float_sums_of_epsilon() -> Replacements:
     "The ceiling is looked at before a fit but not when the ledger is charged",
 )
 def no_ceiling() -> Replacements:
-    yield Cost, "within", lambda self, ceiling: True
+    yield Cost, "__le__", lambda self, ceiling: True
 
 
 @fault("spending", "accounting", "A clone has a ledger of its own")

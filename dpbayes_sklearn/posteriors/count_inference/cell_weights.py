@@ -1,13 +1,11 @@
-"""The two factors of a noisy count's posterior: the prior's weight and the noise law.
+"""The prior's factor in a noisy count's posterior.
 
-Both are needed at integers and, where the noise is so wide that a coarser lattice does, at the
-points ``0, step, 2 step, ...``.
+It is needed at integers and, where the noise is so wide that a coarser lattice does, at the points
+``0, step, 2 step, ...``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,11 +16,10 @@ from scipy.special import betaln
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.count_inference.weights import LINEAR, LOG
 
-__all__ = ["NoiseLaw", "log_lattice_weight", "log_row_weight", "noise_bound"]
+__all__ = ["log_dirichlet_weight", "log_lattice_weight", "log_row_weight"]
 
 
 _MOST_SUMMED = 2048  # lattice points near zero whose prior mass is summed, not approximated
-_EXACT_SCALE = 64.0  # sums of noises up to this scale are tabulated at every integer
 
 
 def log_dirichlet_weight(alpha: float, k: npt.ArrayLike) -> FloatArray:
@@ -91,104 +88,6 @@ def _shared_mass(alpha: float, points: int, step: float) -> FloatArray:
     log_falling[1:] = np.logaddexp(log_falling[1:], log_rising[:-1])
     shared: FloatArray = log_falling
     return shared
-
-
-class NoiseLaw:
-    """Sum of independent discrete Laplace variables, P(x) proportional to exp(-|x| / scale).
-
-    Parameters
-    ----------
-    scales : sequence of float
-        Scale of each variable. Zero adds nothing; infinity means that nothing is known.
-
-    Examples
-    --------
-    >>> NoiseLaw([2.0]).log_weight(np.array([0.0, -3.0, 4.0])).tolist()
-    [-0.0, -1.5, -2.0]
-    >>> NoiseLaw([0.0]).exact, NoiseLaw([2.0, 2.0]).exact
-    (True, False)
-    """
-
-    def __init__(self, scales: Sequence[float]) -> None:
-        self.scales = tuple(float(scale) for scale in scales if scale > 0.0)
-        self.exact = not self.scales
-        self.flat = np.inf in self.scales
-
-    def log_weight(self, x: FloatArray) -> FloatArray:
-        """Log probability of noise ``x``, up to a constant."""
-        if self.flat:
-            return np.zeros_like(x)
-        if len(self.scales) == 1:
-            return -np.abs(x) / self.scales[0]
-        step, table = _table(self.scales)
-        distance = np.abs(x) / step
-        slope = table[-1] - table[-2]
-        beyond = np.maximum(distance - (len(table) - 1), 0.0)
-        inside = np.interp(distance, np.arange(len(table)), table)
-        log_weight: FloatArray = inside + slope * beyond
-        return log_weight
-
-    def half_width(self, terms: int, nats: float) -> float:
-        """Bound that the sum of ``terms`` such noises crosses with probability below exp(-nats)."""
-        if self.flat or np.isinf(nats):
-            return np.inf
-        return noise_bound(Counter(self.scales * terms), nats)
-
-    @property
-    def variance(self) -> float:
-        """Variance, that of the continuous law: 2 b^2 for each scale b."""
-        return 2.0 * float(np.square(self.scales).sum())
-
-    @property
-    def sharpness(self) -> float:
-        """Distance over which the law falls: the scale of a Laplace law with this variance."""
-        return float(np.sqrt(self.variance / 2.0))
-
-
-def noise_bound(scales: Mapping[float, int], nats: float) -> float:
-    """Bound that a sum of Laplace variables crosses with probability below exp(-nats).
-
-    Chernoff: P(X > x) <= exp(-s x) prod_i 1 / (1 - s^2 b_i^2), for the best s. ``scales`` says
-    how many variables there are of each scale b.
-    """
-    if not scales:
-        return 0.0
-    b, number = np.array(list(scales)), np.array(list(scales.values()), dtype=float)
-    s = np.linspace(0.02, 0.98, 49) / b.max()
-    cost = -np.log1p(-(np.multiply.outer(s, b) ** 2)) @ number
-    return float(((nats + cost) / s).min())
-
-
-@lru_cache(maxsize=32)
-def _table(scales: tuple[float, ...]) -> tuple[float, FloatArray]:
-    """Step of, and log law at, the points 0, step, 2 step, ... of a sum of discrete Laplace.
-
-    R of them with equal scale are the difference of two negative binomials of order R, so each
-    distinct scale takes one convolution. A coarser lattice keeps every variance. The table ends
-    where the law has fallen by at least 60 nats; from there its logarithm goes on linearly.
-    """
-    step = max(1.0, max(scales) / _EXACT_SCALE)
-    nats = min(600.0, 60.0 * step * _EXACT_SCALE / max(scales))
-    length = 1 + int(np.ceil(noise_bound(Counter(scales), nats) / step))
-    law = np.zeros(2 * length - 1)
-    law[length - 1] = 1.0
-    for scale, order in sorted(Counter(scales).items()):
-        points = np.arange(2 * length)
-        log_binomial = points * np.log(_lattice_ratio(scale, step))
-        log_binomial += log_dirichlet_weight(float(order), points)
-        binomial = np.exp(log_binomial - log_binomial.max())
-        difference = np.correlate(binomial, binomial, "full")[length : 3 * length - 1]
-        law = np.convolve(law, difference / difference.sum(), "same")
-    return step, np.log(law[length - 1 :] / law.max())
-
-
-def _lattice_ratio(scale: float, step: float) -> float:
-    """Ratio q of P(x) ~ q^|x / step| with the variance of exp(-|x| / scale) on the integers.
-
-    The latter is 2 p / (1 - p)^2 with p = exp(-1 / scale), so q = p when the step is one.
-    """
-    variance: float = 0.5 / np.sinh(min(0.5 / scale, 350.0)) ** 2 / step**2
-    return float(variance / (1.0 + variance + np.sqrt(1.0 + 2.0 * variance)))
 
 
 def log_row_weight(alphas: tuple[float, ...], lowest: int, highest: int, step: float) -> FloatArray:

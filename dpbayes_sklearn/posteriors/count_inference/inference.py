@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.posteriors.count_inference.cell_weights import NoiseLaw
+from dpbayes_sklearn.laws import Marginal
+from dpbayes_sklearn.laws.marginals import UNKNOWN
 from dpbayes_sklearn.posteriors.count_inference.lattice import CountTable
 from dpbayes_sklearn.posteriors.count_inference.star import NoisyStar
 
@@ -28,8 +29,8 @@ def infer_star(
     tables: Sequence[npt.ArrayLike],
     n: int,
     *,
-    class_scales: Sequence[float],
-    table_scales: Sequence[Sequence[float]],
+    class_noise: Marginal,
+    table_noises: Sequence[Marginal],
     class_alpha: npt.ArrayLike,
     table_alphas: Sequence[npt.ArrayLike],
     fresh: float = 1.0,
@@ -44,9 +45,8 @@ def infer_star(
         Noisy counts of every feature's values in every class.
     n : int
         Exact number of records, which is public.
-    class_scales, table_scales : sequence of float, and one such sequence for every table
-        Scales of the independent discrete Laplace noises in a cell. Zero, or an empty sequence,
-        is no noise; infinity means that the counts say nothing.
+    class_noise, table_noises : Marginal, and one for every table
+        The distribution of the noise in a cell; noises are independent.
     class_alpha, table_alphas : array of shape (C,), and arrays of shape (K_j,)
         Parameters of the Dirichlet priors.
     fresh : float, default=1.0
@@ -57,8 +57,10 @@ def infer_star(
     --------
     A negative count says that the true one is small, and the other table agrees:
 
+    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> noise = LaplaceMarginal(4.0)
     >>> inference = infer_star([45, 58], [[[-9, 47], [52, 8]]], 100,
-    ...                        class_scales=[4.0], table_scales=[[4.0]],
+    ...                        class_noise=noise, table_noises=[noise],
     ...                        class_alpha=[1.0, 1.0], table_alphas=[[1.0, 1.0]])
     >>> inference.class_mean.round(2)
     array([0.44, 0.56])
@@ -68,12 +70,12 @@ def infer_star(
     """
     classes = CountTable(
         np.atleast_2d(np.asarray(class_counts, dtype=float)),
-        NoiseLaw(class_scales),
+        class_noise,
         np.asarray(class_alpha, dtype=float),
     )
     features = [
-        CountTable(np.asarray(z, dtype=float), NoiseLaw(scales), np.asarray(alpha, dtype=float))
-        for z, scales, alpha in zip(tables, table_scales, table_alphas, strict=True)
+        CountTable(np.asarray(z, dtype=float), noise, np.asarray(alpha, dtype=float))
+        for z, noise, alpha in zip(tables, table_noises, table_alphas, strict=True)
     ]
     return StarInference(classes, tuple(features), int(n), fresh)
 
@@ -90,15 +92,15 @@ class StarInference:
     @cached_property
     def _known_class_counts(self) -> FloatArray | None:
         """Class counts that some table shows without noise."""
-        if self.classes.law.exact:
+        if self.classes.exact:
             known: FloatArray = self.classes.noisy[0]
             return known
-        exact = (table.noisy.sum(axis=1) for table in self.tables if table.law.exact)
+        exact = (table.noisy.sum(axis=1) for table in self.tables if table.exact)
         return next(exact, None)
 
     @cached_property
     def _noisy_tables(self) -> list[int]:
-        return [j for j, table in enumerate(self.tables) if not table.law.exact]
+        return [j for j, table in enumerate(self.tables) if not table.exact]
 
     @cached_property
     def _stars(self) -> list[NoisyStar]:
@@ -107,10 +109,10 @@ class StarInference:
         known = self._known_class_counts
         if known is None:
             return [NoisyStar(self.classes, tables, self.n, self.fresh)]
-        nothing, one = NoiseLaw([np.inf]), np.ones(1)
+        one = np.ones(1)
         return [
             NoisyStar(
-                CountTable(np.full((1, 1), count), nothing, one),
+                CountTable(np.full((1, 1), count), UNKNOWN, one),
                 [table.row(c) for table in tables],
                 int(count),
             )
@@ -136,7 +138,7 @@ class StarInference:
         noisy = iter(range(len(self.tables)))
         means = []
         for table in self.tables:
-            if table.law.exact:
+            if table.exact:
                 total = table.alpha + table.noisy
                 means.append(total / total.sum(axis=1, keepdims=True))
             else:

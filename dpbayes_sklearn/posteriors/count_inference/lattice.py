@@ -9,18 +9,15 @@ deviation that the noise leaves.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
-    NoiseLaw,
-    log_lattice_weight,
-    noise_bound,
-)
+from dpbayes_sklearn.laws import Marginal
+from dpbayes_sklearn.laws.marginals import deviation_bound
+from dpbayes_sklearn.posteriors.count_inference.cell_weights import log_lattice_weight
 from dpbayes_sklearn.posteriors.count_inference.messages import Window
 from dpbayes_sklearn.posteriors.count_inference.weights import Segment
 
@@ -38,15 +35,20 @@ _FALLBACK_POINTS = 256
 
 @dataclass(frozen=True)
 class CountTable:
-    """A released table: rows of noisy cells that share a noise law and the prior of a row."""
+    """A released table: rows of noisy cells that share the law of their noise and their prior."""
 
     noisy: FloatArray
-    law: NoiseLaw
+    noise: Marginal
     alpha: FloatArray
+
+    @property
+    def exact(self) -> bool:
+        """True if there is no noise."""
+        return self.noise.variance == 0.0
 
     def row(self, index: int) -> CountTable:
         """Return the table that has only this row."""
-        return CountTable(self.noisy[index : index + 1], self.law, self.alpha)
+        return CountTable(self.noisy[index : index + 1], self.noise, self.alpha)
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,13 @@ class Lattice:
         """
         if classes.noisy.size == 1:
             return np.array([self.points]), np.array([self.points])
-        seen = [(classes.noisy[0], 1, classes.law)]
-        seen += [(t.noisy.sum(axis=1), t.noisy.shape[1], t.law) for t in tables]
-        precision = np.array([1.0 / (terms * law.variance) for _, terms, law in seen])
+        seen = [(classes.noisy[0], 1, classes.noise)]
+        seen += [(t.noisy.sum(axis=1), t.noisy.shape[1], t.noise) for t in tables]
+        precision = np.array([1.0 / (terms * noise.variance) for _, terms, noise in seen])
         share = precision / precision.sum() if precision.any() else precision
-        scales: Counter[float] = Counter()
-        for weight, (_, terms, law) in zip(share, seen, strict=True):
-            scales.update({weight * b: terms for b in law.scales if weight > 0.0})
-        half_width = noise_bound(scales, self.nats) / np.sqrt(fresh) if scales else np.inf
+        weighted = [(w, m, noise) for w, (_, m, noise) in zip(share.tolist(), seen, strict=True)]
+        spread = deviation_bound(weighted, self.nats) / np.sqrt(fresh)
+        half_width = spread if precision.any() else np.inf
         centre = sum(weight * noisy for weight, (noisy, _, _) in zip(share, seen, strict=True))
         lowest, highest = self.around(np.asarray(centre), half_width)
         others_low, others_high = lowest.sum() - lowest, highest.sum() - highest
@@ -122,7 +123,7 @@ class Lattice:
         """Return the windows of sums of neighbouring cells, by row and window of its total."""
         n_cells = table.noisy.shape[1]
         cumulative = np.pad(np.cumsum(table.noisy, axis=1), ((0, 0), (1, 0)))
-        half_widths = [table.law.half_width(m, self.nats) for m in range(n_cells)]
+        half_widths = [table.noise.half_width(m, self.nats) for m in range(n_cells)]
 
         def row(index: int, total: tuple[int, int]) -> Window:
             def window(first: int, last: int) -> tuple[int, int]:
@@ -143,11 +144,11 @@ class Lattice:
 
     def cells(self, table: CountTable) -> list[list[Segment]]:
         """Return log f(k) = log prior weight + log P(noise = z - k) of every cell, row by row."""
-        half_width = table.law.half_width(1, self.nats)
+        half_width = table.noise.half_width(1, self.nats)
         lowest, highest = self.around(table.noisy, half_width)
         width = int((highest - lowest).max(initial=0)) + 1
         index = lowest[..., None] + np.arange(width)
-        log_weight = table.law.log_weight(table.noisy[..., None] - index * self.step)
+        log_weight = table.noise.log_weight(table.noisy[..., None] - index * self.step)
         for alpha in set(table.alpha.tolist()):
             same = table.alpha == alpha
             log_weight[:, same] += self._prior(alpha, index[:, same])
@@ -170,11 +171,11 @@ class Lattice:
 
 def _spread(classes: CountTable, tables: Sequence[CountTable], fresh: float) -> float:
     """Return the smallest standard deviation that the noise leaves to a cell or a class count."""
-    cell = float(np.sqrt(min((table.law.variance for table in tables), default=np.inf)))
+    cell = float(np.sqrt(min((table.noise.variance for table in tables), default=np.inf)))
     if classes.noisy.size == 1:
         return cell
-    rows = sum(1.0 / (table.noisy.shape[1] * table.law.variance) for table in tables)
-    whole = float(1.0 / np.sqrt(1.0 / classes.law.variance + rows))
+    rows = sum(1.0 / (table.noisy.shape[1] * table.noise.variance) for table in tables)
+    whole = float(1.0 / np.sqrt(1.0 / classes.noise.variance + rows))
     return min(whole / float(np.sqrt(fresh)), max(whole, cell))
 
 
@@ -182,6 +183,6 @@ def _work(table: CountTable, n: int) -> float:
     """Return the number of products of the two passes over all rows of a table, at step one."""
     rows, n_cells = table.noisy.shape
     terms = 2.0 ** np.arange(np.ceil(np.log2(max(n_cells, 2))))
-    bounds = np.array([table.law.half_width(int(m), _NATS) for m in terms])
+    bounds = np.array([table.noise.half_width(int(m), _NATS) for m in terms])
     width = np.minimum(2.0 * bounds, n) + 1.0
     return float(3.0 * rows * (n_cells / (2.0 * terms) * width**2).sum())

@@ -60,7 +60,7 @@ class NoisyStar:
                 break
 
     def _solve(self, lattice: Lattice) -> bool:
-        """Send messages from the cells to the class counts; tell whether the windows sufficed."""
+        """Send messages from the cells to the class counts; return whether the windows sufficed."""
         self.lattice = lattice
         lowest, highest = lattice.class_windows(self.classes, self.tables, self.fresh)
         windows = list(zip(lowest.tolist(), highest.tolist(), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.posteriors.count_inference.cell_weights import NoiseLaw
+from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
 from dpbayes_sklearn.posteriors.count_inference.lattice import CountTable, Lattice
 from dpbayes_sklearn.posteriors.count_inference.star import NoisyStar
 
@@ -30,7 +30,7 @@ def noisy_star(seed, n, n_classes, n_cells, n_tables, scale, alpha):
         np.stack([rng.multinomial(m, rng.dirichlet(np.full(n_cells, alpha))) for m in classes])
         for _ in range(n_tables)
     ]
-    law = NoiseLaw([scale])
+    law = LaplaceMarginal(scale)
     table = CountTable(
         (classes + laplace(rng, scale, n_classes))[None].astype(float), law, np.ones(n_classes)
     )

@@ -13,6 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 
+from dpbayes_sklearn.laws import Marginal
+from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.laws.marginals import sum_of
 from dpbayes_sklearn.posteriors.count_inference.inference import (
     StarInference,
     dirichlet_draws,
@@ -119,9 +122,20 @@ def problems(draw: st.DrawFn) -> dict[str, object]:
 
 
 def infer(problem: dict[str, object]) -> StarInference:
-    names = ("class_scales", "table_scales", "class_alpha", "table_alphas")
-    options = {name: problem[name] for name in names}
-    return infer_star(problem["z"], problem["tables"], problem["n"], **options)
+    return infer_star(
+        problem["z"],
+        problem["tables"],
+        problem["n"],
+        class_noise=noise(problem["class_scales"]),
+        table_noises=[noise(scales) for scales in problem["table_scales"]],
+        class_alpha=problem["class_alpha"],
+        table_alphas=problem["table_alphas"],
+    )
+
+
+def noise(scales: Sequence[float]) -> Marginal:
+    """Independent Laplace noises of these scales, added up."""
+    return sum_of([LaplaceMarginal(scale) for scale in scales])
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -185,8 +199,8 @@ def test_counts_without_noise_fix_the_class_counts(known):
         classes + (0 if known == "classes" else np.array([40, -7])),
         [exact_table, noisy_table],
         5,
-        class_scales=class_scales,
-        table_scales=table_scales,
+        class_noise=noise(class_scales),
+        table_noises=[noise(scales) for scales in table_scales],
         class_alpha=np.ones(2),
         table_alphas=alpha,
     )
@@ -218,8 +232,8 @@ def release(
         noisy(classes),
         [noisy(table) for table in counts],
         n,
-        class_scales=[scale],
-        table_scales=[[scale]] * len(sizes),
+        class_noise=LaplaceMarginal(scale),
+        table_noises=[LaplaceMarginal(scale)] * len(sizes),
         class_alpha=np.ones(n_classes),
         table_alphas=[np.ones(k) for k in sizes],
     )
@@ -278,8 +292,8 @@ def test_impossible_counts_still_give_probabilities():
         [5.0e6, -3.0e6],
         [[[1.0e7, 2.0e7], [-4.0e6, 3.0]]],
         10**5,
-        class_scales=[0.5],
-        table_scales=[[0.5]],
+        class_noise=LaplaceMarginal(0.5),
+        table_noises=[LaplaceMarginal(0.5)],
         class_alpha=np.ones(2),
         table_alphas=[np.ones(2)],
     )
@@ -295,8 +309,8 @@ def test_strong_priors_stay_in_charge():
         [300.0, 700.0],
         [[[150.0, 150.0], [100.0, 600.0]]],
         1000,
-        class_scales=[200.0],
-        table_scales=[[200.0]],
+        class_noise=LaplaceMarginal(200.0),
+        table_noises=[LaplaceMarginal(200.0)],
         class_alpha=np.ones(2),
         table_alphas=[alpha],
     )

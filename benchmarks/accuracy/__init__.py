@@ -1,0 +1,1 @@
+"""Accuracy, log loss and coverage on public and simulated data."""

@@ -1,0 +1,206 @@
+"""What several releases cost together, and ledgers that were tampered with, moved or mistyped."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import shutil
+import sqlite3
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr
+from scipy.stats import binom
+from sklearn.ensemble import BaggingClassifier
+
+from dpbayes_sklearn import (
+    BayesianNaiveBayes,
+    BetaBinomial,
+    BudgetAccountant,
+    BudgetError,
+    LedgerError,
+    PosteriorQuerySession,
+)
+from dpbayes_sklearn._estimator import SEEDED
+from dpbayes_sklearn.mechanisms import Hellinger
+from dpbayes_sklearn.privacy.ledger import Ledger
+from dpbayes_sklearn.statistics import merge
+
+__all__ = ["composition"]
+
+X = np.tile([[0, 1], [1, 0], [1, 1]], (4, 1))
+Y = np.array([0, 1, 1] * 4)
+DECLARED: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
+FORMAT_1 = """
+PRAGMA user_version = 1;
+CREATE TABLE ledger (id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL);
+CREATE TABLE entry (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
+    epsilon TEXT NOT NULL, delta TEXT NOT NULL, release_id TEXT NOT NULL UNIQUE, scope TEXT,
+    spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL
+);
+INSERT INTO ledger VALUES ('0123456789abcdef0123456789abcdef', '1/1', '0/1');
+INSERT INTO entry VALUES (1, '2026-01-02T03:04:05+00:00', '', '3/5', '0/1', 'a', NULL, '3/5',
+    '0/1');
+"""
+
+
+def composition() -> Iterator[str]:
+    """Compose, restore, replace, migrate and mistype."""
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as directory:
+        warnings.simplefilter("ignore")
+        yield from _totals()
+        yield from _delta()
+        yield from _figures()
+        yield from _files(Path(directory))
+        yield from _batches()
+        yield from _queries()
+    yield from _seeds()
+
+
+def _refused(call: Callable[[], Any], *errors: type[Exception]) -> bool:
+    try:
+        call()
+    except errors:
+        return True
+    return False
+
+
+def _totals() -> Iterator[str]:
+    """Compare totals with the exact loss of Gaussian noise and of randomised response."""
+    for rho, times in ((0.02, 1), (0.05, 4)):
+        ledger = BudgetAccountant(100, 1e-6)
+        for _ in range(times):
+            ledger.spend(rho=rho)
+        spread = math.sqrt(2 * rho * times)  # sensitivity over standard deviation, of all together
+        if _gaussian_delta(spread, ledger.total().epsilon) > 1e-6:
+            yield f"{times} releases of rho {rho}: {ledger.total().epsilon:.3g} is too little"
+    ledger = BudgetAccountant(100, 1e-6)
+    for _ in range(200):
+        ledger.spend(0.1)
+    if _response_delta(200, 0.1, ledger.total().epsilon) > 1e-6:
+        yield f"200 releases of 0.1: {ledger.total().epsilon:.3g} is too little"
+
+
+def _gaussian_delta(spread: float, epsilon: float) -> float:
+    """Return the exact delta at epsilon of Gaussian noise (Balle and Wang 2018)."""
+    a, b = spread / 2 - epsilon / spread, -spread / 2 - epsilon / spread
+    return math.exp(log_ndtr(a)) - math.exp(epsilon + log_ndtr(b))
+
+
+def _response_delta(times: int, each: float, epsilon: float) -> float:
+    """Return the exact delta at epsilon of randomised response, many times."""
+    k, share = np.arange(times + 1), math.exp(each) / (1 + math.exp(each))
+    p, q = binom.pmf(k, times, share), binom.pmf(k, times, 1 - share)
+    return float(np.clip(p - math.exp(epsilon) * q, 0, None).sum())
+
+
+def _delta() -> Iterator[str]:
+    """Spend all of delta on releases that may fail: none is left to convert with."""
+    account = BudgetAccountant(10, 0.01)
+    model = BetaBinomial(delta=0.001, mechanism=Hellinger(calibrate=False), accountant=account)
+    model.set_params(calibrate=False).fit([0, 1] * 20)
+    if account.total("sum").delta != model.guarantee_.delta or not model.guarantee_.delta:
+        yield "a delta is promised and not charged"
+    ledger = BudgetAccountant(100, 1e-6)
+    for _ in range(50):
+        ledger.spend(0.1, 2e-8)
+    if ledger.total().epsilon < 4.99:
+        yield "delta is used up by releases and used again for their total"
+
+
+def _figures() -> Iterator[str]:
+    """See that what is left is rounded down and what was spent is rounded up."""
+    ledger = BudgetAccountant(1)
+    ledger.spend(Fraction(1, 3))
+    if Fraction(str(ledger.remaining().epsilon)) > Fraction(2, 3):
+        yield "more is said to remain than does"
+    if Fraction(str(ledger.total().epsilon)) < Fraction(1, 3):
+        yield "less is said to be spent than was"
+
+
+def _files(directory: Path) -> Iterator[str]:
+    path, copy = str(directory / "ledger"), str(directory / "copy")
+    ledger = BudgetAccountant(1, path=path)
+    ledger.spend(0.4)
+    shutil.copy(path, copy)
+    ledger.spend(0.4)
+    shutil.copy(copy, path)
+    if not _refused(lambda: ledger.spend(0.4), LedgerError):
+        yield "an earlier copy of a ledger is taken for it"
+    other = BudgetAccountant(9, path=str(directory / "other"))
+    for _ in range(5):
+        other.spend(0.1)
+    shutil.copy(other.path, path)
+    if not _refused(lambda: ledger.spend(0.4), LedgerError):
+        yield "another ledger is taken for it"
+    elsewhere = pickle.loads(pickle.dumps(ledger))  # as in another process
+    os.unlink(path)
+    if not _refused(lambda: elsewhere.spend(0.4), LedgerError):
+        yield "a ledger that is gone lets something through"
+    typo = str(directory / "typo")
+    if not _refused(lambda: BudgetAccountant(path=typo, existing=True), LedgerError):
+        yield "a mistyped path makes a new ledger"
+    old = str(directory / "old")
+    with closing(sqlite3.connect(old, isolation_level=None)) as connection:
+        connection.executescript(FORMAT_1)
+    if Ledger.open(old).spent().epsilon != Fraction(3, 5):
+        yield "a ledger of an earlier format loses entries"
+    if not _refused(lambda: BudgetAccountant(path=old).spend(0.5), BudgetError):
+        yield "a ledger of an earlier format is overspent"
+
+
+def _batches() -> Iterator[str]:
+    model = BayesianNaiveBayes(0.1, **DECLARED).partial_fit(X, Y)
+    model.set_params(epsilon=0.3).partial_fit(X, Y)
+    if model.guarantee_.epsilon != 0.3:
+        yield f"batches of 0.1 and 0.3 promise {model.guarantee_.epsilon}"
+    exact = model.set_params(epsilon=math.inf)
+    if not _refused(lambda: exact.partial_fit(X, Y), ValueError):
+        yield "a batch without noise joins private ones"
+    shard = BayesianNaiveBayes(temperature=1, **DECLARED).exact_statistics(X, Y)
+    if not _refused(lambda: merge([merge([shard]), shard]), ValueError):
+        yield "a shard is counted twice"
+
+
+def _queries() -> Iterator[str]:
+    ledger = BudgetAccountant(1)
+    model = BayesianNaiveBayes(0.25, mechanism="sampler", **DECLARED)
+    session = PosteriorQuerySession(model, X, Y, accountant=ledger)
+    answers = [session.query(lambda tables: tables[0].tolist()) for _ in range(4)]
+    if len(ledger) != 4 or len({str(answer) for answer in answers}) == 1:
+        yield f"{len(ledger)} charges for 4 queries, or one draw for all"
+    if not _refused(lambda: pickle.dumps(session), TypeError):
+        yield "a session with exact counts can be pickled"
+    session.close()
+    if "CountTables" in repr(vars(session)):
+        yield "a closed session keeps exact counts"
+
+
+def _seeds() -> Iterator[str]:
+    def warned(fit: Callable[[], Any]) -> bool:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit()
+        return any("random_state" in str(w.message) for w in caught)
+
+    with tempfile.TemporaryDirectory() as directory:
+        ledger = BudgetAccountant(path=str(Path(directory) / "ledger"))
+        seeded = BayesianNaiveBayes(0.1, random_state=0, accountant=ledger, **DECLARED)
+        if not warned(lambda: seeded.fit(X, Y)):
+            yield "a seed meets a ledger on disk, and nobody is warned"
+    if (
+        SEEDED
+        not in BayesianNaiveBayes(0.1, random_state=0, **DECLARED).fit(X, Y).guarantee_.conditions
+    ):
+        yield "a guarantee does not say that it rests on a secret seed"
+    plain = BayesianNaiveBayes(0.1, **DECLARED)
+    if not warned(lambda: BaggingClassifier(plain, n_estimators=1, random_state=0).fit(X, Y)):
+        yield "an ensemble hands out seeds, and nobody is warned"

@@ -1,0 +1,141 @@
+"""Bugs in reading containers and declarations: one record decides how others are read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn import _estimator, _posterior_release, _supervised
+from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn.conjugate import REFUSES, BetaBinomial
+from dpbayes_sklearn.data import dask, reading, records, table, undeclared
+from dpbayes_sklearn.schema import Categories
+
+Replacements = Iterator[tuple[Any, str, Any]]
+
+
+def _plain(cell: Any) -> Any:
+    return None if type(cell).__name__ == "NAType" else cell
+
+
+def _as_numpy_likes(cells: Any) -> Any:
+    """Return integers of which one is missing as floats, the one type that suits them all."""
+    flat = [_plain(cell) for cell in np.ravel(cells)]
+    numbers = all(cell is None or isinstance(cell, (int, float)) for cell in flat)
+    if cells.dtype != object or not numbers or None not in flat:
+        return cells
+    return np.array([np.nan if cell is None else cell for cell in flat], float)
+
+
+@fault("reading", "replay", "A missing label makes all labels floats, which recodes other people")
+def labels_as_floats() -> Replacements:
+    real = reading.read_target
+    yield reading, "read_target", lambda *args: _as_numpy_likes(real(*args))
+
+
+@fault("reading", "replay", "A missing value makes its whole column floats, and others unseen")
+def columns_as_floats() -> Replacements:
+    real = table.Table.column
+    yield table.Table, "column", lambda *args: _as_numpy_likes(real(*args))
+
+
+@fault("reading", "replay", "One column with a missing value becomes floats, and others unseen")
+def one_column_as_floats() -> Replacements:
+    real = _posterior_release.read_column
+    yield _posterior_release, "read_column", lambda X: _as_numpy_likes(real(X))
+
+
+@fault("reading", "replay", "Labels of a partition are read as numpy likes, on a cluster only")
+def partitions_as_floats() -> Replacements:
+    real = dask.one_column
+    yield dask, "one_column", lambda y: _as_numpy_likes(real(y))
+
+
+@fault("reading", "replay", "Whether a fit raises depends on the caller's numpy error state")
+def error_state_of_the_caller() -> Replacements:
+    for module in (_estimator, records):
+        yield module, "quiet_numpy", nullcontext
+
+
+@fault("reading", "replay", "A condition is dropped if all values are truth values by chance")
+def condition_by_values() -> Replacements:
+    def looking(self: Any, column: Any) -> Any:
+        plain = all(isinstance(value, (bool, np.bool_)) for value in column.values)
+        return Categories((1, 0)), () if plain else (REFUSES,)
+
+    yield BetaBinomial, "_public_schema", looking
+
+
+@fault("reading", "declarations", "Texts of a column that is not declared are published one by one")
+def texts_published() -> Replacements:
+    def every_value(columns: Any, j: int) -> Categories:
+        return Categories(sorted({str(value) for value in columns.column(j)}))
+
+    yield _supervised, "domain_from_data", every_value
+
+
+@fault("reading", "declarations", "A warning does not say which columns were read from the data")
+def columns_without_names() -> Replacements:
+    yield _supervised, "features_read", lambda names, declared: "bounds were"
+
+
+@fault("reading", "declarations", "What was read from the data is warned of, but no condition")
+def no_condition() -> Replacements:
+    real = _estimator.PrivateEstimator._leak
+
+    def warning_only(self: Any, what: str, parameter: str) -> str:
+        real(self, what, parameter)
+        return ""
+
+    yield _estimator.PrivateEstimator, "_leak", warning_only
+    under = _estimator.PrivacyGuarantee.under
+    wanted = lambda self, *conditions: under(self, *filter(None, conditions))  # noqa: E731
+    yield _estimator.PrivacyGuarantee, "under", wanted
+
+
+@fault("reading", "declarations", "Any number of labels is published as classes")
+def labels_published() -> Replacements:
+    yield undeclared, "_refuse_many", lambda labels, name, parameter: None
+
+
+@fault(
+    "reading", "declarations", "A column whose type cannot match its domain is charged all the same"
+)
+def kinds_unchecked() -> Replacements:
+    for module in (reading, _posterior_release):
+        yield module, "check_kind", lambda *args: None
+
+
+@fault("reading", "declarations", "A sparse cell that is stored twice counts twice")
+def cells_twice() -> Replacements:
+    yield reading, "_canonical", lambda X: X
+
+
+@fault("reading", "replay", "Bins follow from whether all values are whole numbers")
+def bins_by_values() -> Replacements:
+    real = table.Table.kind
+
+    def looking(self: Any, j: int) -> Any:
+        values = np.asarray(self.column(j))
+        whole = values.dtype.kind == "f" and len(values) and (values == np.floor(values)).all()
+        return "integers" if whole else real(self, j)
+
+    yield table.Table, "kind", looking
+
+
+@fault("reading", "replay", "The log tells how many of the declared classes occur")
+def a_log_line_about_values() -> Replacements:
+    real = DiscreteClassifier._statistics
+
+    def talking(self: Any, public: Any, rows: Any) -> Any:
+        counted = real(self, public, rows)
+        absent = int((counted.tables[-1] == 0).sum())
+        logging.getLogger("dpbayes_sklearn").warning("%d classes have no record", absent)
+        return counted
+
+    yield DiscreteClassifier, "_statistics", talking

@@ -1,0 +1,85 @@
+"""Bugs of private searches: what a run gets, tells and prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.model_selection import runs, search, selection
+
+Replacements = Iterator[tuple[Any, str, Any]]
+
+
+@fault("searching", "searches", "Warnings of the runs tell how many there were")
+def runs_are_heard() -> Replacements:
+    for module in (runs, selection):
+        yield module, "silence", nullcontext
+
+
+@fault("searching", "searches", "Every run has the epsilon of the whole search")
+def runs_cost_nothing() -> Replacements:
+    yield search, "PRICE", 1
+
+
+@fault("searching", "searches", "Scores carry no noise")
+def exact_scores() -> Replacements:
+    yield runs, "discrete_laplace", lambda scale, size, source: np.zeros(size, np.int64)
+
+
+@fault("searching", "searches", "One person is thought to move a score by half of what he can")
+def half_a_score() -> Replacements:
+    real = runs.sensitivity
+    yield runs, "sensitivity", lambda model: Fraction(real(model), 2)
+
+
+@fault("searching", "searches", "The number of runs is fixed, and no longer secret")
+def runs_of_a_fixed_number() -> Replacements:
+    yield selection, "number_of_runs", lambda mean, source: mean
+
+
+@fault("searching", "searches", "People who are held out are fitted to as well")
+def nobody_held_out() -> Replacements:
+    real = search.train_test_split
+
+    def everybody(*arrays: Any, **options: Any) -> Any:
+        parts = real(*arrays, **options)
+        if len(arrays) < 2:
+            return parts
+        return [part if i % 2 else arrays[i // 2] for i, part in enumerate(parts)]
+
+    yield search, "train_test_split", everybody
+
+
+@fault("searching", "searches", "Who is held out depends on the labels")
+def held_out_by_label() -> Replacements:
+    real = search.train_test_split
+
+    def sorted_first(X: Any, y: Any = None, **options: Any) -> Any:
+        if y is None:
+            return real(X, **options)
+        order = np.argsort(y, kind="stable")
+        return real(X[order], y[order], **options)
+
+    yield search, "train_test_split", sorted_first
+
+
+@fault("searching", "searches", "The results list how often every candidate was run")
+def other_candidates() -> Replacements:
+    attach = search.PrivateSearchCV._attach
+
+    def telling(self: Any, public: Any, release: Any) -> Any:
+        fitted = attach(self, public, release)
+        fitted.cv_results_["n_runs"] = [1] * len(public)
+        return fitted
+
+    yield search.PrivateSearchCV, "_attach", telling
+
+
+@fault("searching", "searches", "The search is not charged, as its runs are thought to be")
+def searches_are_free() -> Replacements:
+    yield search.PrivateSearchCV, "_ledger", lambda self: None

@@ -1,0 +1,158 @@
+"""Private searches: what a run gets and tells, who is held out, and that nobody hears of a run."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    PrivateSearchCV,
+)
+from dpbayes_sklearn.audit.fuzzing import Ear
+from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.model_selection import runs as of_runs
+from dpbayes_sklearn.model_selection import selection
+from dpbayes_sklearn.model_selection.selection import Selection
+from dpbayes_sklearn.noise.source import random_source
+
+__all__ = ["searches"]
+
+N = 40
+X = np.column_stack([np.arange(N), np.arange(N) % 3])  # the first column names the record
+Y = np.arange(N) % 2
+BAYES: dict[str, Any] = {"bounds": (0, N), "n_bins": 2, "inference": "plug_in"}
+GRID = {"mechanism": ["laplace", "fourier"]}
+
+
+def searches() -> Iterator[str]:
+    """Search, and look at every run."""
+    yield from _what_runs_get()
+    yield from _noise_of_scores()
+    yield from _who_is_held_out()
+    yield from _what_is_heard()
+    yield from _number_of_runs()
+
+
+def _what_runs_get() -> Iterator[str]:
+    """See that a run has a third of epsilon, for its fit and, by its own noise, for its score."""
+    for model, largest in (
+        (BayesianNaiveBayes(classes=[0, 1], **BAYES), 1),
+        (BayesianLinearRegression(bounds_X=(0, N), bounds_y=(0, 1)), of_runs.POINTS),
+    ):
+        epsilons: list[Any] = []
+        scales: list[Any] = []
+        release, noise = Mechanism.release, of_runs.discrete_laplace
+
+        def fits(self: Any, s: Any, p: Any, budget: Any, *rest: Any, _log: Any = epsilons) -> Any:
+            _log.append(budget.epsilon)
+            return release(self, s, p, budget, *rest)  # noqa: B023
+
+        def scores(scale: Any, *rest: Any, _log: Any = scales) -> Any:
+            _log.append(scale)
+            return noise(scale, *rest)  # noqa: B023
+
+        ledger = BudgetAccountant()
+        search = PrivateSearchCV(model, GRID, epsilon=0.9, runs_per_candidate=3, accountant=ledger)
+        with (
+            mock.patch.object(Mechanism, "release", fits),
+            mock.patch.object(of_runs, "discrete_laplace", scores),
+        ):
+            search.fit(X, Y)
+        name, third = type(model).__name__, Fraction(3, 10)
+        if any(epsilon > third for epsilon in epsilons):
+            yield f"{name}: a fit has more than a third of epsilon"
+        if not scales or any(scale < largest / third for scale in scales):
+            yield f"{name}: a score has too little noise"
+        if len(ledger) != 1 or ledger.total().epsilon != 0.9:
+            yield f"{name}: the search was charged {ledger.total().epsilon}"
+        if set(search.cv_results_) != {"params"}:
+            yield f"{name}: the search tells how other candidates did"
+
+
+def _noise_of_scores() -> Iterator[str]:
+    """Compare exact scores of a regression with those that its runs tell."""
+    exact: list[int] = []
+    told: list[int] = []
+    points, run = of_runs.points, selection.run
+
+    def counted(*args: Any) -> Any:
+        earned = points(*args)
+        exact.append(int(earned.sum()))
+        return earned
+
+    def ran(*args: Any) -> Any:
+        one = run(*args)
+        told.append(one.score)
+        return one
+
+    line = BayesianLinearRegression(bounds_X=(0, N), bounds_y=(0, 1))
+    with (
+        mock.patch.object(of_runs, "points", counted),
+        mock.patch.object(selection, "run", ran),
+    ):
+        PrivateSearchCV(line, GRID, runs_per_candidate=3).fit(X, Y)
+    if exact == told:
+        yield "scores carry no noise"
+
+
+def _who_is_held_out() -> Iterator[str]:
+    """See that nobody is both fitted to and held out, and that labels do not decide who is."""
+    split: list[Any] = []
+    real = Selection.release
+
+    def watched(self: Any, statistics: Any, *rest: Any) -> Any:
+        split.append([set(part[0][:, 0].tolist()) for part in (statistics.train, statistics.test)])
+        return real(self, statistics, *rest)
+
+    model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
+    search = PrivateSearchCV(model, GRID, runs_per_candidate=1, random_state=3)
+    with mock.patch.object(Selection, "release", watched):
+        for y in (Y, np.sort(Y)):
+            search.fit(X, y)
+    if split[0][0] & split[0][1]:
+        yield "people are fitted to and held out"
+    if split[0] != split[1]:
+        yield "who is held out depends on labels"
+
+
+def _what_is_heard() -> Iterator[str]:
+    """Compare the warnings and log lines of searches with different numbers of runs."""
+    heard = set()
+    model = BayesianNaiveBayes(**BAYES)  # classes are not declared, which is warned of
+    logger, drawn = logging.getLogger("dpbayes_sklearn"), iter((1, 5))
+    for count in drawn:
+        ear = Ear()
+        logger.addHandler(ear)
+        search = PrivateSearchCV(model, GRID, runs_per_candidate=1)
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            mock.patch("dpbayes_sklearn.model_selection.selection.number_of_runs", _always(count)),
+        ):
+            warnings.simplefilter("always")
+            search.fit(X, Y)
+        logger.removeHandler(ear)
+        heard.add((tuple(str(w.message) for w in caught), tuple(ear.heard)))
+    if len(heard) > 1:
+        yield "warnings or log lines tell the number of runs"
+
+
+def _always(count: int) -> Any:
+    return lambda mean, source: count
+
+
+def _number_of_runs() -> Iterator[str]:
+    """Compare numbers of runs with their geometric law: the price of three rests on it."""
+    drawn = np.array([selection.number_of_runs(5, random_source(i)) for i in range(400)])
+    for r, chance in ((1, 0.2), (2, 0.16)):
+        spread = (400 * chance * (1 - chance)) ** 0.5
+        if abs((drawn == r).sum() - 400 * chance) > 6 * spread:
+            yield f"{(drawn == r).sum()} of 400 searches have {r} runs"

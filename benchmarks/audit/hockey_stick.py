@@ -1,0 +1,57 @@
+r"""The exact delta at an epsilon between two discrete laws, and of shifted discrete Gaussians.
+
+.. math:: \delta(\varepsilon) = \sum_x (P(x) - e^\varepsilon Q(x))_+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+Law = npt.NDArray[np.float64]
+
+
+def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
+    """Return delta between two laws given as arrays over the same points."""
+    return float(np.clip(p - math.exp(epsilon) * q, 0, None).sum())
+
+
+def gaussian_law(variance: Fraction | float, reach: int) -> Law:
+    """Return the discrete Gaussian probabilities of -reach, ..., reach."""
+    z = np.arange(-reach, reach + 1, dtype=np.float64)
+    weights = np.exp(-(z**2) / (2 * float(variance)))
+    return np.asarray(weights / weights.sum())
+
+
+def enumerated_delta(variance: Fraction | float, epsilon: float, shifts: list[int]) -> float:
+    """Return delta by listing every outcome of every cell: for two or three cells."""
+    reach = math.ceil(14 * math.sqrt(variance)) + max(shifts)
+    p, q = np.ones(1), np.ones(1)
+    for shift in shifts:
+        law = np.pad(gaussian_law(variance, reach), shift)
+        p = np.multiply.outer(p, law).ravel()
+        q = np.multiply.outer(q, np.roll(law, shift)).ravel()
+    return hockey_stick(p, q, epsilon)
+
+
+def convolved_delta(variance: Fraction | float, epsilon: float, shifts: Mapping[int, int]) -> float:
+    """Return delta from the law of T = sum of shift * noise, on which alone the loss depends.
+
+    All terms are positive and summed directly, so there is no cancellation.
+    """
+    reach = math.ceil(12 * math.sqrt(variance))
+    cell, law = gaussian_law(variance, reach), np.ones(1)
+    for shift, count in shifts.items():
+        spread = np.zeros(2 * reach * shift + 1)
+        spread[::shift] = cell
+        for _ in range(count):
+            law = np.convolve(law, spread)
+    centre = len(law) // 2
+    t = np.arange(-centre, centre + 1)
+    norm = sum(count * shift**2 for shift, count in shifts.items())
+    loss = (norm - 2 * t) / (2 * float(variance))
+    return float((law * np.clip(-np.expm1(epsilon - loss), 0, None)).sum())

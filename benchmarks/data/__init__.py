@@ -1,0 +1,1 @@
+"""Public and simulated data sets with hand-written public domains."""

@@ -1,0 +1,1 @@
+"""Comparison with diffprivlib, which runs in an environment of its own."""

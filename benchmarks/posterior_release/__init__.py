@@ -1,0 +1,1 @@
+"""The figures of the paper on mechanisms tailored to the Hellinger distance."""

@@ -1,0 +1,1 @@
+"""Times beside floors measured in the same process."""

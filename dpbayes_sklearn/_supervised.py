@@ -1,0 +1,126 @@
+"""Estimators that learn a target from columns: reading X and y, and their public domains."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._scoring import warn_about_scores
+from dpbayes_sklearn.data.reading import check_kinds, read_records, read_table
+from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.undeclared import domain_from_data, features_read
+from dpbayes_sklearn.exceptions import called_by
+from dpbayes_sklearn.schema import Categories, Domain, Schema
+from dpbayes_sklearn.schema.resolution import declared_domains, declared_width
+
+__all__ = ["Declared", "SupervisedEstimator"]
+
+
+class Declared(NamedTuple):
+    """A parameter that declares a public domain.
+
+    Attributes
+    ----------
+    parameter : str
+        Its name.
+    value : object
+        What the user gave, None if nothing.
+    what : str
+        What it declares, as warnings call it.
+    """
+
+    parameter: str
+    value: Any
+    what: str
+
+
+class SupervisedEstimator(PrivateEstimator):
+    """An estimator of a target; a model says how columns and target are declared."""
+
+    schema: Schema | None
+    schema_: Schema
+
+    @property
+    @abstractmethod
+    def _bounds(self) -> Declared:
+        """The parameter that declares the bounds of the features."""
+
+    @property
+    @abstractmethod
+    def _target(self) -> Declared:
+        """The parameter that declares the domain of the target; its value is a domain."""
+
+    @abstractmethod
+    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+        """Read the domain of the target from the data: a leak, which was announced."""
+
+    def _settle(
+        self, declared: Sequence[Domain | None], domains: list[Domain], table: Table
+    ) -> tuple[list[Domain], tuple[str, ...]]:
+        """Return the domains as the model uses them, and the conditions of that."""
+        return domains, ()
+
+    @property
+    def _declares_columns(self) -> bool:
+        return self.schema is not None or self._bounds.value is not None
+
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Any:
+        return read_records(self, X, y, reset=reset, declared=self._declares_columns)
+
+    def _read_rows(self, X: Any) -> Table:
+        """Return the features of rows to predict."""
+        if called_by({"sklearn.metrics._scorer"}):
+            warn_about_scores(self._ledger())
+        return read_table(self, X, reset=False, declared=self._declares_columns)
+
+    def _public_schema(self, records: Any) -> tuple[Schema, tuple[str, ...]]:
+        """Return the domains of all columns and of the target, and what they had to leak."""
+        table, bounds = records.table, self._bounds
+        declared = declared_domains(
+            table.names, table.n_columns, self.schema, bounds.value, bounds.parameter
+        )
+        leaks = []
+        if None in declared:
+            either = f"schema or {bounds.parameter}"
+            parameter = either if self.schema is None else "schema for every column"
+            table.must_be_readable(parameter)
+            leaks.append(self._leak(features_read(table.names, declared), parameter))
+        domains = [domain or domain_from_data(table, j) for j, domain in enumerate(declared)]
+        domains, conditions = self._settle(declared, domains, table)
+        parameter, target, what = self._target
+        if target is None:
+            table.must_be_readable(parameter)
+            leaks.append(self._leak(f"{what} were", parameter))
+            target = self._target_from_data(records.target)
+        unnamed = [f"x{j}" for j in range(table.n_columns)]
+        names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
+        return Schema(dict(zip(names, domains, strict=True)), target), (*leaks, *conditions)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # with declared domains every value has its place: missing, text or out of bounds
+        tags.input_tags.allow_nan = tags.input_tags.string = self._declares_columns
+        domains = () if self.schema is None else self.schema.columns.values()
+        tags.input_tags.categorical = any(isinstance(domain, Categories) for domain in domains)
+        return tags
+
+    def _check_types(self, public: Schema, records: Any) -> None:
+        check_kinds(public, records)
+
+    def _declared_schema(self, n: int, n_features: int | None = None) -> Schema:
+        """Return the public domains of a fit to n records without any, if all are declared."""
+        bounds, target = self._bounds, self._target
+        if not self._declares_columns or target.value is None:
+            raise ValueError(
+                "Planning needs declared domains: set "
+                f"{bounds.parameter} or schema, and {target.parameter}."
+            )
+        columns = declared_width(self.schema, bounds.value, n_features)
+        nobody = LocalRecords([(Table(np.broadcast_to(0.0, (n, columns))), np.empty(0))])
+        return self._public_schema(nobody)[0]

@@ -1,0 +1,97 @@
+"""How far the exact statistics of two data sets lie apart, and how far they may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbayes_sklearn.statistics.fourier import CharacterSums
+from dpbayes_sklearn.statistics.moment_blocks import target_block, whole_block
+from dpbayes_sklearn.statistics.moments import WHOLE, largest_grid
+
+__all__ = ["Shift", "shifts"]
+
+
+class Shift(NamedTuple):
+    """A statistic, the distance between its two values, and its declared sensitivity."""
+
+    what: str
+    moved: float
+    sensitivity: float
+
+
+def shifts(one: Any, other: Any, unit: str) -> list[Shift]:
+    """Return the shifts of statistics of the same kind; infinite where public facts differ.
+
+    A search hands its mechanism records, which have no sensitivity.
+    """
+    return _BY_KIND[one.kind](one, other, unit) if one.kind in _BY_KIND else []
+
+
+def _between(what: str, one: Iterable[Any], other: Iterable[Any], sensitivity: float) -> Shift:
+    pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(one, other, strict=True)]
+    if any(a.shape != b.shape for a, b in pairs):
+        return Shift(what, math.inf, sensitivity)
+    return Shift(what, float(sum(np.abs(a - b).sum() for a, b in pairs)), sensitivity)
+
+
+def _public(what: str, one: Any, other: Any) -> list[Shift]:
+    """Return an infinite change if something differs that must not."""
+    return [] if one == other else [Shift(f"public facts of the {what}", math.inf, 0.0)]
+
+
+def _counts(one: Any, other: Any, unit: str) -> list[Shift]:
+    if broken := _public("counts", (one.network, one.n), (other.network, other.n)):
+        return broken
+    mine, theirs = CharacterSums.of(one), CharacterSums.of(other)
+    blocks = mine.blocks.values(), theirs.blocks.values()
+    return [
+        _between("counts", one.tables, other.tables, one.sensitivity(unit)),
+        _between("character sums", blocks[0], blocks[1], mine.sensitivity(unit)),
+        Shift("largest character sum", _largest(*blocks), mine.sup_sensitivity(unit)),
+        *(_rows(one, other, unit) if one.network.is_star else []),
+    ]
+
+
+def _largest(one: Iterable[Any], other: Iterable[Any]) -> float:
+    """Return the sup norm of the difference."""
+    return float(max((np.abs(a - b).max() for a, b in zip(one, other, strict=True)), default=0))
+
+
+def _rows(one: Any, other: Any, unit: str) -> list[Shift]:
+    """Return how far the largest rows of all classes move: infinitely if their sums differ."""
+    *tables, classes = (a - b for a, b in zip(one.tables, other.tables, strict=True))
+    agree = all(np.array_equal(table.sum(axis=-1), classes) for table in tables)
+    each = [np.abs(classes), *(np.abs(table).sum(axis=-1) for table in tables)]
+    moved = float(np.max(each, axis=0).sum()) if agree else math.inf
+    return [Shift("largest rows of counts", moved, one.class_row_sensitivity(unit))]
+
+
+def _simplex(one: Any, other: Any, unit: str) -> list[Shift]:
+    if broken := _public("counts", (one.n, one.n_categories), (other.n, other.n_categories)):
+        return broken
+    return [_between("counts", [one.counts], [other.counts], one.sensitivity(unit))]
+
+
+def _moments(one: Any, other: Any, unit: str) -> list[Shift]:
+    facts = [(m.design, m.n, m.scale) for m in (one, other)]
+    if broken := _public("moments", *facts):
+        return broken
+    grid, block = largest_grid(one.n, 1.0), whole_block(one.design)
+    mine, theirs = (m.gram(grid, WHOLE)[block.rows, block.columns] for m in (one, other))
+    steps, target = one.sensitivity(unit) * grid**2, target_block(one.design.width).together
+    sums = [one.target_sums(grid)], [other.target_sums(grid)]
+    return [
+        _between("moments, in steps of the grid", [mine], [theirs], steps),
+        _between("sums of the target, in steps of the grid", *sums, float(target * grid**2)),
+    ]
+
+
+_BY_KIND: dict[str, Callable[[Any, Any, str], list[Shift]]] = {
+    "counts": _counts,
+    "simplex": _simplex,
+    "moments": _moments,
+}

@@ -1,0 +1,191 @@
+r"""What a release draws from, read off the production code, and the exact loss between two of them.
+
+A release is a list of steps. Each has a law, and the loss between the laws of two data sets is
+known in closed form:
+
+- **Noise** adds integers z of a :class:`~dpbayes_sklearn.laws.NoiseLaw` to some integers c: the law
+  knows the loss of every shift c - c'. Both laws must be the same, or the ratio of their tails
+  has no bound.
+- **Choice** draws independent points with integer weights: the sum over rows of
+  :math:`\max_j [\log (w_j/W) - \log(w'_j/W')]`.
+- **Ball** draws from :math:`e^{-\frac12 w^\top A w + b^\top w}` on a ball: at most the range of
+  :math:`\tfrac12 w^\top(A'-A)w + (b-b')^\top w` over it.
+
+Whatever else a release contains must not move at all.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.laws import NoiseLaw
+
+__all__ = ["Ball", "Choice", "Fixed", "Noise", "Opaque", "Step", "quadratic_range"]
+
+
+_OUTWARD = 2.0**-44  # a difference of logarithms of 62-bit integers errs by less
+
+
+class Step(ABC):
+    """One step of a release on one data set."""
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of log ratios that a loss looks at."""
+        return 1
+
+    @abstractmethod
+    def key(self) -> bytes:
+        """Return bytes that are the same for equal laws, and for them only."""
+
+    def loss(self, other: Step) -> Fraction | float:
+        """Return the worst of log(P(outcome) / P'(outcome)), or a bound from above."""
+        return self._loss(other) if type(other) is type(self) else math.inf
+
+    @abstractmethod
+    def _loss(self, other: Any) -> Fraction | float:
+        """Return the loss against a step of the same type."""
+
+
+@dataclass(frozen=True)
+class Noise(Step):
+    """Integers with noise of a known law."""
+
+    centre: IntArray
+    law: NoiseLaw
+
+    def key(self) -> bytes:
+        """Return centre and law."""
+        return repr(self.law).encode() + b"|" + self.centre.tobytes()
+
+    def _loss(self, other: Noise) -> Fraction | float:
+        if self.law != other.law:
+            return math.inf
+        return self.law.privacy_loss(self.centre - other.centre)
+
+
+@dataclass(frozen=True)
+class Choice(Step):
+    """Independent draws from rows of integer weights."""
+
+    weights: npt.NDArray[np.uint64]
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of points."""
+        return self.weights.size
+
+    def key(self) -> bytes:
+        """Return the weights."""
+        return repr(self.weights.shape).encode() + self.weights.tobytes()
+
+    def _loss(self, other: Choice) -> float:
+        """Return the sum over rows of the largest log ratio, rounded outward."""
+        if self.weights.shape != other.weights.shape:
+            return math.inf
+        if ((self.weights == 0) != (other.weights == 0)).any():
+            return math.inf
+        most = float((self._log_law - other._log_law).max(axis=-1).sum())
+        return most + len(self.weights) * _OUTWARD
+
+    @property
+    def _log_law(self) -> FloatArray:
+        totals = self.weights.sum(axis=-1, keepdims=True, dtype=np.uint64)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights.astype(np.float64)) - np.log(totals.astype(np.float64))
+        return np.where(self.weights == 0, 0.0, logs)
+
+    def ratio(self, other: Choice) -> Fraction:
+        """Return the worst ratio of probabilities as an exact fraction."""
+        product = Fraction(1)
+        for mine, theirs in zip(self.weights.tolist(), other.weights.tolist(), strict=True):
+            pairs = zip(mine, theirs, strict=True)
+            product *= max(Fraction(w, v) for w, v in pairs if v) * Fraction(sum(theirs), sum(mine))
+        return product
+
+
+@dataclass(frozen=True)
+class Ball(Step):
+    """Independent draws from a Gaussian restricted to a ball."""
+
+    precision: FloatArray
+    linear: FloatArray
+    radius: float
+    n_draws: int
+
+    def key(self) -> bytes:
+        """Return everything."""
+        numbers = (self.radius, self.n_draws)
+        return repr(numbers).encode() + self.precision.tobytes() + self.linear.tobytes()
+
+    def _loss(self, other: Ball) -> float:
+        """Return the range of the difference of the exponents over the ball, from above."""
+        if (self.radius, self.n_draws) != (other.radius, other.n_draws):
+            return math.inf
+        curvature, slope = other.precision - self.precision, self.linear - other.linear
+        return self.n_draws * quadratic_range(curvature, slope, self.radius)
+
+
+@dataclass(frozen=True)
+class Fixed(Step):
+    """What leaves a release without noise: it must be the same for all data sets."""
+
+    content: bytes
+
+    def key(self) -> bytes:
+        """Return the content."""
+        return self.content
+
+    def _loss(self, other: Fixed) -> Fraction | float:
+        """Return 0 for the same content and infinity for any other."""
+        return Fraction(0) if self.content == other.content else math.inf
+
+
+@dataclass(frozen=True)
+class Opaque(Step):
+    """Numbers whose law could not be read: nothing can be promised about them."""
+
+    def key(self) -> bytes:
+        """Return nothing: all are alike."""
+        return b""
+
+    def _loss(self, other: Opaque) -> float:
+        """Return infinity."""
+        return math.inf
+
+
+def quadratic_range(curvature: FloatArray, slope: FloatArray, radius: float) -> float:
+    r"""Bound max - min of :math:`\tfrac12 w^\top Hw + g^\top w` over a ball, from above.
+
+    For every :math:`\lambda > \max(0, h_i)` the maximum is at most
+    :math:`\tfrac12(\sum_i g_i^2/(\lambda - h_i) + \lambda B^2)`, and the best of them is exact.
+
+    >>> round(quadratic_range(np.array([[2.0]]), np.array([0.0]), 3.0), 6)
+    9.0
+    """
+    return _largest(curvature, slope, radius) + _largest(-curvature, -slope, radius)
+
+
+def _largest(curvature: FloatArray, slope: FloatArray, radius: float) -> float:
+    values, axes = np.linalg.eigh(curvature)
+    squares = (axes.T @ slope) ** 2
+    top = max(0.0, float(values[-1]))
+    size = top + float(np.sqrt(squares.sum())) / radius
+    if size == 0:
+        return 0.0
+
+    def bound(log_gap: float) -> float:
+        gap = size * math.exp(log_gap)
+        return 0.5 * float((squares / (gap + (top - values))).sum() + (top + gap) * radius**2)
+
+    best = minimize_scalar(bound, bounds=(-40.0, 3.0), method="bounded", options={"xatol": 1e-9})
+    return min(float(best.fun), bound(-40.0)) * (1 + 1e-9)

@@ -1,0 +1,39 @@
+"""Noise on the counts of one variable."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar
+
+from dpbayes_sklearn.laws import NoiseLaw
+from dpbayes_sklearn.mechanisms.base import Mechanism
+from dpbayes_sklearn.noise import add
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
+
+__all__ = ["AddsNoiseToCategories"]
+
+
+class AddsNoiseToCategories(Mechanism):
+    """A mechanism that adds noise to counts of categories; subclasses say which."""
+
+    category_noise: ClassVar[str]
+    """The name of the noise in :meth:`SimplexCounts.law`."""
+
+    def _category_law(self, statistics: SimplexCounts, budget: Budget) -> NoiseLaw:
+        return statistics.law(self.category_noise, budget.unit, Fraction(budget.epsilon))
+
+    def _preflight_simplex(
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget
+    ) -> None:
+        self._category_law(statistics, budget)
+
+    def _release_simplex(
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
+    ) -> Dirichlet:
+        # as many counts as the law has numbers; the public sum completes the others
+        law = self._category_law(statistics, budget)
+        (noisy,) = add([statistics.counts[..., : law.size]], law, source)
+        return prior.update(ReleasedSimplex(noisy, statistics.n, (law,)))

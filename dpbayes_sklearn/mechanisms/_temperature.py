@@ -1,0 +1,88 @@
+r"""The choice of the temperature, with a share of the budget.
+
+Guarantee
+---------
+*Precondition*: the tables were released before; given them, a replaced record changes the sum of
+clipped losses of every candidate temperature by at most :math:`\Delta`. *Claim*: the choice is
+:math:`\varepsilon_t`-DP, and with the tables at :math:`\varepsilon - \varepsilon_t` the release is
+:math:`\varepsilon`-DP. *Proof*: permute-and-flip with scores
+:math:`\log w - \varepsilon_t S/2\Delta`, :math:`\varepsilon_t` less what rounding to integers can
+add; adaptive composition.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
+from dpbayes_sklearn.noise.permute_and_flip import choice_log_law, choice_loss
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.posteriors.network import NetworkPosterior
+from dpbayes_sklearn.posteriors.tempered import TemperedPosterior
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.temperature import (
+    DEFAULT,
+    GRID,
+    LossSums,
+    Tempering,
+    stride,
+    temperature_share,
+)
+
+__all__ = ["choice_weights", "table_budget", "tempered"]
+
+
+def table_budget(temperature: float | str, n: int, budget: Budget) -> Budget:
+    """Return the part of the budget for the tables, from public quantities only."""
+    if temperature != "auto" or budget.infinite:
+        return budget
+    share = temperature_share(n, Fraction(budget.epsilon))
+    return budget._replace(epsilon=(1 - share) * Fraction(budget.epsilon))
+
+
+def tempered(
+    posterior: NetworkPosterior,
+    statistics: CountTables,
+    prior: DirichletPrior,
+    budget: Budget,
+    source: RandomSource,
+) -> NetworkPosterior:
+    """Return the posterior at its temperature: the given one, or one that is learned."""
+    if prior.temperature == 1:
+        return posterior
+    if prior.temperature != "auto":
+        return TemperedPosterior(posterior, Tempering(float(prior.temperature)), statistics.n)
+    return TemperedPosterior(
+        posterior, _learned(posterior, statistics, budget, source), statistics.n
+    )
+
+
+def _learned(
+    posterior: NetworkPosterior,
+    statistics: CountTables,
+    budget: Budget,
+    source: RandomSource,
+) -> Tempering:
+    records, candidates = statistics.records, [*GRID]
+    if records is None:
+        return DEFAULT
+    if budget.infinite:  # no privacy is asked for
+        return candidates[int(np.argmin(records.loss_sums(posterior, 1).sums))]
+    share = Fraction(budget.epsilon) - Fraction(table_budget("auto", statistics.n, budget).epsilon)
+    if not share:  # too few records to learn it
+        return DEFAULT
+    losses = records.loss_sums(posterior, stride(statistics.n, float(share)))
+    weights = choice_weights(losses, float(share), budget.unit)
+    return candidates[int(finite_draw(weights, source)[0])]
+
+
+def choice_weights(losses: LossSums, epsilon: float, unit: str) -> npt.NDArray[np.uint64]:
+    """Return the integer weights that are drawn from, shape (1, candidates)."""
+    effective = epsilon - choice_loss(len(GRID), LossSums.magnitude(losses.n, epsilon))
+    scores = losses.scores(unit, max(effective, 0.0))
+    return integer_weights(choice_log_law(scores[None]))

@@ -1,0 +1,218 @@
+r"""Exact sampler of the discrete Gaussian law on the integers, without rounding.
+
+.. math:: P(Z = z) \propto e^{-z^2/2\sigma^2}, \qquad \sigma^2 = p/q \text{ rational}
+
+The sampler is Algorithm 3 of Canonne, Kamath and Steinke, *The Discrete Gaussian for
+Differential Privacy* (2020), over whole arrays: a discrete Laplace proposal y of integer scale
+:math:`t = \lceil\sigma\rceil` is kept with probability :math:`e^{-x}`,
+
+.. math:: x = \frac{(|y| - \sigma^2/t)^2}{2\sigma^2},
+          \qquad e^{-|y|/t} e^{-x} = e^{-y^2/2\sigma^2} e^{-\sigma^2/2t^2}.
+
+**No square of a large number.** With :math:`g = \gcd(qt, p)`, :math:`d = |qt|y| - p|/g`,
+:math:`P = p/g` and :math:`B = qt^2/g`, the exponent is a product,
+:math:`x = \tfrac12 (d/P)(d/B)`. The whole parts a, b and the remainders r, s of d/P and d/B
+split it into
+
+.. math:: x = \tfrac12 a b + \tfrac12 a \frac sB + \tfrac12 \frac rP b + \tfrac12 \frac rP \frac sB
+
+so :math:`e^{-x}` is the probability that ab + a + b + 1 coins all succeed, each of probability
+:math:`e^{-uv/2}` with u, v in [0, 1], and a toss of probability uv/2k is one of u/2 and one of
+v/k: no number exceeds P, B or 256 B.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from numbers import Rational
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.laws.discrete_gaussian import DiscreteGaussian
+from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise.bernoulli import Words, bernoulli, fill, rounds
+from dpbayes_sklearn.noise.discrete_laplace import WORDS, discrete_laplace
+from dpbayes_sklearn.noise.source import RandomSource
+
+__all__ = ["discrete_gaussian", "representable_variance"]
+
+MAX_VARIANCE = 2**80
+MAX_TERM = 2**54
+"""Largest P and B. A proposal is below 129 t, so d < 129 B < 2**63 and 256 B < 2**64."""
+
+_TOSSES = 1024
+"""More tosses of one coin are never needed: either a <= 4 * 129, or a is large because sigma² is
+below 1/2; then s/B > 1/2, and so many successes have probability below exp(-255)."""
+
+
+def representable_variance(variance: Fraction | int) -> Fraction:
+    """Return the variance parameter that `discrete_gaussian` uses: no less than the given.
+
+    A fraction whose terms do not fit the sampler is rounded **up** (more noise, never less):
+    by a relative 2**-53 where sigma is below 1, and by sigma * 2**-53 above.
+
+    Examples
+    --------
+    >>> representable_variance(Fraction(100, 3))
+    Fraction(100, 3)
+    >>> long = Fraction(10**30, 3**50)
+    >>> 0 < representable_variance(long) / long - 1 < 2**-42
+    True
+    """
+    if not isinstance(variance, Rational):
+        raise TypeError(
+            f"variance must be a Fraction or an int. Got {type(variance).__name__} instead."
+        )
+    variance = Fraction(int(variance.numerator), int(variance.denominator))
+    if not 0 <= variance <= MAX_VARIANCE:
+        raise ValueError("variance must be between 0 and 2**80.")
+    if variance == 0 or max(_terms(variance)[1:]) <= MAX_TERM:
+        return variance
+    if variance >= 1:  # t² times a fraction with the largest power of two that fits; at most t²
+        t = _proposal_scale(variance)
+        denominator = 1 << ((MAX_TERM // t).bit_length() - 1)
+        return Fraction(
+            t**2 * min(math.ceil(variance / t**2 * denominator), denominator), denominator
+        )
+    numerator = 1 << max(int(MAX_TERM * variance).bit_length() - 1, 0)
+    return Fraction(numerator, min(int(numerator / variance), MAX_TERM))
+
+
+@draw.register
+def _(law: DiscreteGaussian, count: int, source: RandomSource) -> IntArray:
+    """Draw array after array."""
+    pairs = zip(law.parameters, law.numbers, strict=True)
+    drawn = [discrete_gaussian(parameter, (count, size), source) for parameter, size in pairs]
+    return np.concatenate([np.zeros((count, 0), np.int64), *drawn], axis=1)
+
+
+def discrete_gaussian(
+    variance: Fraction | int, size: int | tuple[int, ...], source: RandomSource
+) -> IntArray:
+    """Draw independent integers with P(z) proportional to exp(-z²/(2 variance)), exactly.
+
+    Parameters
+    ----------
+    variance : Fraction or int
+        The parameter sigma², from 0, which gives zeros, to 2**80; see `representable_variance`
+        for long fractions. The variance of the law is no more than this.
+    size : int or tuple of int
+        Shape of the result.
+    source : callable
+        Random bytes, from `random_source`.
+
+    Returns
+    -------
+    ndarray of int64
+        Exact draws. How many bytes they take depends on the bytes only, not on data.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> discrete_gaussian(Fraction(41, 2), (2, 3), random_source(0)).shape
+    (2, 3)
+    >>> discrete_gaussian(0, 3, random_source())
+    array([0, 0, 0])
+    """
+    variance = representable_variance(variance)
+    noise = np.zeros(size, dtype=np.int64)
+    if variance == 0:
+        return noise
+    flat = noise.reshape(-1)  # a view: the array was just made
+    fill(flat, _acceptance(variance), lambda count: _proposals(variance, count, source))
+    return noise
+
+
+def _proposals(variance: Fraction, count: int, source: RandomSource) -> IntArray:
+    """Return the accepted of some discrete Laplace proposals."""
+    drawn = discrete_laplace(_proposal_scale(variance), count, source)
+    return drawn[_kept(np.abs(drawn), variance, source)]
+
+
+def _proposal_scale(variance: Fraction) -> int:
+    """Return t = ceil(sigma), at least 1."""
+    whole = math.ceil(variance)
+    return math.isqrt(whole - 1) + 1 if whole > 0 else 1
+
+
+def _terms(variance: Fraction) -> tuple[int, int, int]:
+    """Return qt/g, P = p/g and B = qt²/g."""
+    t, p = _proposal_scale(variance), variance.numerator
+    qt = variance.denominator * t
+    g = math.gcd(qt, p)
+    return qt // g, p // g, qt * t // g
+
+
+def _acceptance(variance: Fraction) -> float:
+    """Estimate the share of proposals that are kept, by the integral or the sum for small sigma."""
+    t, sigma = _proposal_scale(variance), math.sqrt(variance)
+    z = np.arange(1, 9)
+    total = 1 + 2 * float(np.exp(-(z**2) / (2 * sigma**2)).sum()) if sigma < 1 else 2.5066 * sigma
+    return math.tanh(1 / (2 * t)) * math.exp(-(sigma**2) / (2 * t**2)) * total
+
+
+def _kept(magnitude: IntArray, variance: Fraction, source: RandomSource) -> IntArray:
+    """Return the positions of the proposals whose coins all succeed."""
+    step, P, B = _terms(variance)
+    word = next(word for largest, word in WORDS if max(P, B) <= largest)
+    distance = np.abs(step * magnitude - P)
+    far = distance >= P  # about one in seven; the others have a = b = 0, as P <= B
+    kept = np.flatnonzero(~far)
+    if kept.size < far.size:
+        positions = np.flatnonzero(far)
+        passed = _whole_parts_succeed(distance[positions], P, B, word, source)
+        kept = np.concatenate([kept, positions[passed]])
+    r: Words = (distance[kept] % P).astype(word)
+    s: Words = (distance[kept] % B).astype(word)
+    kept = kept[_bernoulli_exp_half(r, P, s, B, source)]
+    kept.sort()  # as proposed: which draws are cut off at the end must not depend on their values
+    return kept
+
+
+def _whole_parts_succeed(
+    distance: IntArray, P: int, B: int, word: npt.DTypeLike, source: RandomSource
+) -> IntArray:
+    """Return the positions where the ab + a + b coins with a whole part succeed."""
+    a, b = np.minimum(distance // P, _TOSSES), distance // B
+    r: Words = (distance % P).astype(word)
+    s: Words = (distance % B).astype(word)
+    one_P: Words = np.full_like(r, P)
+    one_B: Words = np.full_like(s, B)
+    passed = np.arange(distance.size)
+    parts: list[tuple[IntArray, Words, Words]] = [
+        (a * b, one_P, one_B),
+        (a, one_P, s),
+        (b, r, one_B),
+    ]
+    for times, u, v in parts:
+        toss = rounds(last=_TOSSES)
+        done, active = [passed[times[passed] == 0]], passed[times[passed] > 0]
+        while active.size:
+            heads = _bernoulli_exp_half(u[active], P, v[active], B, source)
+            active = active[np.flatnonzero(heads)]
+            last = times[active] == next(toss)
+            done.append(active[last])
+            active = active[~last]
+        passed = np.concatenate(done)
+    return passed
+
+
+def _bernoulli_exp_half(
+    u: Words, P: int, v: Words, B: int, source: RandomSource
+) -> npt.NDArray[np.bool_]:
+    """Toss coins with P(True) = exp(-(u/P)(v/B)/2), as in `bernoulli_exp`: x/k is two coins."""
+    odd = np.ones(u.size, dtype=np.bool_)
+    active = np.arange(u.size)
+    toss = rounds()
+    while active.size:
+        k = next(toss)
+        success = np.flatnonzero(bernoulli(u, 2 * P, u.size, source, u.dtype))
+        v = v[success]
+        both = np.flatnonzero(bernoulli(v, B * k, v.size, source, v.dtype))
+        success = success[both]
+        active, u, v = active[success], u[success], v[both]
+        odd[active] = k % 2 == 0
+    return odd

@@ -1,0 +1,117 @@
+r"""Class counts that add up to the public number of records.
+
+Each class has a log density over its count: the prior :math:`N(n/C, s^2)`, the released count with
+noise of variance :math:`\tau^2`, and messages from the rows. Conditioning on
+:math:`\sum_c n_c = n` multiplies every density by the same :math:`e^{\lambda n_c}`, with
+:math:`\lambda` such that the means add up to n: exact for Gaussian densities, and the leading
+term of the saddlepoint expansion for others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dpbayes_sklearn._typing import FloatArray
+
+__all__ = ["CountBelief", "prior_variance"]
+
+_REACH = 6.0  # standard deviations on either side that nodes cover
+_NODES = 33
+_LEAST_VARIANCE = 1.0 / 12.0  # of a released count: that of rounding to integers
+
+
+def prior_variance(released: FloatArray, n: float, variance: float) -> float:
+    r"""Return the prior variance of class counts, learned from their spread.
+
+    .. math:: s^2 = \frac{(C-1) \max(V - \tau^2, 0) + 3 s_0^2}{C+2}, \qquad
+        s_0^2 = (n/C)^2 \frac{C-1}{C+1}
+
+    V is the variance of the released counts, :math:`s_0^2` that of a flat Dirichlet.
+    """
+    C = len(released)
+    if C == 1:  # the only state of no parents has all records
+        return _LEAST_VARIANCE
+    flat = (n / C) ** 2 * (C - 1) / (C + 1)
+    seen = max(float(np.var(released, ddof=1)) - variance, 0.0)
+    return ((C - 1) * min(seen, n**2) + 3.0 * flat) / (C + 2)
+
+
+@dataclass(frozen=True)
+class CountBelief:
+    """Belief about the class counts: what was released, and current means and deviations."""
+
+    released: FloatArray
+    n: float
+    variance: float
+    prior: float
+    mean: FloatArray
+    deviation: FloatArray
+
+    @classmethod
+    def start(cls, released: FloatArray, n: float, variance: float) -> CountBelief:
+        """Begin with the prior and the released counts alone.
+
+        >>> belief = CountBelief.start(np.array([70.0, 50.0]), 100.0, 1.0)
+        >>> belief.mean.round()
+        array([60., 40.])
+        """
+        variance = max(variance, _LEAST_VARIANCE)
+        released = np.clip(released, -50.0 * n, 50.0 * n)
+        prior = prior_variance(released, n, variance)
+        precision = 1.0 / prior + 1.0 / variance
+        alone = (n / len(released) / prior + released / variance) / precision
+        mean = alone + (n - alone.sum()) / len(alone)
+        deviation = np.full(len(alone), np.sqrt(1.0 / precision))
+        belief = cls(released, n, variance, prior, _inside(mean, n), deviation)
+        return belief.update(belief.nodes(), np.zeros((len(alone), _NODES)), 1.0)
+
+    def nodes(self) -> FloatArray:
+        """Return counts at which row messages are wanted, by class: (C, nodes)."""
+        reach = _REACH * np.maximum(self.deviation, 1e-6 * self.n)
+        low = np.clip(self.mean - reach, 1e-6 * self.n, 0.99 * self.n)
+        high = np.clip(self.mean + reach, low + 0.005 * self.n * (low <= 0), self.n)
+        return np.asarray(np.linspace(low, np.maximum(high, low * (1 + 1e-9)), _NODES, axis=1))
+
+    def update(self, nodes: FloatArray, messages: FloatArray, step: float) -> CountBelief:
+        """Return the belief with the rows' log messages at the nodes, after a damped step."""
+        C = len(self.released)
+        own = -0.5 * (nodes - self.released[:, None]) ** 2 / self.variance
+        log_density = own - 0.5 * (nodes - self.n / C) ** 2 / self.prior + messages
+        mean, deviation = _adding_up(nodes, log_density, self.n)
+        mean = _inside((1.0 - step) * self.mean + step * mean, self.n)
+        return CountBelief(self.released, self.n, self.variance, self.prior, mean, deviation)
+
+
+def _inside(mean: FloatArray, n: float) -> FloatArray:
+    """Keep counts positive and make them add up to n."""
+    positive = np.maximum(mean, min(0.5, n / (4.0 * len(mean))))
+    return np.asarray(positive * (n / positive.sum()))
+
+
+def _adding_up(
+    nodes: FloatArray, log_density: FloatArray, n: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return means and deviations of the counts, given that they add up to n."""
+    scale = np.maximum(nodes[:, -1] - nodes[:, 0], 1e-300).max()
+
+    def moments(tilt: float) -> tuple[FloatArray, FloatArray]:
+        log_weight = log_density + tilt / scale * nodes
+        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        mean = (weight * nodes).sum(axis=1)
+        return mean, (weight * (nodes - mean[:, None]) ** 2).sum(axis=1)
+
+    def excess(tilt: float) -> float:
+        return float(moments(tilt)[0].sum() - n)
+
+    most = 1e6
+    below, above = excess(-most), excess(most)
+    tilt = -most if below >= 0 else most if above <= 0 else brentq(excess, -most, most, xtol=1e-9)
+    mean, variance = moments(tilt)
+    # conditioning on the sum takes a share v_c / sum(v) off each variance
+    left = variance * (1.0 - variance / max(float(variance.sum()), 1e-300))
+    spacing = (nodes[:, -1] - nodes[:, 0]) / (_NODES - 1)
+    return mean, np.sqrt(np.maximum(left, (0.3 * spacing) ** 2))

@@ -1,0 +1,167 @@
+"""Class counts and rows inferred together, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.posteriors.adaptive.cells import cell_moments
+from dpbayes_sklearn.posteriors.adaptive.class_counts import CountBelief
+from dpbayes_sklearn.posteriors.adaptive.components import exchangeable, smooth
+from dpbayes_sklearn.posteriors.adaptive.pooled_rows import PooledRows, pool
+from dpbayes_sklearn.posteriors.adaptive.row_messages import row_messages
+from dpbayes_sklearn.posteriors.adaptive.spread import (
+    SPREADS,
+    Evidence,
+    evidence,
+    mixture,
+    prior_weights,
+)
+from dpbayes_sklearn.posteriors.adaptive.standard_form import Rows, counts_from_rows, group_rows
+
+__all__ = ["AdaptiveTables", "adaptive_means"]
+
+_ROUNDS = 3  # of messages from rows to class counts
+_STEP = 0.7  # share of the way to new class counts that is gone
+
+
+@dataclass(frozen=True)
+class AdaptiveTables:
+    """Posterior moments of naive Bayes tables.
+
+    Attributes
+    ----------
+    class_probabilities : array of shape (C,)
+    class_counts, class_deviations : arrays of shape (C,)
+        Posterior means and standard deviations of the numbers of records.
+    means, variances : tuples of arrays of shape (C, K_j)
+        Of each cell's probability given the class.
+    """
+
+    class_probabilities: FloatArray
+    class_counts: FloatArray
+    class_deviations: FloatArray
+    means: tuple[FloatArray, ...]
+    variances: tuple[FloatArray, ...]
+
+
+def adaptive_means(
+    tables: Sequence[FloatArray],
+    class_counts: FloatArray | None,
+    n: int,
+    *,
+    contrast_variance: Sequence[float],
+    class_variance: float,
+    ordered: Sequence[bool],
+    alpha: float = 1.0,
+) -> AdaptiveTables:
+    """Infer naive Bayes tables from noisy ones with a prior learned from all of them.
+
+    Parameters
+    ----------
+    tables : sequence of arrays of shape (C, K_j)
+        Released counts by feature: class, value.
+    class_counts : array of shape (C,) or None
+        Released class counts; None takes them from row sums, for independent noise.
+    n : int
+        Number of records, which is public.
+    contrast_variance : sequence of float
+        By feature, the variance of the noise per degree of freedom within a row.
+    class_variance : float
+        Variance of the noise of ``class_counts``.
+    ordered : sequence of bool
+        By feature, whether its values are adjacent intervals of a number.
+    alpha : float, default=1.0
+        Concentration of the Dirichlet prior that pooled rows and class probabilities start from.
+
+    Examples
+    --------
+    >>> tables = [np.array([[90.0, 12.0], [41.0, 60.0]])]
+    >>> found = adaptive_means(
+    ...     tables, np.array([102.0, 101.0]), 200, contrast_variance=[4.0], class_variance=4.0,
+    ...     ordered=[False],
+    ... )
+    >>> found.class_probabilities.round(2), found.means[0].round(2)
+    (array([0.5, 0.5]), array([[0.88, 0.12],
+           [0.41, 0.59]]))
+    """
+    if class_counts is None:
+        class_counts, class_variance = counts_from_rows(tables, contrast_variance)
+    records = float(max(n, 1))
+    belief = CountBelief.start(np.asarray(class_counts, np.float64), records, class_variance)
+    groups = group_rows(tables, contrast_variance, ordered)
+    freedom = sum(table.shape[1] - 1 for table in tables)
+    for _ in range(_ROUNDS):
+        reading = _Reading(groups, belief, freedom, alpha)
+        nodes = belief.nodes()
+        belief = belief.update(nodes, reading.messages(nodes), _STEP)
+    reading = _Reading(groups, belief, freedom, alpha)
+    C = len(belief.mean)
+    means = [np.ones((C, 1)) for _ in tables]
+    variances = [np.zeros((C, 1)) for _ in tables]
+    for rows, mean, variance in reading.cells():
+        # a row estimate is 1/K + contrasts/n_c: an error of n_c shifts all its cells
+        relative = (belief.deviation / belief.mean)[:, None] * (mean - 1.0 / rows.size)
+        for i, j in enumerate(rows.features):
+            means[j], variances[j] = mean[i], variance[i] + relative[i] ** 2
+    probabilities = belief.mean + 0.5 * alpha
+    return AdaptiveTables(
+        np.asarray(probabilities / probabilities.sum()),
+        belief.mean,
+        belief.deviation,
+        tuple(means),
+        tuple(variances),
+    )
+
+
+class _Reading:
+    """The rows of all features, read at given class counts."""
+
+    def __init__(self, groups: list[Rows], belief: CountBelief, freedom: int, alpha: float) -> None:
+        self._groups, self._counts = groups, belief.mean
+        self._pooled: list[PooledRows] = []
+        self._found: list[list[Evidence]] = []
+        for rows in groups:
+            pooled = pool(rows, belief.mean, belief.n, alpha)
+            self._pooled.append(pooled)
+            self._found.append(self._evidence(rows, pooled, belief.n / len(belief.mean)))
+        self._posterior: dict[int, list[FloatArray]] = {}
+        for kinds in (1, 2):  # exchangeable rows only; or smooth ones as well
+            some = [i for i, found in enumerate(self._found) if len(found) == kinds]
+            if not some:
+                continue
+            logs = [np.concatenate([e.log_evidence for e in self._found[i]], 1) for i in some]
+            weights = mixture(logs, prior_weights(freedom, kinds == 2))
+            for i, weight in zip(some, weights, strict=True):
+                self._posterior[i] = np.split(weight, [len(SPREADS)], axis=1)[:kinds]
+
+    def _evidence(self, rows: Rows, pooled: PooledRows, count: float) -> list[Evidence]:
+        parts = exchangeable(pooled.mean)
+        found = [evidence(rows, pooled, parts, SPREADS, self._counts)]
+        wavy = smooth(pooled.mean, rows.noise, count) if rows.ordered else None
+        if wavy is not None:
+            found.append(evidence(rows, pooled, wavy, SPREADS[1:], self._counts))
+        return found
+
+    def messages(self, nodes: FloatArray) -> FloatArray:
+        """Return the log messages of all rows about class counts."""
+        total = np.zeros_like(nodes)
+        for i, rows in enumerate(self._groups):
+            for found, weights in zip(self._found[i], self._posterior[i], strict=True):
+                total += row_messages(rows, found, weights, nodes)
+        return total
+
+    def cells(self) -> list[tuple[Rows, FloatArray, FloatArray]]:
+        """Return posterior means and variances of cells by group of features."""
+        return [
+            (
+                rows,
+                *cell_moments(
+                    rows, self._pooled[i], self._found[i], self._posterior[i], self._counts
+                ),
+            )
+            for i, rows in enumerate(self._groups)
+        ]

@@ -1,0 +1,214 @@
+r"""How much discrete Gaussian noise one release of integer counts needs.
+
+Cell i of a vector of counts is released with noise :math:`Z_i`, independent discrete Gaussian of
+parameter :math:`\sigma^2`. Neighbours' counts differ by an integer vector v; only its nonzero
+entries matter, and only their absolute values (the noise is symmetric). With
+:math:`s = \|v\|^2` and :math:`T = \langle Z, v\rangle`, the privacy loss is
+:math:`L = (s - 2T)/2\sigma^2`, so
+
+.. math:: \delta(\varepsilon) = \sum_t P(T = t)\,(1 - e^{\varepsilon - L(t)})_+ .
+
+**Claim.** Let g be the greatest common divisor of v. Then T is a multiple of g and
+
+.. math:: P(T = t) \le P(T = 0)\, e^{-t^2/2\sigma^2 s}.
+
+**Proof.** The z with :math:`\langle z, v\rangle = t` are a translate of the lattice
+:math:`\Lambda = v^\perp \cap \mathbb Z^m`. Split :math:`z = (t/s)v + w` with w orthogonal to v:
+:math:`\|z\|^2 = t^2/s + \|w\|^2`. So P(T = t) is :math:`e^{-t^2/2\sigma^2 s}` times the Gaussian
+weight of a translate of :math:`\Lambda` over a constant. By Poisson summation that weight is
+:math:`c \sum_{u \in \Lambda^*} e^{-2\pi^2\sigma^2\|u\|^2} \cos(2\pi\langle u, w\rangle)`, which is
+largest without translation. ∎
+
+**P(T = 0), bounded from above in two ways.**
+
+* *Any shifts.* With N points, :math:`\frac1N \sum_{j<N} \prod_i \varphi(v_i 2\pi j/gN)
+  = P(T/g \equiv 0 \bmod N) \ge P(T = 0)`, where the characteristic function is a quotient of
+  positive sums, :math:`\varphi(\theta) = \sum_n e^{-\sigma^2(\theta - 2\pi n)^2/2}
+  / \sum_n e^{-2\pi^2\sigma^2n^2}`.
+* *Shifts of one size*, :math:`|v_i| = g`. By Poisson summation, with
+  :math:`\det \Lambda = \sqrt s/g`,
+  :math:`P(T = 0) \le \frac{g}{\sqrt{2\pi\sigma^2 s}} \sum_{u \in \Lambda^*}
+  e^{-2\pi^2\sigma^2\|u\|^2}`. Each u is the projection of some integer n to :math:`v^\perp`, at
+  distance :math:`\|n - \lambda v/g\|` for some :math:`\lambda`; adding a multiple of v/g to n makes
+  :math:`|\lambda| \le \frac12`, and then :math:`|n_i - \lambda v_i/g| \ge |n_i|/2`. So the sum is
+  at most :math:`\big(\sum_n e^{-\pi^2\sigma^2n^2/2}\big)^m`.
+
+**The sum.** :math:`h(u) = e^{-u^2/2\sigma^2 s} (1 - e^{-(u - u_0)/\sigma^2})` with u = -t and
+:math:`u_0 = \sigma^2\varepsilon - s/2` is summed over the multiples of g above :math:`u_0`. It is
+log-concave, so where there are very many terms :math:`\sum h \le \frac1g\int h + \max h`, and
+the integral over :math:`\sqrt{2\pi\sigma^2 s}` is the continuous Gaussian's
+:math:`\Phi(a) - e^\varepsilon\Phi(b)`, a and b being :math:`\pm\sqrt s/2\sigma -
+\varepsilon\sigma/\sqrt s`.
+
+**Fewer and smaller shifts** leak less: leaving out cells is post-processing, and a smaller shift of
+log-concave noise is harder to test, cell by cell and so for their product. Only the largest
+patterns a neighbour can make have to be given.
+
+**Rounding.** All sums have positive terms, so floats err by a relative 1e-11 (at most 2**22
+terms, exponents that matter below 1000, functions good to a few units in the last place); the
+result is multiplied by 1 + 1e-9.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.privacy.budget import Exact
+from dpbayes_sklearn.privacy.zcdp import zcdp_rho
+
+__all__ = ["Shifts", "gaussian_delta", "gaussian_rho", "gaussian_variance", "squared_norm"]
+
+Shifts = Mapping[int, int]
+"""Number of cells that change by each (positive) amount: {1: 2} for one record replaced."""
+
+LEAST_VARIANCE = Fraction(1, 4)  # below, the characteristic function would need more terms
+_MARGIN = 1 + 1e-9
+_MOST_TERMS = 2**16  # summed one by one
+_MOST_POINTS = 2**22  # of the characteristic function
+_WIDE = 3.0  # sigma from which the bound for shifts of one size is sharp
+_BITS = 22  # of the terms of a variance: then those of the sampler fit 32-bit words
+
+
+def squared_norm(shifts: Shifts) -> int:
+    """Return the square of the L2 sensitivity.
+
+    >>> squared_norm({1: 20, 2: 1})
+    24
+    """
+    return sum(count * size**2 for size, count in shifts.items())
+
+
+def gaussian_rho(variance: Fraction, *patterns: Shifts) -> Fraction:
+    """Return the zCDP of the release, max ||v||² / (2 sigma²)."""
+    return max(map(squared_norm, patterns)) / (2 * Fraction(variance))
+
+
+def gaussian_delta(variance: Fraction, epsilon: Exact, shifts: Shifts) -> float:
+    """Bound the delta of one release from above.
+
+    Parameters
+    ----------
+    variance : Fraction, at least 1/4
+        The parameter of `discrete_gaussian`, the same for all cells.
+    epsilon : Fraction
+        At which delta is asked.
+    shifts : mapping of int to int
+        The amounts by which cells change between neighbours, with the numbers of cells.
+
+    Examples
+    --------
+    >>> gaussian_delta(Fraction(36), Fraction(1), {1: 2})
+    8.94...e-07
+    """
+    if variance < LEAST_VARIANCE:
+        raise ValueError("variance must be at least 1/4.")
+    bound = _MARGIN * _excess(variance, shifts) * _lattice_delta(variance, epsilon, shifts)
+    return min(bound, 1.0)
+
+
+def gaussian_variance(epsilon: Exact, delta: Exact, *patterns: Shifts) -> Fraction:
+    """Return a variance parameter with which one release is (epsilon, delta)-DP.
+
+    The smaller of two that are both certified: by the privacy loss (`gaussian_delta` of every
+    pattern) and by zCDP (`zcdp_rho`). It is rounded up to a fraction with 22 bits.
+
+    Parameters
+    ----------
+    epsilon, delta : Fraction
+        What the release may spend; both positive, delta below 1.
+    *patterns : mapping of int to int
+        The largest patterns of shifts that a neighbour can make.
+
+    Examples
+    --------
+    >>> math.sqrt(gaussian_variance(Fraction(1), Fraction(1, 10**6), {1: 2}) / 2)
+    4.22...
+    """
+    if not (0 < delta < 1 and 0 < epsilon < math.inf):
+        raise ValueError("epsilon must be positive and finite, delta between 0 and 1.")
+    rho = zcdp_rho(epsilon, delta)
+    if not rho:
+        raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
+    largest = _rounded_up(max(map(squared_norm, patterns)) / (2 * Fraction(rho)))
+    low, high = LEAST_VARIANCE, max(largest, LEAST_VARIANCE)
+    while high > low * Fraction(10_001, 10_000):
+        middle = (low + high) / 2
+        enough = all(_lattice_delta(middle, epsilon, shifts) <= delta for shifts in patterns)
+        low, high = (low, middle) if enough else (middle, high)
+    variance = _rounded_up(high)
+    while variance < largest:
+        if all(gaussian_delta(variance, epsilon, shifts) <= delta for shifts in patterns):
+            return variance
+        variance = _rounded_up(variance * Fraction(1001, 1000))
+    return max(largest, LEAST_VARIANCE)
+
+
+def _lattice_delta(variance: Fraction, epsilon: Exact, shifts: Shifts) -> float:
+    """Return the delta of a T with P(T = t) = g/sqrt(2 pi sigma² s) exp(-t²/(2 sigma² s))."""
+    divisor, norm = math.gcd(*shifts), squared_norm(shifts)
+    spread = float(variance * norm)
+    u0 = variance * Fraction(epsilon) - Fraction(norm, 2)
+    nearest = max(float(u0), 0.0)
+    first = math.floor(u0 / divisor) + 1
+    last = max(first, math.ceil(math.sqrt(nearest**2 + 80 * spread) / divisor))
+    density = divisor / math.sqrt(2 * math.pi * spread)
+    if last - first > _MOST_TERMS:
+        highest = math.exp(-(nearest**2) / (2 * spread))
+        if nearest:
+            highest *= min(1.0, norm / (math.e * nearest))
+        return _continuous_delta(math.sqrt(norm / variance), float(epsilon)) + density * highest
+    above = np.arange(last - first + 1) * float(divisor)
+    u = float(first * divisor) + above
+    gain = -np.expm1(-(float(first * divisor - u0) + above) / float(variance))
+    beyond = math.exp(-(u[-1] ** 2) / (2 * spread)) / -math.expm1(-u[-1] * divisor / spread)
+    return density * (float((np.exp(-(u**2) / (2 * spread)) * gain).sum()) + beyond)
+
+
+def _continuous_delta(ratio: float, epsilon: float) -> float:
+    """Bound Phi(a) - exp(epsilon) Phi(b) from above; ``ratio`` is sensitivity / sigma."""
+    a, b = ratio / 2 - epsilon / ratio, -ratio / 2 - epsilon / ratio
+    return float(ndtr(a) * (1 + 1e-12) - np.exp(epsilon + log_ndtr(b)))
+
+
+def _excess(variance: Fraction, shifts: Shifts) -> float:
+    """Bound P(T = 0) in units of g/sqrt(2 pi sigma² s) from above; near 1."""
+    if float(variance) >= _WIDE**2 and len(shifts) == 1:
+        (cells,) = shifts.values()
+        return math.exp(cells * 2.1 * math.exp(-(math.pi**2) * float(variance) / 2))
+    divisor = math.gcd(*shifts)
+    deviation = math.sqrt(variance * squared_norm(shifts)) / divisor
+    points = math.ceil(9 * deviation) + 1
+    if points > _MOST_POINTS:
+        return math.inf
+    product = np.ones(points)
+    for size, count in shifts.items():
+        turns = (
+            size // divisor * np.arange(points) % points
+        )  # exact: angles are small where it counts
+        angles = 2 * math.pi / points * np.where(2 * turns > points, turns - points, turns)
+        product *= _characteristic(angles, float(variance)) ** count
+    return float(product.mean()) * math.sqrt(2 * math.pi) * deviation
+
+
+def _characteristic(angle: FloatArray, variance: float) -> FloatArray:
+    """Return the characteristic function at angles of at most pi: a quotient of positive sums."""
+    beyond = 1 if variance >= 1 else 8  # what is left out is below a relative exp(-39)
+    centres = 2 * math.pi * np.arange(-beyond, beyond + 1)
+    total = sum(np.exp(-variance * (angle - centre) ** 2 / 2) for centre in centres)
+    return np.asarray(total / np.exp(-variance * centres**2 / 2).sum())
+
+
+def _rounded_up(variance: Fraction) -> Fraction:
+    """Round up to a fraction whose numerator and denominator have 22 bits, if it is below 2**22.
+
+    >>> _rounded_up(Fraction(100, 3))
+    Fraction(1092267, 32768)
+    """
+    denominator = 1 << max(0, _BITS - max(math.ceil(variance).bit_length(), 0))
+    return Fraction(math.ceil(variance * denominator), denominator)

@@ -1,0 +1,158 @@
+"""A public interval of numbers or dates, into which every possible value is mapped."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.schema.cells import cells_of
+from dpbayes_sklearn.schema.dates import Date, is_date
+from dpbayes_sklearn.schema.kinds import Kind
+from dpbayes_sklearn.schema.numbers import as_numbers, number_of
+
+__all__ = ["Interval"]
+
+_LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
+_NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Interval:
+    """A number, or a date, between two public bounds.
+
+    Values below ``low`` count as ``low`` and values above ``high`` as ``high``, infinities
+    included. A missing value, or one that is no number, counts as the middle of the interval.
+
+    Parameters
+    ----------
+    low, high : float, date, datetime or datetime64
+        Public bounds, ``low < high``. Dates are kept as seconds since the start of 1970 in UTC,
+        and so are the dates of a column, in whatever unit and time zone it holds them.
+    bins : int, optional
+        Number of equal-width bins a discrete model cuts the interval into. Left out, the
+        estimator's ``n_bins`` decides.
+    dates : bool, default=False
+        Whether numbers as bounds are such seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> age = Interval(17, 90, bins=4)
+    >>> age.encode(np.array([3, 20, 60, 1e9, np.nan]))
+    array([0, 0, 2, 3, 2])
+    >>> from datetime import date
+    >>> admission = Interval(date(2020, 1, 1), date(2024, 1, 1), bins=4)
+    >>> admission.encode(np.array(["2019-05-01", "2021-06-01", "2023-12-24"], "datetime64[D]"))
+    array([0, 1, 3])
+    """
+
+    low: float
+    high: float
+    bins: int | None
+    dates: bool
+
+    def __init__(
+        self, low: float | Date, high: float | Date, bins: int | None = None, dates: bool = False
+    ) -> None:
+        if is_date(low) != is_date(high):
+            raise ValueError("Interval bounds must be both numbers or both dates.")
+        object.__setattr__(self, "dates", bool(dates) or is_date(low))
+        for name, value in (("low", low), ("high", high)):
+            real = isinstance(value, Real) and not isinstance(value, bool)
+            number = number_of(value) if real or is_date(value) else math.nan
+            if not math.isfinite(number):
+                raise ValueError(
+                    f"Interval {name} must be a finite number or a date. Got {value!r} instead."
+                )
+            object.__setattr__(self, name, number)
+        if not _LEAST_SPAN <= self.high - self.low < math.inf:
+            raise ValueError(
+                f"Interval bounds must have low < high. Got ({self.low:g}, {self.high:g}) instead."
+            )
+        if bins is not None:
+            if not isinstance(bins, Integral) or isinstance(bins, bool) or bins < 2:
+                raise ValueError(f"Interval bins must be an int >= 2. Got {bins!r} instead.")
+            bins = int(bins)
+        object.__setattr__(self, "bins", bins)
+
+    def __repr__(self) -> str:
+        dates = ", dates=True" if self.dates else ""
+        return f"Interval(low={self.low!r}, high={self.high!r}, bins={self.bins!r}{dates})"
+
+    def takes(self, kind: Kind) -> bool:
+        """Tell whether a column of this kind can hold values of the interval."""
+        return kind == "anything" or (kind == "dates" if self.dates else kind in _NUMBERS)
+
+    @property
+    def expects(self) -> str:
+        """Kind of the values, for error messages."""
+        return "dates" if self.dates else "numbers"
+
+    @property
+    def short(self) -> str:
+        """Short description of the interval."""
+        if not self.dates:
+            return f"[{self.low:g}, {self.high:g}]"
+        low, high = (np.datetime64(int(end), "s") for end in (self.low, self.high))
+        return f"[{low}, {high}]"
+
+    @property
+    def middle(self) -> float:
+        """Return the value that stands for a missing one."""
+        return self.low + (self.high - self.low) / 2
+
+    @property
+    def n_integers(self) -> int | None:
+        """Number of integers in the interval if both bounds are integers, else None."""
+        whole = self.low.is_integer() and self.high.is_integer()
+        return int(self.high - self.low) + 1 if whole else None
+
+    @property
+    def n_values(self) -> int:
+        """Number of codes of :meth:`encode`."""
+        if self.bins is None:
+            raise ValueError("This Interval has no bins; give Interval(low, high, bins=...).")
+        return self.bins
+
+    def clip(self, values: npt.ArrayLike) -> FloatArray:
+        """Return every value as a number of the interval."""
+        numbers = as_numbers(cells_of(values))
+        clipped: FloatArray = np.clip(numbers, self.low, self.high)
+        return np.where(np.isnan(clipped), self.middle, clipped)
+
+    def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
+        """Return the bin of every value, from 0 to ``bins`` - 1."""
+        k = self.n_values
+        position: npt.NDArray[np.intp] = self._position(self.clip(values)).astype(np.intp)
+        return np.minimum(position, k - 1)
+
+    def holds(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Tell which values are numbers of the interval."""
+        numbers = as_numbers(cells_of(values))
+        return (self.low <= numbers) & (numbers <= self.high)
+
+    def decode(self, codes: npt.NDArray[np.intp], rng: np.random.Generator) -> FloatArray:
+        """Return a value of every bin: its integer, or a number drawn evenly from it."""
+        position = codes.astype(np.float64)
+        if self.n_integers != self.bins:
+            position += rng.random(len(codes))
+            position *= (self.high - self.low) / self.n_values
+        return self.low + position
+
+    def _position(self, numbers: Any) -> Any:
+        """Return where numbers lie, in bins from the low end."""
+        return (numbers - self.low) * (self.n_values / (self.high - self.low))
+
+    @property
+    def second_bin(self) -> float:
+        """Return the smallest number that :meth:`encode` does not put into the first bin."""
+        first, second = self.low, self.high
+        while first < (middle := first + (second - first) / 2) < second:
+            first, second = (middle, second) if self._position(middle) < 1 else (first, middle)
+        return second

@@ -1,0 +1,185 @@
+"""Sums over the records of one shard, exact on a grid: what :class:`Moments` adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dsyrk
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.data.records import Shard
+from dpbayes_sklearn.schema.domains import as_numbers
+from dpbayes_sklearn.statistics.design import Design, Scale
+
+__all__ = [
+    "WHOLE",
+    "Predictive",
+    "Window",
+    "gram",
+    "plain_gram",
+    "scaled_target",
+    "squared_residuals",
+    "target_sums",
+]
+
+_DOUBLE = 2**53  # integers up to here are exact in float64
+_TARGETS = 1 << 15  # targets mapped at a time
+_FINE = 2.0**20  # steps from 0 to 1 that coefficients are rounded to
+_LARGE = 2.0**6  # no larger coefficient can stand for a regression on this scale
+
+
+class Window(NamedTuple):
+    """A range of the target, on its own scale, that is mapped to [-1, 1] around ``centre``."""
+
+    low: float = -1.0
+    high: float = 1.0
+    centre: float = 0.0
+
+    @property
+    def half(self) -> float:
+        """Return the distance from the centre to the farther end."""
+        return max(self.high - self.centre, self.centre - self.low)
+
+    def map(self, y: FloatArray) -> FloatArray:
+        """Return clipped targets as numbers in [-1, 1]."""
+        mapped = (np.clip(y, self.low, self.high) - self.centre) / self.half
+        return np.clip(mapped, -1.0, 1.0)
+
+
+WHOLE = Window()
+"""The target as its bounds have it."""
+
+
+class Predictive(NamedTuple):
+    """A public model whose residuals are asked for.
+
+    Attributes
+    ----------
+    coefficients : array of shape (width + 1, 1 + k)
+        First those of the mean, then k columns whose products with (1, x) are squared and added to
+        ``noise`` for the predictive variance.
+    noise : float
+    reach : float
+        Residuals are clipped at so many predictive standard deviations.
+    """
+
+    coefficients: FloatArray
+    noise: float
+    reach: float
+
+
+def target_sums(shard: Shard, scale: Scale, grid: int) -> IntArray:
+    """Return the sums of y and y² in units of 1/grid², exactly."""
+    y = as_numbers(shard.target)
+    total = np.zeros(2, np.int64)
+    for start in range(0, len(y), _TARGETS):
+        steps = np.rint(scaled_target(y[start : start + _TARGETS], scale) * grid).astype(np.int64)
+        total += (grid * steps.sum(), (steps * steps).sum())
+    return total
+
+
+def gram(shard: Shard, design: Design, scale: Scale, grid: int, window: Window) -> IntArray:
+    """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t).
+
+    Coordinates are rounded to integers of at most ``grid`` steps. Products of integer-valued
+    doubles are exact while a partial sum stays below 2**53, whatever the order in which BLAS
+    adds them; from there the sums go on in 64-bit integers. So neither the order of the rows
+    nor the size of a chunk can change a single bit.
+    """
+    rows_at_once = _DOUBLE // grid**2
+    total = np.zeros((design.width + 2,) * 2, np.int64)
+    partial = _Products(design.width)
+    for x, edge in _coordinates(shard, design, scale, window, grid):
+        if partial.rows + len(x) > rows_at_once:
+            total += partial.matrix().astype(np.int64)
+            partial = _Products(design.width)
+        partial.add(x, edge)
+    return total + partial.matrix().astype(np.int64)
+
+
+def plain_gram(shard: Shard, design: Design, scale: Scale) -> FloatArray:
+    """Return the sums of zz' in floats, for z = (1, x, t)."""
+    total = _Products(design.width)
+    for x, edge in _coordinates(shard, design, scale, WHOLE):
+        total.add(x, edge)
+    return total.matrix()
+
+
+def squared_residuals(
+    shard: Shard, design: Design, scale: Scale, model: Predictive, grid: int, every: int
+) -> IntArray:
+    """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over.
+
+    Each square lies in [0, 1]. Only each ``every``-th of all records counts. Rounded
+    coefficients make the products of rows and coefficients integers, so that no bit depends
+    on a chunk.
+    """
+    y = as_numbers(shard.target)
+    steps = np.rint(np.clip(model.coefficients, -_LARGE, _LARGE) * _FINE)
+    total = used = 0
+    first = -shard.start % every
+    for rows, x in design.chunks(shard.table.rows(slice(first, None, every)), grid):
+        products = (x @ steps[1:] + grid * steps[0]) / (grid * _FINE)
+        chosen = slice(first + rows.start * every, first + rows.stop * every, every)
+        variance = model.noise + (products[:, 1:] ** 2).sum(axis=1)
+        residual = scaled_target(y[chosen], scale) - products[:, 0]
+        share = np.abs(residual) / (model.reach * np.sqrt(variance))
+        total += int((np.rint(np.minimum(share, 1.0) * grid).astype(np.int64) ** 2).sum())
+        used += len(x)
+    return np.array([total, used])
+
+
+def scaled_target(y: FloatArray, scale: Scale) -> FloatArray:
+    """Return targets on the scale of their bounds, in [-1, 1]; a missing one is the middle."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (y - scale.centre) / scale.half
+    return np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
+
+
+def _coordinates(
+    shard: Shard, design: Design, scale: Scale, window: Window, grid: int | None = None
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield chunks of x and of (1, t), in [-1, 1], or in steps of a grid."""
+    y, first, t = as_numbers(shard.target), 0, np.empty(0)
+    for rows, x in design.chunks(shard.table, grid):
+        if rows.stop > first + len(t):  # targets of several chunks at once
+            first = rows.start
+            t = window.map(scaled_target(y[first : first + max(len(x), _TARGETS)], scale))
+            if grid:
+                t = np.rint(grid * t)
+        edge = np.full((len(x), 2), float(grid or 1))
+        edge[:, 1] = t[rows.start - first : rows.stop - first]
+        yield x, edge
+
+
+class _Products:
+    """Sums of zz' for z = (1, x, t), from chunks of x and of (1, t)."""
+
+    def __init__(self, width: int) -> None:
+        self.rows = 0
+        self._inner = np.zeros((width, width), order="F")
+        self._cross = np.zeros((width, 2))
+        self._outer = np.zeros((2, 2))
+
+    def add(self, x: FloatArray, edge: FloatArray) -> None:
+        """Add the records of one chunk."""
+        self.rows += len(x)
+        self._outer += edge.T @ edge
+        if x.shape[1]:
+            self._inner = dsyrk(1.0, x.T, beta=1.0, c=self._inner, overwrite_c=True)
+            self._cross += x.T @ edge
+
+    def matrix(self) -> FloatArray:
+        """Return the symmetric matrix of all sums."""
+        inner = np.triu(self._inner) + np.triu(self._inner, 1).T
+        (one, both), (_, square) = self._outer
+        first, last = self._cross.T
+        return np.block(
+            [
+                [np.full((1, 1), one), first[None], np.full((1, 1), both)],
+                [first[:, None], inner, last[:, None]],
+                [np.full((1, 1), both), last[None], np.full((1, 1), square)],
+            ]
+        )

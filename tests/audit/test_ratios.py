@@ -1,0 +1,83 @@
+"""Exact likelihood ratios: right for every law, and sharp enough to see half the noise."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from benchmarks.audit import regression, statistical
+from dpbayes_sklearn.audit._densities import halved, log_density
+from dpbayes_sklearn.audit._steps import Noise
+from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps, log_ratios
+from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, SupNorm, ZeroSum
+from dpbayes_sklearn.laws.base import NoiseLaw
+from dpbayes_sklearn.mechanisms import Laplace
+from dpbayes_sklearn.noise import add
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy import Budget
+
+LAWS = [
+    DiscreteLaplace((Fraction(3), Fraction(0), Fraction(5, 2)), (2, 1, 3)),
+    ZeroSum(Fraction(4), 3),
+    SupNorm(Fraction(2), (1, 2, 1), 4),
+    ClassRows(Fraction(2), (2, 3), 2, 4),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
+def test_a_density_falls_as_the_law_says_that_its_loss_does(law: NoiseLaw) -> None:
+    arrays = [np.zeros((50, size), np.int64) for size in law.sizes]
+    shifts = np.rint(np.hstack(add(arrays, law, random_source(0))) * law.grid).astype(np.int64)
+    density = log_density(law, shifts * law.grid)
+    for shift, value in zip(shifts, density, strict=True):
+        assert value == pytest.approx(-float(law.privacy_loss(shift)))
+    assert log_density(halved(law), shifts * law.grid) == pytest.approx(2 * density)
+
+
+def test_no_density_is_made_up() -> None:
+    with pytest.raises(TypeError, match="No density"):
+        log_density(object(), np.zeros((1, 1)))  # type: ignore[arg-type]
+
+
+def test_ratios_of_a_release_keep_within_epsilon() -> None:
+    sides, prior = statistical.MIXED
+    one, other = (
+        drawn_steps(Laplace(), side, prior, Budget(Fraction(1)), random_state=0)[0]
+        for side in sides
+    )
+    assert isinstance(one[0].step, Noise)
+    ratios = log_ratios(one, other, 3_000)
+    assert np.abs(ratios).max() == pytest.approx(1)
+    assert ratios.mean() > 0
+    with pytest.raises(ValueError, match="depends on the data"):
+        log_ratios(one, [], 10)
+
+
+@pytest.mark.parametrize("case", statistical.CASES, ids=lambda c: f"{c.what}, {c.mechanism}")
+def test_every_pair_uses_up_most_of_its_claim(case: statistical.Case) -> None:
+    loss = statistical.pair_loss(*statistical.steps_of(case, (0, 1)))
+    assert 0.85 * case.epsilon <= loss <= case.epsilon * (1 + 1e-9)
+
+
+FAST = [case for case in statistical.CASES if case.part >= 0.5]
+
+
+@pytest.mark.parametrize("case", FAST, ids=lambda case: f"{case.what}, {case.mechanism}")
+def test_half_the_noise_is_seen(case: statistical.Case) -> None:
+    _, sound, caught = statistical.bounds_of(case, 0.0, seeds=(0, 1))
+    assert sound <= case.epsilon < caught
+
+
+@pytest.mark.parametrize("case", regression.CASES, ids=lambda case: case.mechanism.name())
+def test_half_the_noise_of_any_step_of_a_regression_is_seen(case: regression.Case) -> None:
+    worst = case.worst_steps()
+    shares = case.shares(worst)
+    assert sum(shares) == pytest.approx(float(case.epsilon))
+    assert len(worst) >= 3  # the target, the model, the residuals
+    for (one, other), share in zip(worst, shares, strict=True):
+        if one.share is None:  # draws take longer; `make audit` does
+            continue
+        assert audit_ratios([one], [other], 40_000).epsilon <= share
+        assert audit_ratios([one], [other], 40_000, sharper=True).epsilon > share

@@ -1,0 +1,49 @@
+"""Moments of a Beta prior with a Gaussian likelihood, against fine quadrature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import beta, norm
+
+from dpbayes_sklearn.posteriors.adaptive.beta_cells import beta_moments
+
+CASES = [
+    (m, k, y, v, n)
+    for m in (0.001, 0.1, 0.5, 0.8)
+    for k in (0.67, 9.0, 300.0)
+    for y, v in ((0.1, 1e-3), (0.4, 0.01), (-0.3, 0.04), (1.3, 0.2), (0.2, 100.0))
+    for n in (50.0, 1e4)
+    if (y - m) ** 2 < 16 * (m * (1 - m) / (1 + k) + v + 1 / n)  # no conflict beyond belief
+]
+
+
+@pytest.mark.parametrize(("m", "k", "y", "v", "n"), CASES)
+def test_moments_are_those_of_the_posterior(
+    m: float, k: float, y: float, v: float, n: float
+) -> None:
+    def density(odds: float, power: int) -> float:
+        theta = 1 / (1 + np.exp(-odds))
+        error = np.sqrt(v + theta * (1 - theta) / n + 0.25 / n**2)
+        likelihood = norm.pdf(y, theta, error) / norm.pdf(min(max(y, 0), 1), y, np.sqrt(v + 1 / n))
+        prior = beta.pdf(theta, k * m, k * (1 - m)) * theta * (1 - theta)
+        return float(theta**power * prior * likelihood)
+
+    # below the first node the likelihood is that at zero
+    low, points = -16.0, [-8.0, -4.0, -2.0, 0.0, 2.0, 5.0]
+    parts = [quad(density, low, 25.0, (power,), points=points, limit=500)[0] for power in (0, 1, 2)]
+    parts[0] += density(low, 0) / (k * m)
+    mean = parts[1] / parts[0]
+    variance = parts[2] / parts[0] - mean**2
+    arrays = [np.array([value]) for value in (m, k, y, v, n)]
+    found = beta_moments(*arrays)
+    assert found[0][0] == pytest.approx(mean, rel=0.05, abs=2e-4)
+    assert found[1][0] == pytest.approx(variance, rel=0.25, abs=1e-6)
+
+
+def test_without_data_the_prior_remains() -> None:
+    m = np.linspace(0.01, 0.99, 21)
+    found, spread = beta_moments(m, 0.67 + 0 * m, 0.3 + 0 * m, 1e12 + 0 * m, 10 + 0 * m)
+    np.testing.assert_allclose(found, m, atol=0.01)
+    np.testing.assert_allclose(spread, m * (1 - m) / 1.67, rtol=0.1)

@@ -1,0 +1,162 @@
+"""Calibrated Gaussian noise against the exact delta: never above, hardly below; faults are seen."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
+import dpbayes_sklearn.privacy.gaussian as module
+from benchmarks.audit.hockey_stick import convolved_delta, enumerated_delta
+from dpbayes_sklearn.privacy.gaussian import (
+    gaussian_delta,
+    gaussian_rho,
+    gaussian_variance,
+    squared_norm,
+)
+from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
+
+PATTERNS = [{1: 1}, {1: 2}, {2: 3}, {1: 24}, {1: 2, 3: 2}, {5: 2, 3: 4}, {1: 1, 2: 1, 3: 1}]
+BUDGETS = [(Fraction(1), 1e-6), (Fraction(3), 1e-9), (Fraction(10), 1e-6), (Fraction(1, 5), 1e-3)]
+
+
+def analytic_sigma(epsilon: float, delta: float) -> float:
+    """Return sigma over sensitivity of the continuous Gaussian (Balle and Wang 2018)."""
+
+    def excess(log_sigma: float) -> float:
+        sigma = math.exp(log_sigma)
+        a, b = 1 / (2 * sigma) - epsilon * sigma, -1 / (2 * sigma) - epsilon * sigma
+        return float(ndtr(a) - math.exp(epsilon + log_ndtr(b))) - delta
+
+    return math.exp(brentq(excess, -4, 12))
+
+
+def sigma(variance: Fraction, shifts: dict[int, int]) -> float:
+    return math.sqrt(variance / squared_norm(shifts))
+
+
+@pytest.mark.parametrize("shifts", [[1], [1, 1], [2, 1], [3], [2, 2], [1, 1, 1]], ids=str)
+@pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(9)])
+def test_the_two_exact_ways_agree_and_the_bound_is_above(
+    shifts: list[int], variance: Fraction
+) -> None:
+    counts = {size: shifts.count(size) for size in shifts}
+    for epsilon in (0.1, 1.0, 2.5):
+        listed = enumerated_delta(variance, epsilon, shifts)
+        assert convolved_delta(variance, epsilon, counts) == pytest.approx(listed, rel=1e-6)
+        bound = gaussian_delta(variance, Fraction(epsilon), counts)
+        assert listed <= bound
+        if variance >= 2:
+            assert bound <= listed * 1.01
+
+
+@pytest.mark.parametrize("shifts", PATTERNS, ids=str)
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS, ids=str)
+def test_the_noise_is_enough_and_hardly_more(
+    epsilon: Fraction, delta: float, shifts: dict[int, int]
+) -> None:
+    variance = gaussian_variance(epsilon, Fraction(delta), shifts)
+    spent = convolved_delta(variance, float(epsilon), shifts)
+    assert spent <= delta
+    if variance > 1:
+        assert spent >= 0.9 * delta
+    assert sigma(variance, shifts) <= 1.03 * analytic_sigma(float(epsilon), delta)
+    too_small = convolved_delta(variance * Fraction(95, 100) ** 2, float(epsilon), shifts)
+    assert too_small > delta or variance == module.LEAST_VARIANCE
+    one_more = {**shifts, 1: shifts.get(1, 0) + max(1, sum(shifts.values()) // 4)}
+    assert convolved_delta(variance, float(epsilon), one_more) > delta
+
+
+@pytest.mark.parametrize("cells", [2, 40, 120, 4000])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1), Fraction(8)])
+def test_count_releases_are_within_three_percent_of_the_analytic_gaussian(
+    epsilon: Fraction, cells: int
+) -> None:
+    found = sigma(gaussian_variance(epsilon, Fraction(1, 10**6), {1: cells}), {1: cells})
+    assert found / analytic_sigma(float(epsilon), 1e-6) == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("shifts", PATTERNS, ids=str)
+def test_very_many_terms_are_bounded_by_the_integral(
+    shifts: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variance, epsilon in ((Fraction(400), Fraction(1, 3)), (Fraction(36), Fraction(0))):
+        summed = gaussian_delta(variance, epsilon, shifts)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_MOST_TERMS", 0)
+            bounded = gaussian_delta(variance, epsilon, shifts)
+        assert summed <= bounded * (1 + 1e-8)
+        spread = math.sqrt(variance * squared_norm(shifts)) / math.gcd(*shifts)
+        assert bounded <= summed * (1 + 8 / spread)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 30])
+def test_shifts_of_one_size_have_a_bound_of_their_own(
+    cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = module._excess(Fraction(10), {2: cells})
+    monkeypatch.setattr(module, "_WIDE", math.inf)
+    assert 1 <= module._excess(Fraction(10), {2: cells}) * (1 + 1e-12) <= closed * (1 + 1e-12)
+    assert closed <= 1 + 1e-12
+
+
+@settings(max_examples=25)
+@given(
+    shifts=st.dictionaries(st.integers(1, 4), st.integers(1, 3), min_size=1, max_size=2),
+    variance=st.fractions(Fraction(1, 4), 30, max_denominator=16),
+    epsilon=st.fractions(0, 4, max_denominator=16),
+)
+def test_the_bound_holds_for_any_shifts(
+    shifts: dict[int, int], variance: Fraction, epsilon: Fraction
+) -> None:
+    exact = convolved_delta(variance, float(epsilon), shifts)
+    bound = gaussian_delta(variance, epsilon, shifts)
+    assert exact <= bound * (1 + 1e-9) + 1e-15
+    smaller = dict(list(shifts.items())[:-1]) or {min(shifts): shifts[min(shifts)]}
+    assert convolved_delta(variance, float(epsilon), smaller) <= exact * (1 + 1e-9) + 1e-15
+    fewer = {max(size - 1, 1): count for size, count in [max(shifts.items())]}
+    assert convolved_delta(variance, float(epsilon), fewer) <= exact * (1 + 1e-9) + 1e-15
+
+
+def test_the_worst_of_several_patterns_counts() -> None:
+    budget = (Fraction(1), Fraction(1, 10**6))
+    both = gaussian_variance(*budget, {1: 20}, {2: 10})
+    assert both >= gaussian_variance(*budget, {2: 10}) > gaussian_variance(*budget, {1: 20})
+    assert gaussian_rho(both, {1: 20}, {2: 10}) == Fraction(20) / both
+
+
+def test_zcdp_takes_over_where_the_loss_is_too_long_to_compute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_MOST_POINTS", 8)
+    budget, shifts = (Fraction(1), Fraction(1, 10**6)), {2: 2, 3: 4}
+    assert gaussian_delta(Fraction(100), Fraction(1), shifts) == 1
+    variance = gaussian_variance(*budget, shifts)
+    assert zcdp_epsilon(gaussian_rho(variance, shifts), budget[1]) <= budget[0]
+    assert sigma(variance, shifts) == pytest.approx(4.53, abs=0.01)
+
+
+@given(variance=st.fractions(Fraction(1, 4), 2**40))
+def test_variances_are_rounded_up_to_22_bits(variance: Fraction) -> None:
+    rounded = module._rounded_up(variance)
+    assert variance <= rounded <= variance * (1 + Fraction(1, 2**20))
+    assert rounded.denominator <= 2**22
+    assert rounded.numerator <= max(2**22, math.ceil(variance))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(Fraction(0), 0.1), (math.inf, 0.1), (Fraction(1), 0.0), (Fraction(1), 1.0)],
+)
+def test_budgets_that_no_gaussian_noise_has(epsilon: Fraction, delta: float) -> None:
+    with pytest.raises(ValueError, match="positive and finite"):
+        gaussian_variance(epsilon, Fraction(delta), {1: 2})
+    with pytest.raises(ValueError, match="too small"):
+        gaussian_variance(Fraction(1, 10**30), Fraction(1, 10**300), {1: 2})
+    with pytest.raises(ValueError, match="at least 1/4"):
+        gaussian_delta(Fraction(1, 5), Fraction(1), {1: 2})

@@ -1,0 +1,92 @@
+"""Loss sums: exact, additive, and no more sensitive than they say."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpbayes_sklearn.statistics.temperature import (
+    GRID,
+    LossSums,
+    Tempering,
+    emphases,
+    stride,
+    temperature_share,
+)
+
+CLASSES = 3
+LOG_PRIOR = np.log([0.5, 0.3, 0.2])
+RECORD = st.tuples(
+    st.integers(0, CLASSES - 1),
+    st.lists(st.floats(-1e6, 0) | st.just(-np.inf), min_size=3 * CLASSES, max_size=3 * CLASSES),
+)
+
+
+def sums(records: list[tuple[int, list[float]]]) -> LossSums:
+    values = np.array([r[1] for r in records]).reshape(len(records), 3, CLASSES)
+    with np.errstate(invalid="ignore"):
+        evidence = {emphasis: values[:, i] for i, emphasis in enumerate(emphases())}
+        return LossSums.of(LOG_PRIOR, evidence, np.array([r[0] for r in records]))
+
+
+@given(st.lists(RECORD, min_size=1, max_size=6), RECORD, st.data())
+def test_replaced_record_moves_sums_by_no_more_than_the_sensitivity(
+    records: list[tuple[int, list[float]]], other: tuple[int, list[float]], data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(records) - 1))
+    neighbour = [*records[:at], other, *records[at + 1 :]]
+    here, there = sums(records), sums(neighbour)
+    assert np.abs(here.sums - there.sums).max() <= here.sensitivity("record")
+
+
+def test_sensitivity_is_attained() -> None:
+    sure = [0.0, -1e6, -1e6] * 3
+    right, wrong = sums([(0, sure)]), sums([(1, sure)])
+    assert (wrong.sums - right.sums).max() == right.sensitivity("record")
+
+
+@given(st.lists(RECORD, min_size=2, max_size=8))
+def test_sums_of_parts_add_up(records: list[tuple[int, list[float]]]) -> None:
+    parts = sums(records[:1]) + sums(records[1:])
+    assert (parts.sums == sums(records).sums).all()
+    assert parts.n == len(records)
+
+
+def test_best_score_is_the_smallest_loss() -> None:
+    # evidence that is right four times out of five, and far too sure of it
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, CLASSES, 2000)
+    seen = np.where(rng.random(2000) < 0.7, classes, rng.integers(0, CLASSES, 2000))
+    evidence = np.where(np.arange(CLASSES) == seen[:, None], 0.0, -12.0)
+    found = LossSums.of(np.log(np.ones(3) / 3), dict.fromkeys(emphases(), evidence), classes)
+    best = [*GRID][int(found.scores("record", 100.0).argmax())]
+    assert best.temperature in (0.12, 0.2)
+
+
+def test_scores_are_within_their_public_bound() -> None:
+    found = sums([(1, [0.0, -1e6, -1e6] * 3)] * 50)
+    assert np.abs(found.scores("record", 2.0)).max() <= LossSums.magnitude(50, 2.0)
+
+
+def test_grid_weights_are_a_distribution() -> None:
+    assert sum(GRID.values()) == pytest.approx(1.0)
+    assert len(GRID) == 30
+
+
+def test_emphasis_keeps_the_most_informative_feature() -> None:
+    weights = Tempering(0.5, 2.0).weights(np.array([0.1, 0.4, 0.0]))
+    np.testing.assert_allclose(weights, [0.5 / 16, 0.5, 0.0])
+    np.testing.assert_allclose(Tempering(0.5, 2.0).weights(np.zeros(2)), 0.5)
+
+
+@given(st.integers(1, 10**8), st.floats(1e-4, 100))
+def test_shares_and_strides_are_sensible(n: int, epsilon: float) -> None:
+    share = temperature_share(n, Fraction(epsilon))
+    assert share == 0 or Fraction(1, 25) <= share <= Fraction(3, 20)
+    step = stride(n, float(share) * epsilon)
+    assert 1 <= step <= n
+    assert step == 1 or n // step >= 20_000

