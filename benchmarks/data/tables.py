@@ -1,7 +1,8 @@
 """The tables that classifiers are compared on, and which of them chose the defaults.
 
-Every domain and every number of bins is a constant written down from a codebook; nothing is
-computed from the data.
+Every domain and every number of bins is a constant; none is computed at run time. Most come from
+codebooks. Bins and ranges of optdigits, penbased, satimage, letter, twonorm and ring were picked
+among several so that naive Bayes without privacy scores as reported elsewhere.
 """
 
 from __future__ import annotations
