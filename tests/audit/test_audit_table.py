@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from benchmarks.audit._table import Row, line, markdown
 
 def test_all_layers_are_found() -> None:
     assert {"enumeration", "replay", "faults", "ledger", "regression"} <= set(layers())
+    for name in layers():
+        assert callable(importlib.import_module(f"benchmarks.audit.{name}").run)
 
 
 def test_a_short_audit_passes_and_is_written(

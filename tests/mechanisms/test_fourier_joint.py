@@ -31,6 +31,7 @@ from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import CharacterSums
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory import table_bound
+from tests.random_networks import count, random_records
 
 PAIR = Network((2, 2), ((1,), ()))
 STAR = Network.star([2] * 8, 2)
@@ -38,9 +39,7 @@ NETWORKS = [STAR, Network.star([3, 7, 1], 3), Network((2, 3, 4, 2), ((), (0,), (
 
 
 def counts_of(network: Network, n: int = 60) -> CountTables:
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, k, n) for k in network.sizes], axis=1)
-    return CountTables.count(network, [(codes[:, :-1].astype(np.uint8), codes[:, -1])])
+    return count(network, random_records(network, n, seed=0))
 
 
 def release(

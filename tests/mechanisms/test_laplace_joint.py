@@ -20,6 +20,7 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
+from tests.random_networks import count, random_records
 
 PAIR = Network.star([2, 2], 2)
 STAR = Network.star([2] * 8, 2)
@@ -29,9 +30,7 @@ TINY = Fraction(18, 10**9)
 
 
 def counts_of(network: Network, n: int = 60) -> CountTables:
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, k, n) for k in network.sizes], axis=1)
-    return CountTables.count(network, [(codes[:, :-1].astype(np.uint8), codes[:, -1])])
+    return count(network, random_records(network, n, seed=0))
 
 
 def release(

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from dpbayes_sklearn.laws import DiscreteLaplace
 from dpbayes_sklearn.statistics import fourier_sensitivity as sensitivity_module
-from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import (
     CharacterSums,
     ReleasedCharacters,
@@ -29,29 +28,7 @@ from dpbayes_sklearn.statistics.fourier_sensitivity import (
 )
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import depths, haar, leaf_levels
-
-Records = npt.NDArray[np.int64]
-
-
-def random_network(seed: int, max_size: int = 4, nodes: int | None = None) -> Network:
-    """A random acyclic graph whose class may have parents like any other node."""
-    rng = np.random.default_rng(seed)
-    nodes = nodes or int(rng.integers(2, 6))
-    order = rng.permutation(nodes)
-    parents: list[tuple[int, ...]] = [()] * nodes
-    for i, node in enumerate(order):
-        count = int(rng.integers(0, min(i, 3) + 1))
-        parents[node] = tuple(int(u) for u in rng.choice(order[:i], count, replace=False))
-    return Network(tuple(int(k) for k in rng.integers(1, max_size + 1, nodes)), tuple(parents))
-
-
-def random_records(network: Network, n: int, seed: int) -> Records:
-    rng = np.random.default_rng(seed)
-    return np.stack([rng.integers(0, k, n) for k in network.sizes], axis=1)
-
-
-def count(network: Network, records: Records) -> CountTables:
-    return CountTables.count(network, [(records[:, :-1].astype(np.uint8), records[:, -1])])
+from tests.random_networks import count, random_network, random_records
 
 
 def characters_of(network: Network, record: Any) -> npt.NDArray[np.int64]:

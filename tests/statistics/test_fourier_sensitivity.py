@@ -17,19 +17,9 @@ from dpbayes_sklearn.statistics.fourier_sensitivity import (
 )
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import haar
+from tests.random_networks import random_network
 
 UNITS = ("record", "feature")
-
-
-def random_network(seed: int, n_nodes: int, largest: int) -> Network:
-    """A graph whose nodes, in a random order, choose up to three parents among those before."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(n_nodes)
-    parents: list[tuple[int, ...]] = [()] * n_nodes
-    for position, node in enumerate(order):
-        n_parents = rng.integers(0, min(position, 3) + 1)
-        parents[node] = tuple(sorted(rng.choice(order[:position], n_parents, replace=False)))
-    return Network(tuple(rng.integers(1, largest + 1, n_nodes).tolist()), tuple(parents))
 
 
 def all_records(network: Network) -> np.ndarray:
@@ -66,7 +56,7 @@ def searched(network: Network, unit: str) -> int:
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("unit", UNITS)
 def test_exact_for_every_pair_of_records(seed: int, unit: str) -> None:
-    network = random_network(seed, n_nodes=4 + seed % 2, largest=4)
+    network = random_network(seed, nodes=4 + seed % 2)
     assert prod(network.sizes) <= 1024
     assert exact_sensitivity(network, closure(network), unit) == searched(network, unit)
 
@@ -82,7 +72,7 @@ def test_exact_for_larger_domains(sizes: tuple[int, ...], unit: str) -> None:
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("unit", UNITS)
 def test_block_bound_is_sound(seed: int, unit: str) -> None:
-    network = random_network(seed, n_nodes=6, largest=6)
+    network = random_network(seed, max_size=6, nodes=6)
     supports = closure(network)
     exact = exact_sensitivity(network, supports, unit)
     assert exact is not None
@@ -90,7 +80,7 @@ def test_block_bound_is_sound(seed: int, unit: str) -> None:
 
 
 def test_exact_is_worth_it() -> None:
-    networks = [random_network(seed, n_nodes=6, largest=6) for seed in range(25)]
+    networks = [random_network(seed, max_size=6, nodes=6) for seed in range(25)]
     saved = [
         1
         - exact_sensitivity(net, closure(net), "record")
