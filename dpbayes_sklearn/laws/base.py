@@ -64,6 +64,13 @@ class NoiseLaw(ABC):
     def marginal(self, array: int = 0) -> Marginal:
         """Return the distribution of the noise in one number of an array."""
 
+    def row_marginal(self, array: int = 0) -> Marginal:
+        """Return the distribution of the noise in one number when the sum of its row is known.
+
+        Numbers of a row are then taken for independent given the sum.
+        """
+        return self.marginal(array)
+
     @cached_property
     def variances(self) -> FloatArray:
         """Variance of the noise in every number, array after array."""

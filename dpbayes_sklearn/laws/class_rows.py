@@ -23,7 +23,8 @@ import numpy as np
 from scipy.special import gammainccinv, gammaln
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws.base import NoiseLaw
+from dpbayes_sklearn.laws.base import Marginal, NoiseLaw
+from dpbayes_sklearn.laws.discrete_gaussian import GaussianMarginal
 from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
 from dpbayes_sklearn.laws.scales import check_grid, lattice_scale
 
@@ -137,6 +138,16 @@ class ClassRows(NoiseLaw):
         """Return Laplace noise of the same variance, which approximates that of one number."""
         size = (*self.values, 1)[array]
         return LaplaceMarginal(math.sqrt(self._cell_variance(size) / 2.0))
+
+    def row_marginal(self, array: int = 0) -> Marginal:
+        """Return Gaussian noise of the variance that a row has along its contrasts.
+
+        Given the largest norm, a row is uniform over a ball, which a Gaussian approximates better
+        than a Laplace law does.
+        """
+        if (*self.values, 1)[array] == 1:
+            return self.marginal(array)
+        return GaussianMarginal(self.contrast_variance(array))
 
     @property
     def standard(self) -> tuple[ClassRows, float]:

@@ -48,7 +48,7 @@ class NoiseAwarePosterior(NetworkPosterior):
             [self.released.tables[u].reshape(len(totals.counts), -1) for u in nodes],
             self.released.n,
             class_noise=totals.noise,
-            table_noises=[self.released.noise(u) for u in nodes],
+            table_noises=[self.released.row_noise(u) for u in nodes],
             class_alpha=alpha,
             table_alphas=[self.alphas[u] for u in nodes],
             fresh=self._fresh,
@@ -67,7 +67,7 @@ class NoiseAwarePosterior(NetworkPosterior):
         if not shared:
             return 1.0
         nodes = range(len(cells))
-        noises = [self.released.noise(u).variance for u in nodes]
+        noises = [self.released.row_noise(u).variance for u in nodes]
         own = [sum(law.variance(u) for law in laws if law.independent) for u in nodes]
         precision = 1.0 / (cells * noises)
         supposed, weight = 1.0 / precision.sum(), precision / precision.sum()

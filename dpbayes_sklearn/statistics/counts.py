@@ -230,6 +230,10 @@ class ReleasedCounts:
         """Return the distribution of the noise in one cell of a node's table, all batches."""
         return sum_of([law.marginal(node) for law in self.laws])
 
+    def row_noise(self, node: int) -> Marginal:
+        """Return the distribution of the noise in one cell given its row's sum, all batches."""
+        return sum_of([law.row_marginal(node) for law in self.laws])
+
     def error_bound(self, delta: float) -> float:
         """(1 - delta) bound on the largest error of a count, all batches together."""
         return sum(law.error_bound(delta / len(self.laws)) for law in self.laws)
