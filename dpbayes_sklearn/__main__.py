@@ -1,10 +1,10 @@
-"""``python -m dpbayes_sklearn`` runs the demonstration."""
+"""``python -m dpbayes_sklearn`` is the command line; without a command, the demonstration."""
 
 from __future__ import annotations
 
 import sys
 
-from dpbayes_sklearn.demonstration import main
+from dpbayes_sklearn.command_line import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from dpbayes_sklearn._card import model_card
 from dpbayes_sklearn._helpful import HelpfulEstimator
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
 from dpbayes_sklearn.data.records import quiet_numpy
@@ -273,6 +274,25 @@ class PrivateEstimator(HelpfulEstimator):
     def _description(self, mechanism: Mechanism) -> str:
         """Return what the ledger calls a release."""
         return f"{type(self).__name__}, {mechanism.name()}"
+
+    def card(self, form: str = "markdown") -> str:
+        """Return a description of the fitted model for those who will use it.
+
+        What it is, its guarantee and conditions, the domains of the columns, its parameters. All
+        of it is public: nothing is computed from the records.
+
+        Parameters
+        ----------
+        form : {"markdown", "html"}, default="markdown"
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        if form not in ("markdown", "html"):
+            raise ValueError(f"form must be 'markdown' or 'html'. Got {form!r} instead.")
+        return model_card(self, form)
 
     def to_json(self) -> str:
         """Return the fitted model as JSON text, for others to load without trusting a pickle.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,6 +48,8 @@ def complaint(block: Block) -> str | None:
     """Say why nothing tests a block, None if something does."""
     if block.language.startswith("{") or block.language in NOT_CODE:
         return None if not block.has_prompts or block.language == "text" else "prompts, untested"
+    if block.language == "json":
+        return "no JSON" if json.loads(block.text) is None else None
     if block.language == "sh":
         return unknown_command(block.text)
     if block.language not in {"python", "pycon"}:

@@ -65,4 +65,4 @@ def _positive_normal(relative: FloatArray, uniform: FloatArray) -> FloatArray:
 
 def _hazard(x: FloatArray) -> FloatArray:
     """Return the normal density over its distribution function."""
-    return np.exp(-0.5 * x**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(x))
+    return np.asarray(np.exp(-0.5 * x**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(x)))

@@ -1,0 +1,111 @@
+"""What each command does."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpbayes_sklearn._loading import from_json
+from dpbayes_sklearn.command_line.csv_file import CsvFile, FileError
+from dpbayes_sklearn.command_line.schema_file import read_schema, skeleton
+from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
+from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.schema import Categories, Schema
+
+__all__ = ["card", "fit", "predict", "write_schema"]
+
+
+def write_schema(options: Namespace) -> None:
+    """Write a schema to fill in; never over an existing one."""
+    file = CsvFile.read(options.data)
+    file.texts(options.target)  # refuses a name that is no column
+    with options.out.open("x", encoding="utf-8") as out:
+        out.write(skeleton(file, options.target))
+    print(
+        f"Wrote {options.out}. Fill in low and high, or the values, of every column from a "
+        "codebook or common knowledge. Delete columns that the model should not use."
+    )
+
+
+def fit(options: Namespace) -> None:
+    """Fit naive Bayes, or a regression if the target is an interval, and write it as JSON."""
+    file, schema = CsvFile.read(options.data), read_schema(options.schema)
+    assert schema.target is not None
+    y, X = file.column(options.target, schema.target), _records(file, schema)
+    if options.ceiling is not None and options.ledger is None:
+        raise FileError("--ceiling makes a ledger: say where with --ledger.")
+    if options.out.is_dir() or not options.out.parent.is_dir():  # before anything is spent
+        raise FileError(f"The folder of {options.out} must exist.")
+    unused = [name for name in file.names if name not in {*schema.columns, options.target}]
+    if unused:
+        print(f"Not in the schema, and not used: {', '.join(unused)}.")
+    kind = BayesianNaiveBayes if isinstance(schema.target, Categories) else BayesianLinearRegression
+    model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
+    if options.mechanism is not None:
+        model.set_params(mechanism=options.mechanism)
+    options.out.write_text(model.fit(X, y).to_json(), encoding="utf-8")
+    print(f"{model.guarantee_}\nWrote {options.out}.")
+
+
+def predict(options: Namespace) -> None:
+    """Write one line a record: the class and its probability, or the mean and its deviation."""
+    model: Any = _model(options.model)
+    X = _records(CsvFile.read(options.data), model.schema_)
+    if hasattr(model, "predict_proba"):
+        probabilities = model.predict_proba(X)
+        names = ["prediction", *(f"probability of {label}" for label in model.classes_)]
+        rows = zip(model.classes_[probabilities.argmax(axis=1)], *probabilities.T, strict=True)
+    else:
+        names, rows = ["prediction", "standard deviation"], zip(*model.predict(X, return_std=True),
+                                                                strict=True)  # fmt: skip
+    _write(options.out, names, rows)
+
+
+def card(options: Namespace) -> None:
+    """Print the model's card, or write it as Markdown or HTML."""
+    model = _model(options.model)
+    if options.out is None:
+        print(model.card())
+        return
+    form = {".md": "markdown", ".html": "html"}.get(options.out.suffix)
+    if form is None:
+        raise FileError("The file of a card must end with .md or .html.")
+    options.out.write_text(model.card(form), encoding="utf-8")
+    print(f"Wrote {options.out}.")
+
+
+def _records(file: CsvFile, schema: Schema) -> Any:
+    return np.stack([file.column(name, d) for name, d in schema.columns.items()], axis=1)
+
+
+def _accountant(options: Namespace) -> BudgetAccountant | None:
+    if options.ledger is None:
+        return None
+    if options.ceiling is not None:
+        return BudgetAccountant(options.ceiling, path=options.ledger)
+    if not options.ledger.exists():
+        raise FileError(f"There is no ledger {options.ledger}; --ceiling makes one.")
+    return BudgetAccountant(path=options.ledger, existing=True)
+
+
+def _model(path: Path) -> Any:
+    model = from_json(path.read_text(encoding="utf-8"))
+    if not hasattr(model, "schema_"):
+        raise FileError(f"{path.name} is no model of a table.")
+    return model
+
+
+def _write(path: Path | None, names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    if path is None:
+        csv.writer(sys.stdout).writerows([names, *rows])
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([names, *rows])
+    print(f"Wrote {path}.")

@@ -1,0 +1,118 @@
+"""A CSV file, read by declared domains so that no value can make it fail.
+
+A number is what Python reads as one, a date what is written as YYYY-MM-DD with or without a time, a
+category what equals one in writing or as a number. Anything else is missing, and so are the
+cells that a short line lacks; what a line has too much is not read.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.schema.domains import Domain
+
+__all__ = ["CsvFile", "FileError", "is_number"]
+
+Column = npt.NDArray[Any]
+_MISSING = ""
+
+
+class FileError(ValueError):
+    """Raised if a file cannot be used; the message names files and columns, never values."""
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """The text of a table.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The first line.
+    lines : list of lists of str
+        All others but empty ones.
+    """
+
+    names: tuple[str, ...]
+    lines: list[list[str]]
+
+    @classmethod
+    def read(cls, path: Path) -> CsvFile:
+        """Read a file; bytes that are no UTF-8 are replaced."""
+        csv.field_size_limit(sys.maxsize)
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            names, *lines = [line for line in csv.reader(file) if line] or [[]]
+        repeated = [name for name, times in Counter(names).items() if times > 1]
+        if not names or repeated:
+            raise FileError(
+                f"The first line of {path.name} must be column names, all different."
+                + (f" Repeated: {', '.join(map(repr, repeated))}." if repeated else "")
+            )
+        if not lines:
+            raise FileError(f"{path.name} has no records.")
+        return cls(tuple(names), lines)
+
+    def texts(self, name: str) -> list[str]:
+        """Return the cells of a column as they are written."""
+        if name not in self.names:
+            raise FileError(f"There is no column {name!r}. There are: {', '.join(self.names)}.")
+        j = self.names.index(name)
+        return [line[j] if j < len(line) else _MISSING for line in self.lines]
+
+    def column(self, name: str, domain: Domain) -> Column:
+        """Return the values of a column, read by its domain."""
+        values = np.empty(len(self.lines), object)
+        values[:] = [*map(_reader(domain), self.texts(name))]
+        return values
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number."""
+    return _number(text) is not None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _date(text: str) -> np.datetime64 | None:
+    try:
+        return np.datetime64(text.strip(), "us")
+    except (ValueError, OverflowError):
+        return None
+
+
+def _reader(domain: Domain) -> Callable[[str], Any]:
+    if isinstance(domain, Interval):
+        return _date if domain.dates else _number
+    return _category_reader(domain)
+
+
+def _category_reader(domain: Categories) -> Callable[[str], Any]:
+    written = {str(value): value for value in domain.values}
+    numbers = {
+        float(value): value
+        for value in domain.values
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+
+    def read(text: str) -> Any:
+        if text in written:
+            return written[text]
+        number = _number(text) if numbers else None
+        return None if number is None else numbers.get(number)
+
+    return read

@@ -1,0 +1,212 @@
+"""The command line on files of one's own, good and bad."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpbayes_sklearn import BudgetAccountant, from_json
+from dpbayes_sklearn.command_line import main
+from dpbayes_sklearn.command_line.csv_file import CsvFile
+from dpbayes_sklearn.command_line.schema_file import read_schema
+from dpbayes_sklearn.schema import Categories, Interval
+
+COLUMNS = {
+    "age": {"low": 17, "high": 90},
+    "job": {"values": ["clerk", "nurse"]},
+    "since": {"low": "2010-01-01", "high": "2021-01-01"},
+}
+REGRESSION = {"columns": COLUMNS, "target": {"low": 0, "high": 60}}
+CLASSES = {"columns": {"age": COLUMNS["age"]}, "target": {"values": ["clerk", "nurse"]}}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a file of records and two schemas, in which the commands run."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    with (tmp_path / "data.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["age", "job", "since", "wage", "id"])
+        for i in range(800):
+            age, nurse = int(rng.integers(18, 80)), bool(rng.integers(2))
+            wage = 20 + age / 4 + 10 * nurse + rng.normal(0, 2)
+            year = rng.integers(2010, 2021)
+            writer.writerow([age, ["clerk", "nurse"][nurse], f"{year}-01-02", f"{wage:.2f}", i])
+    for name, schema in (("regression", REGRESSION), ("classes", CLASSES)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(schema))
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(arguments)
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_from_a_file_to_predictions_and_a_card(files: Path, capsys: Any) -> None:
+    fit = ("fit", "data.csv", "--target", "wage", "--schema", "regression.json", "--epsilon", "20")
+    status, out, err = run(capsys, *fit)
+    assert (status, err) == (0, "")
+    assert "Not in the schema, and not used: id." in out
+    assert "Differentially private with epsilon = 20" in out
+    status, out, _ = run(capsys, "predict", "model.json", "data.csv", "--out", "out.csv")
+    assert status == 0
+    written = CsvFile.read(files / "out.csv")
+    assert written.names == ("prediction", "standard deviation")
+    found = [float(text) for text in written.texts("prediction")]
+    wages = [float(text) for text in CsvFile.read(files / "data.csv").texts("wage")]
+    assert np.corrcoef(found, wages)[0, 1] > 0.8
+    _, card, _ = run(capsys, "card", "model.json")
+    assert "| job | clerk, nurse |" in card
+    assert run(capsys, "card", "model.json", "--out", "card.html")[0] == 0
+    assert "epsilon = 20" in (files / "card.html").read_text()
+
+
+def test_a_target_of_classes_makes_a_classifier(files: Path, capsys: Any) -> None:
+    fit = ("fit", "data.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "5")
+    assert run(capsys, *fit, "--mechanism", "fourier")[0] == 0
+    model = from_json((files / "model.json").read_text())
+    assert model.get_params()["mechanism"] == "fourier"
+    status, out, _ = run(capsys, "predict", "model.json", "data.csv")
+    first, second, *_ = csv.reader(out.splitlines())
+    assert status == 0
+    assert first == ["prediction", "probability of clerk", "probability of nurse"]
+    assert float(second[1]) + float(second[2]) == pytest.approx(1)
+
+
+def test_a_schema_to_fill_in_holds_no_value(files: Path, capsys: Any) -> None:
+    assert run(capsys, "schema", "data.csv", "--target", "wage")[0] == 0
+    fields = json.loads((files / "schema.json").read_text())
+    assert fields["columns"]["age"] == {"low": None, "high": None}
+    assert fields["columns"]["job"] == {"values": []}
+    assert fields["target"] == {"low": None, "high": None}
+    status, _, err = run(capsys, "schema", "data.csv", "--target", "wage")
+    assert status == 2
+    assert "exists" in err  # what was filled in is not written over
+    fit = ("fit", "data.csv", "--target", "wage", "--schema", "schema.json", "--epsilon", "1")
+    assert "Fill in low and high of 'age'" in run(capsys, *fit)[2]
+
+
+def test_the_ledger_must_exist_and_is_charged_once(files: Path, capsys: Any) -> None:
+    fit = ("fit", "data.csv", "--target", "wage", "--schema", "regression.json", "--epsilon", "1")
+    ledger = ("--ledger", "ledger.sqlite")
+    assert "--ceiling makes one" in run(capsys, *fit, *ledger)[2]
+    assert run(capsys, *fit, *ledger, "--ceiling", "1.5")[0] == 0
+    (files / "model.json").unlink()
+    status, _, err = run(capsys, *fit, *ledger)
+    assert status == 2
+    assert "would cross the ceiling" in err
+    assert err.count("\n") == 1
+    assert not (files / "model.json").exists()
+    assert BudgetAccountant(path=files / "ledger.sqlite", existing=True).total().epsilon == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"--target": "wages"}, "There is no column 'wages'. There are: age, job"),
+        ({"--epsilon": "-1"}, "must be"),
+        ({"--schema": "data.csv"}, "data.csv is not JSON"),
+        ({"--schema": "missing.json"}, "No such file"),
+        ({"--schema": "list.json"}, "must be an object with the fields columns and target"),
+        ({"--schema": "empty.json"}, "must be an object, by column name"),
+        ({"--schema": "odd.json"}, "must have the fields low and high, or the field values"),
+        ({"--schema": "open.json"}, "Fill in the values of 'job'"),
+        ({"--schema": "date.json"}, "must be numbers, or dates like 2020-01-31"),
+        ({"--schema": "turned.json"}, "low < high"),
+        ({"--schema": "absent.json"}, "There is no column 'height'"),
+        ({"--ceiling": "1"}, "say where with --ledger"),
+        ({"--out": "no/such/folder.json"}, "must exist"),
+        ({"--mechanism": "laplase"}, "laplace"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_told_in_one_line_and_nothing_is_written(
+    files: Path, capsys: Any, changed: dict[str, str], message: str
+) -> None:
+    target = {"low": 0, "high": 60}
+    for name, schema in {
+        "list": [],
+        "empty": {"columns": {}, "target": target},
+        "odd": {"columns": {"age": {"min": 0}}, "target": target},
+        "open": {"columns": {"job": {"values": []}}, "target": target},
+        "date": {"columns": {"since": {"low": "early", "high": "late"}}, "target": target},
+        "turned": {"columns": {"age": {"low": 9, "high": 0}}, "target": target},
+        "absent": {"columns": {"height": {"low": 0, "high": 3}}, "target": target},
+    }.items():
+        (files / f"{name}.json").write_text(json.dumps(schema))
+    options = {"--target": "wage", "--schema": "regression.json", "--epsilon": "1", **changed}
+    words = [word for pair in options.items() for word in pair]
+    status, _, err = run(capsys, "fit", "data.csv", *words)
+    assert status == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (files / "model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "must be column names"), ("a,b,a\n1,2,3\n", "Repeated: 'a'"), ("a,b\n\n", "no records")],
+)
+def test_files_that_are_no_tables(files: Path, capsys: Any, text: str, message: str) -> None:
+    (files / "odd.csv").write_text(text)
+    status, _, err = run(capsys, "schema", "odd.csv", "--target", "a")
+    assert status == 2
+    assert message in err
+
+
+def test_cards_and_models_that_are_none(files: Path, capsys: Any) -> None:
+    assert "error" in run(capsys, "card", "data.csv")[2]
+    fit = ("fit", "data.csv", "--target", "wage", "--schema", "regression.json", "--epsilon", "1")
+    run(capsys, *fit)
+    assert ".md or .html" in run(capsys, "card", "model.json", "--out", "card.pdf")[2]
+
+
+def test_no_value_can_make_reading_fail(tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_bytes(b"a,b,c\n1,x\n\xff\xfe,3.0,2020-01-01\n\n2,3,nonsense,9\n")
+    file = CsvFile.read(path)
+    assert file.column("a", Interval(0, 9)).tolist() == [1.0, None, 2.0]
+    assert file.column("b", Categories([3, 4])).tolist() == [None, 3, 3]
+    dates = file.column("c", Interval(np.datetime64("2019-01-01"), np.datetime64("2021-01-01")))
+    assert [*map(str, dates)] == ["NaT", "2020-01-01T00:00:00.000000", "None"]
+
+
+def test_a_schema_that_the_library_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps({"columns": COLUMNS, "target": {"values": [0, 1]}}))
+    schema = read_schema(path)
+    path.write_text(schema.to_json())
+    assert read_schema(path) == schema
+
+
+def test_the_commands_of_the_user_guide(files: Path, capsys: Any) -> None:
+    page = Path(__file__).parents[2] / "docs" / "user_guide" / "command_line.md"
+    shell, schema = re.findall(r"^```(?:sh|json)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    (files / "data.csv").rename(files / "wages.csv")
+    (files / "new.csv").write_text("job,age,since\nnurse,30,2020-05-01\n")
+    commands = shell.replace("\\\n", " ").splitlines()
+    assert len(commands) == 4
+    for command in commands:
+        status, _, err = run(capsys, *shlex.split(command)[3:])
+        assert (status, err) == (0, "")
+        if "schema" in command.split()[3]:
+            (files / "schema.json").write_text(schema)
+
+
+def test_the_bare_call_is_the_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(
+        "dpbayes_sklearn.command_line.console.demonstration", lambda given: seen.append(given) or 0
+    )
+    for arguments in (["demo", "--repeats", "1"], [], ["--out", "x"]):
+        assert main(arguments) == 0
+    assert seen == [["--repeats", "1"], [], ["--out", "x"]]

@@ -1,0 +1,63 @@
+"""Cards of models: every estimator has one, from public facts only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BetaBinomial,
+    Categories,
+    DirichletMultinomial,
+    Interval,
+    Schema,
+)
+
+X = np.random.default_rng(0).random((200, 2))
+Y = (X[:, 0] > 0.5).astype(int)
+SCHEMA = Schema({"a|b": Interval(0, 1), "<c>": Interval(0, 1)}, target=Categories([0, 1]))
+
+
+@pytest.mark.parametrize("form", ["markdown", "html"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianNaiveBayes(0.5, schema=SCHEMA),
+        BayesianNaiveBayes(0.5, mechanism="sampler", schema=SCHEMA),
+        BayesianLinearRegression(0.5, bounds_X=(0, 1), bounds_y=(0, 1)),
+    ],
+    ids=lambda model: f"{type(model).__name__}, {model.mechanism}",
+)
+def test_a_card_says_what_it_is_and_what_it_promises(model: Any, form: str) -> None:
+    card = model.fit(X, Y).card(form)
+    assert type(model).__name__ in card
+    assert "epsilon = 0.5" in card
+    assert "1.65 times" in card
+    assert card == type(model).from_json(model.to_json()).card(form)
+
+
+def test_names_of_columns_do_not_break_a_card() -> None:
+    model = BayesianNaiveBayes(schema=SCHEMA).fit(X, Y)
+    assert "| a\\|b | [0, 1] |" in model.card()
+    assert "&lt;c&gt;" in model.card("html")
+    assert "no released number is more than" in model.card()
+    assert "fitted to 200 records" in model.card()
+
+
+@pytest.mark.parametrize(
+    "model", [BetaBinomial(0.5), DirichletMultinomial(0.5, categories=[0, 1])], ids=repr
+)
+def test_posteriors_of_one_variable_have_cards(model: Any) -> None:
+    assert "epsilon = 0.5" in model.fit(Y).card()
+
+
+def test_forms_and_unfitted_models_are_refused() -> None:
+    with pytest.raises(NotFittedError):
+        BayesianNaiveBayes().card()
+    with pytest.raises(ValueError, match="'markdown' or 'html'"):
+        BetaBinomial().fit(Y).card("pdf")
