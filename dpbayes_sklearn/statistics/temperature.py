@@ -130,13 +130,15 @@ class LossSums:
         classes : array of shape (n,)
             The records' classes.
         """
-        sums, rows = [], np.arange(len(classes))
-        n_classes = log_prior.shape[-1]
+        n_classes, sums = log_prior.shape[-1], []
         top = steps_at_most(n_classes)
+        prior = _over_own_class(np.broadcast_to(log_prior, (len(classes), n_classes)), classes)
+        gaps = {emphasis: _over_own_class(log, classes) for emphasis, log in evidence.items()}
         for option in GRID:
-            log = log_prior + option.temperature * evidence[option.emphasis]
-            gap = np.minimum(log - log[rows, classes, None], _FAR)  # beyond, the loss is clipped
-            loss = np.log(np.exp(gap).sum(axis=1))
+            gap = option.temperature * gaps[option.emphasis]
+            gap += prior
+            np.minimum(gap, _FAR, out=gap)  # beyond, the loss is clipped
+            loss = np.log(np.exp(gap, out=gap).sum(axis=0))
             steps = np.clip(np.nan_to_num(_STEPS * loss, nan=top, posinf=top), 0, top)
             sums.append(int(np.floor(steps).astype(np.int64).sum()))
         return cls(np.array(sums, np.int64), len(classes), n_classes)
@@ -196,6 +198,12 @@ def _loss_sums(
         prior, evidence = model.evidence(codes, emphases())
         total = total + LossSums.of(prior, evidence, classes.encode(labels[rows]))
     return total
+
+
+def _over_own_class(log: FloatArray, classes: IntArray) -> FloatArray:
+    """Return logarithms less that of each record's own class, one row for each class."""
+    by_class = np.ascontiguousarray(log.T)
+    return np.asarray(by_class - by_class[classes, np.arange(len(classes))])
 
 
 def emphases() -> tuple[float, ...]:
