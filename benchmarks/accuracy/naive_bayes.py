@@ -37,8 +37,8 @@ def paper_panel(epsilon: float) -> dict[str, dict[str, object]]:
     tight = 1 / (1 + math.exp(epsilon / 2))
     samplers = {"sampler (feature)": paper, "sampler, tight omega": tight}
     return {
-        "laplace": {"mechanism": "laplace"},
-        "fourier": {"mechanism": "fourier"},
+        "laplace": {"mechanism": mechanisms.Laplace(noise="independent")},
+        "fourier": {"mechanism": mechanisms.Fourier(noise="independent")},
         **{
             name: {"mechanism": mechanisms.Sampler(omega=omega), "privacy_unit": "feature"}
             for name, omega in samplers.items()
@@ -48,7 +48,13 @@ def paper_panel(epsilon: float) -> dict[str, dict[str, object]]:
 
 def record_panel(epsilon: float) -> dict[str, dict[str, object]]:
     """Return the estimators of panel 2, all with the same promise."""
-    return {name: {"mechanism": name} for name in ("laplace", "fourier", "sampler", "map")}
+    return {
+        "laplace": {"mechanism": mechanisms.Laplace(noise="independent")},
+        "laplace, joint noise": {"mechanism": "laplace"},
+        "fourier": {"mechanism": mechanisms.Fourier(noise="independent")},
+        "sampler": {"mechanism": "sampler"},
+        "map": {"mechanism": "map"},
+    }
 
 
 PANELS = {
@@ -70,6 +76,7 @@ def accuracy(params: Mapping[str, object], X: npt.ArrayLike, y: npt.ArrayLike, s
     model = BayesianNaiveBayes(
         **params,  # type: ignore[arg-type]
         inference="plug_in",
+        temperature=1,
         classes=[0, 1],
         bounds=(0, 1),
         n_bins=2,

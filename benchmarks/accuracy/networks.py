@@ -105,7 +105,9 @@ def network_rows(n: int = 100_000) -> Iterator[list[str]]:
         known = read_network(name)
         X, y = known.simulate(n, seed=1)
         options: dict[str, Any] = {"parents": known.parents, "schema": known.schema}
-        exact = BayesianNetworkClassifier(float("inf"), inference="plug_in", **options).fit(X, y)
+        exact = BayesianNetworkClassifier(
+            float("inf"), inference="plug_in", temperature=1, **options
+        ).fit(X, y)
         supports = closure(known.network)
         yield [
             name,
@@ -137,7 +139,7 @@ def accuracy_rows(problem: Problem, repeats: int) -> Iterator[list[str]]:
                 X[n_public:], y[n_public:], test_size=0.3, random_state=repeat
             )
             for column, inference in enumerate(("plug_in", "noise_aware")):
-                options |= {"inference": inference, "random_state": repeat}
+                options |= {"inference": inference, "temperature": 1, "random_state": repeat}
                 naive = BayesianNaiveBayes(epsilon, **options)
                 augmented = BayesianNetworkClassifier(epsilon, parents=tree, **options)
                 for offset, model in ((0, naive), (2, augmented)):

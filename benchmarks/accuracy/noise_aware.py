@@ -39,8 +39,8 @@ def fitted(
     **options: object,
 ) -> Iterator[BayesianNaiveBayes]:
     """Yield the exact model, and two readings of the same release for every kind of noise."""
-    options["alpha"] = OPTIONS.alpha
-    yield BayesianNaiveBayes(np.inf, **options).fit(X, y)
+    options |= {"alpha": OPTIONS.alpha, "temperature": 1}
+    yield BayesianNaiveBayes(np.inf, inference="plug_in", **options).fit(X, y)
     for noise, inference in product(noises, ("plug_in", "noise_aware")):
         model = BayesianNaiveBayes(
             epsilon,
