@@ -141,7 +141,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             )
         earlier = self._batches[0]
         now = self._resolve_mechanism().name(), self.privacy_unit
-        if now != (earlier.mechanism, earlier.unit):
+        if now != (self._mechanisms[0].name(), earlier.unit):
             raise ValueError(
                 "mechanism and privacy_unit must be the same on every call to partial_fit."
             )

@@ -78,6 +78,7 @@ class PrivateEstimator(HelpfulEstimator):
     """
 
     epsilon: Any
+    delta: Any = 0.0
     mechanism: Any
     accountant: Any
     random_state: Any
@@ -92,6 +93,7 @@ class PrivateEstimator(HelpfulEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Range cannot read one
         "epsilon": [Fraction, Range(Real, 0, math.inf, closed="right")],
+        "delta": [Fraction, Range(Real, 0, 1, closed="left")],
         "accountant": [BudgetAccountant, None],
         "random_state": ["random_state"],
     }
@@ -178,16 +180,32 @@ class PrivateEstimator(HelpfulEstimator):
         super()._validate_params()
 
     def _budget(self) -> Budget:
-        """Return what one fit spends, read exactly."""
-        return Budget(self._exact("epsilon", self.epsilon), self._delta(), self._unit)
+        """Return what one fit may spend, read exactly."""
+        epsilon = self._exact("epsilon", self.epsilon)
+        return Budget(epsilon, self._delta(math.isinf(epsilon)), self._unit)
 
     @property
     def _unit(self) -> str:
         """What one fit protects."""
         return "record"
 
-    def _delta(self) -> Fraction:
-        return Fraction(0)
+    def _delta(self, infinite: bool = False) -> Fraction:
+        """Return the delta that one fit may spend: zero if the mechanism is purely private."""
+        if not 0 <= self.delta < 1:  # a Fraction, which scikit-learn's constraint does not read
+            raise InvalidParameterError(
+                f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
+                f"[0.0, 1.0). Got {self.delta!r} instead."
+            )
+        mechanism = self._resolve_mechanism()
+        if infinite or not mechanism.spends_delta:
+            return Fraction(0)
+        if mechanism.needs_delta and not self.delta:
+            raise InvalidParameterError(
+                f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
+                f"(0.0, 1.0) for the {mechanism.name()} mechanism, well below one over the number "
+                f"of records. Got {self.delta!r} instead."
+            )
+        return Fraction(self._exact("delta", self.delta))
 
     def _exact(self, name: str, value: Any) -> Any:
         try:
@@ -234,9 +252,12 @@ class PrivateEstimator(HelpfulEstimator):
         return clone
 
     def _check_budget(self, budget: Budget) -> None:
-        """Refuse a fit that would exceed the ceiling before any data are read."""
+        """Refuse a fit that would exceed the ceiling before any data are read.
+
+        Where zCDP composes, the cost of a fit is known with its statistics, and checked then.
+        """
         ledger = self._ledger()
-        if ledger is not None:
+        if ledger is not None and not (budget.delta and self._resolve_mechanism().knows_rho):
             ledger.check(budget.epsilon, budget.delta)
 
     def _release(
@@ -252,18 +273,20 @@ class PrivateEstimator(HelpfulEstimator):
         Everything that could be refused is refused before the charge. ``stream`` counts the
         releases that were made with the same seed and are published together.
         """
-        mechanism = self._resolve_mechanism()
+        mechanism = self._resolve_mechanism().chosen(statistics, prior, budget)
         mechanism.preflight(statistics, prior, budget)
-        warn_if_weak(budget)
+        cost = mechanism.cost(statistics, prior, budget)
+        warn_if_weak(cost)
+        _warn_of_delta(cost, statistics)
         self._advise(statistics, mechanism, budget)
         ledger = self._ledger()
         if self.random_state is not None and not budget.infinite:
             _warn_of_seeds(ledger)
         if ledger is not None:
             label = f"{self._description(mechanism)}, {budget.unit}"
-            ledger.spend(budget.epsilon, budget.delta, label=label)
+            ledger.spend(cost.epsilon, cost.delta, label=label, rho=cost.rho)
         source = random_source(self.random_state, stream)
-        release = mechanism.release(statistics, prior, budget, source)
+        release = mechanism.release(statistics, prior, cost, source)
         if self.random_state is not None:
             conditions = (*conditions, SEEDED)
         return Release(release.posterior, release.guarantee.under(*conditions))
@@ -361,6 +384,16 @@ class PrivateEstimator(HelpfulEstimator):
         if "text/html" in bundle:
             bundle["text/html"] = self._with_card(bundle["text/html"])
         return bundle
+
+
+def _warn_of_delta(cost: Budget, statistics: Any) -> None:
+    """Warn of a delta that allows to publish one of n records, drawn at random, as it is."""
+    if cost.delta and cost.delta * statistics.n >= 1:
+        warn_caller(
+            f"delta={float(cost.delta):g} is not below 1/n for n={statistics.n} records: such a "
+            "guarantee would allow to publish a whole record. Set delta far below 1/n.",
+            PrivacyLeakWarning,
+        )
 
 
 def _warn_of_seeds(ledger: BudgetAccountant | None) -> None:

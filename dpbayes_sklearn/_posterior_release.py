@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from fractions import Fraction
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,11 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._scoring import warn_about_scores
-from dpbayes_sklearn._sklearn_compat import (
-    InvalidParameterError,
-    Range,
-    StrOptions,
-)
+from dpbayes_sklearn._sklearn_compat import StrOptions
 from dpbayes_sklearn.data.reading import check_kind, read_column
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
@@ -43,7 +37,6 @@ class Column(NamedTuple):
 class PosteriorRelease(PrivateEstimator):
     """The posterior of one variable, released from counts of its categories."""
 
-    delta: Any
     prior: Any
     calibrate: bool
     inference: str
@@ -52,7 +45,6 @@ class PosteriorRelease(PrivateEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
-        "delta": [Fraction, Range(Real, 0, 1, closed="left")],
         "mechanism": [StrOptions(mechanism_names("simplex")), Mechanism],
         "calibrate": ["boolean"],
         "inference": [StrOptions({"plug_in", "noise_aware"})],
@@ -70,16 +62,6 @@ class PosteriorRelease(PrivateEstimator):
         mechanism = configured(self.mechanism, self.calibrate, float(self.delta))
         mechanism._validate_params()
         return mechanism
-
-    def _delta(self) -> Fraction:
-        """Return the delta of the guarantee: zero if the mechanism needs none."""
-        if not 0 <= self.delta < 1:  # a Fraction, which scikit-learn's constraint does not read
-            raise InvalidParameterError(
-                f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
-                f"[0.0, 1.0). Got {self.delta!r} instead."
-            )
-        spends = getattr(self._resolve_mechanism(), "spends_delta", False)
-        return Fraction(self._exact("delta", self.delta)) if spends else Fraction(0)
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Column:
         # a data frame has a name for the column

@@ -34,13 +34,17 @@ class BayesianNetworkClassifier(DiscreteClassifier):
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes.
+    delta : float in [0, 1), default=0.0
+        Probability, far below one over the number of records, with which the bound of epsilon
+        may fail. Only "gaussian" spends it; all other mechanisms are purely private.
     parents : dict, list of edges or networkx.DiGraph, optional
         The public graph: ``{child: [parents]}`` or ``(parent, child)`` pairs over feature names or
         positions and ``"class"``, which may stand anywhere. Nodes that are not mentioned have no
         parents. Left out, it is the star of naive Bayes. In the tables of ``posterior_`` parents
         stand in the order of the columns, the class last.
-    mechanism : {"laplace", "fourier", "sampler", "map"} or Mechanism, default="laplace"
-        How the posterior is released.
+    mechanism : str or Mechanism, default="laplace"
+        How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
+        delta), or "auto": the least noise that epsilon and delta allow.
     inference : {"adaptive", "noise_aware", "plug_in"}, default="adaptive"
         How released counts are read. ``"plug_in"``: as counts. ``"noise_aware"``: as counts with
         noise of a known law, under Dirichlet priors. ``"adaptive"``: likewise, with a prior that
@@ -106,6 +110,7 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         self,
         epsilon: float = 1.0,
         *,
+        delta: float = 0.0,
         parents: Any = None,
         mechanism: str | Mechanism = "laplace",
         inference: str = "adaptive",
@@ -120,6 +125,7 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
+        self.delta = delta
         self.parents = parents
         self.mechanism = mechanism
         self.inference = inference

@@ -31,9 +31,13 @@ class BayesianNaiveBayes(DiscreteClassifier):
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes.
-    mechanism : {"laplace", "fourier", "sampler", "map"} or Mechanism, default="laplace"
-        How the posterior is released. An instance such as ``mechanisms.Sampler(n_samples=2)``
-        carries its own options.
+    delta : float in [0, 1), default=0.0
+        Probability, far below one over the number of records, with which the bound of epsilon
+        may fail. Only "gaussian" spends it; all other mechanisms are purely private.
+    mechanism : str or Mechanism, default="laplace"
+        How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
+        delta), or "auto": the least noise that epsilon and delta allow. An instance such as
+        ``mechanisms.Sampler(n_samples=2)`` carries its own options.
     inference : {"adaptive", "noise_aware", "plug_in"}, default="adaptive"
         How released counts are read. ``"plug_in"``: as counts. ``"noise_aware"``: as counts with
         noise of a known law, under Dirichlet priors. ``"adaptive"``: likewise, with a prior that
@@ -104,6 +108,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
         self,
         epsilon: float = 1.0,
         *,
+        delta: float = 0.0,
         mechanism: str | Mechanism = "laplace",
         inference: str = "adaptive",
         alpha: float | npt.ArrayLike = 1.0,
@@ -117,6 +122,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
+        self.delta = delta
         self.mechanism = mechanism
         self.inference = inference
         self.alpha = alpha

@@ -20,7 +20,7 @@ from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._simulation import LinearSimulation, NetworkSimulation, Simulation
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import mechanism_names
+from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
 
 __all__ = ["ExpectedError", "Recommendation", "epsilon_for", "expected_error", "recommend"]
 
@@ -89,11 +89,11 @@ def expected_error(
     Returns
     -------
     ExpectedError
-        Of a classifier: the error of one count of its tables, in records. For "laplace" and
-        "fourier" that is the noise of the released count, for any data: before inference, and
-        without the public increment of "fourier". The draws of "sampler" and "map" depend on
-        the data, which are simulated from the prior; the error is that of the counts which the
-        drawn probabilities imply.
+        Of a classifier: the error of one count of its tables, in records. For "laplace",
+        "fourier", "gaussian" and "auto" that is the noise of the released count, for any data:
+        before inference, and without the public increment of "fourier". The draws of "sampler"
+        and "map" depend on the data, which are simulated from the prior; the error is that of the
+        counts which the drawn probabilities imply.
 
         Of a regression: the difference of one coefficient from that of exact Bayes, on the scale of
         the bounds, for simulated data: features spread evenly over their domains, and
@@ -158,7 +158,8 @@ def recommend(
     """Return the mechanism that the expected error favours, inference included.
 
     All mechanisms release the same data, simulated from the prior, and their posterior means are
-    compared with those of exact Bayes. The errors are in records (classifiers), or on the scale
+    compared with those of exact Bayes; "gaussian" is among them if the estimator has a delta. The
+    errors are in records (classifiers), or on the scale
     of the bounds (regression); a mechanism that cannot release at this epsilon has infinity.
 
     Examples
@@ -172,7 +173,9 @@ def recommend(
     """
     errors = {}
     simulation = _simulation(estimator)
-    for name in sorted(mechanism_names(simulation.kind)):
+    for name in sorted(mechanism_names(simulation.kind) - {"auto"}):  # auto is one of the others
+        if resolve_mechanism(name).needs_delta and not estimator.delta:
+            continue
         candidate = _at(estimator, epsilon)
         if candidate._resolve_mechanism().name() != name:
             candidate.mechanism = name

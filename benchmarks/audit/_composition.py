@@ -32,6 +32,7 @@ from dpbayes_sklearn._estimator import SEEDED
 from dpbayes_sklearn.mechanisms import Hellinger
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.statistics import merge
+from dpbayes_sklearn.statistics.temperature import temperature_share
 
 __all__ = ["composition"]
 
@@ -57,6 +58,7 @@ def composition() -> Iterator[str]:
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as directory:
         warnings.simplefilter("ignore")
         yield from _totals()
+        yield from _gaussian_fits()
         yield from _delta()
         yield from _figures()
         yield from _files(Path(directory))
@@ -87,6 +89,23 @@ def _totals() -> Iterator[str]:
         ledger.spend(0.1)
     if _response_delta(200, 0.1, ledger.total().epsilon) > 1e-6:
         yield f"200 releases of 0.1: {ledger.total().epsilon:.3g} is too little"
+
+
+def _gaussian_fits() -> Iterator[str]:
+    """Compare the totals of Gaussian fits with their exact loss, a temperature included."""
+    records, labels, ledger = np.tile(X, (200, 1)), np.tile(Y, 200), BudgetAccountant(9, 1e-5)
+    model = BayesianNaiveBayes(
+        0.3, delta=1e-6, mechanism="gaussian", temperature=1, accountant=ledger, **DECLARED
+    )
+    for _ in range(10):
+        model.fit(records, labels)
+    spread = math.sqrt(10 * 6 / model.posterior_.released.noise(0).variance)
+    if _gaussian_delta(spread, ledger.total().epsilon) > 1e-5:
+        yield f"10 fits with Gaussian noise: {ledger.total().epsilon:.3g} is too little"
+    model.set_params(epsilon=1.0, temperature="auto").fit(records, labels)
+    left = float(1 - temperature_share(len(labels), Fraction(1)))
+    if _gaussian_delta(math.sqrt(6 / model.posterior_.released.noise(0).variance), left) > 1.1e-6:
+        yield "the temperature is not paid for"
 
 
 def _gaussian_delta(spread: float, epsilon: float) -> float:

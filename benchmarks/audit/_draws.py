@@ -22,7 +22,15 @@ from dpbayes_sklearn.laws.discrete_laplace import (
     discrete_laplace_pmf,
     discrete_laplace_survival,
 )
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, fourier, laplace
+from dpbayes_sklearn.mechanisms import (
+    MAP,
+    Fourier,
+    Gaussian,
+    Laplace,
+    Sampler,
+    _noisy_counts,
+    fourier,
+)
 from dpbayes_sklearn.noise import ball_gaussian as ball
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
@@ -30,7 +38,7 @@ from dpbayes_sklearn.noise import discrete_laplace, finite, zero_sum
 from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 
@@ -104,8 +112,9 @@ def _gaussians(source: Any) -> Iterator[str]:
 def _carried() -> Iterator[str]:
     """See that what is released tells the law that was drawn, by which all else judges it."""
     for mechanism, module in (
-        (Laplace(), laplace),
-        (Laplace(noise="joint"), laplace),
+        (Laplace(), _noisy_counts),
+        (Laplace(noise="joint"), _noisy_counts),
+        (Gaussian(), _noisy_counts),
         (Fourier(), fourier),
     ):
         drawn: list[Any] = []
@@ -116,17 +125,18 @@ def _carried() -> Iterator[str]:
             return _add(arrays, law, *rest)
 
         with mock.patch.object(module, "add", watched):
-            release = mechanism.release(SIDES[0], PRIOR, Budget(Fraction(1)), random_source(0))
+            budget = Budget(Fraction(1), Fraction(1, 1000))
+            release = mechanism.release(SIDES[0], PRIOR, budget, random_source(0))
         if release.posterior.released.laws != (drawn[0],):
             yield f"{mechanism}: another law is told than was drawn"
 
 
 def attacks() -> Iterator[str]:
     """Attack releases of one record and of its opposite; half the noise is found out."""
-    for mechanism in (Laplace(), Fourier(), Sampler(n_points=2), MAP(n_points=2)):
-        bound = audit_release(
-            mechanism, *SIDES, PRIOR, Budget(Fraction(1)), 20_000, random_state=0, verbose=False
-        )
+    for mechanism in (Laplace(), Fourier(), Sampler(n_points=2), MAP(n_points=2), Gaussian()):
+        delta = 0.02 if mechanism.needs_delta else 0.0
+        budget, options = Budget(Fraction(1), exact(delta)), {"random_state": 0, "verbose": False}
+        bound = audit_release(mechanism, *SIDES, PRIOR, budget, 20_000, delta=delta, **options)
         if bound.epsilon > 1:
             yield f"{mechanism}: {bound}"
 
@@ -148,8 +158,8 @@ def origins() -> Iterator[str]:
     X, y = rng.integers(0, 2, (50, 2)), rng.integers(0, 2, 50)
     common: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
     models: list[Any] = [
-        BayesianNaiveBayes(0.2, mechanism=m, **common)
-        for m in ("laplace", Laplace(noise="joint"), "fourier", "sampler", "map")
+        BayesianNaiveBayes(0.2, delta=1e-3, mechanism=m, **common)
+        for m in ("laplace", Laplace(noise="joint"), "fourier", "sampler", "map", "gaussian")
     ]
     models += [
         BayesianLinearRegression(0.2, bounds_X=(0, 1), bounds_y=(0, 1), mechanism=m)

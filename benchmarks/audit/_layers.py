@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,7 +31,7 @@ from dpbayes_sklearn import (
     BudgetAccountant,
     DirichletMultinomial,
 )
-from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit.containers import CONTAINERS
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import replay
@@ -93,6 +94,16 @@ def enumeration() -> Iterator[str]:
             yield f"{mechanism}: loss {found.loss:g} of {found.claim:g}"
         if _is_tight(mechanism, structure) and found.ratio < 0.99:
             yield f"{mechanism}: loss {found.loss:g}, where {found.claim:g} can be reached"
+    yield from _gaussian_noise()
+
+
+def _gaussian_noise() -> Iterator[str]:
+    """Enumerate the delta of small worlds, which a release must keep to and nearly use up."""
+    worlds = ((PAIR, 2, "record"), (TREE, 1, "record"), (THREE, 2, "feature"), (3, 4, "record"))
+    for (structure, n, unit), (epsilon, delta) in product(worlds, ((1.0, 1e-6), (0.3, 1e-3))):
+        found = enumerate_delta("gaussian", structure, n, epsilon=epsilon, delta=delta, unit=unit)
+        if not found.within or found.delta < 0.9 * delta:
+            yield f"gaussian, {unit}: delta {found.delta:g} of {delta:g}"
 
 
 def _is_tight(mechanism: Any, structure: Any) -> bool:
@@ -118,7 +129,7 @@ def _kind(subject: Subject) -> tuple[Any, ...]:
 
 def replays() -> Iterator[str]:
     """Replay two pairs of neighbours for every estimator and mechanism."""
-    ledger = BudgetAccountant()
+    ledger = BudgetAccountant(delta=1)
     for number, subject in enumerate(_few()):
         rng = np.random.default_rng(1000 + number)
         estimator = clone(subject.estimator).set_params(accountant=ledger)
@@ -143,12 +154,13 @@ def leak_walk() -> Iterator[str]:
         return real(self, statistics, *rest)
 
     with mock.patch.object(Mechanism, "release", watched):
-        for mechanism in ("laplace", "fourier", "sampler", "map"):
+        for mechanism in ("laplace", "fourier", "sampler", "map", "gaussian"):
             common = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2, "mechanism": mechanism}
             for inference in ("plug_in", "noise_aware"):
-                model = BayesianNaiveBayes(0.1, inference=inference, **common).fit(X, y)
+                model = BayesianNaiveBayes(0.1, delta=1e-3, inference=inference, **common).fit(X, y)
                 tables = {f"table {j}": t for j, t in enumerate(seen[-1].tables)}
                 yield from leaks(model, {**secrets, **tables})
+        for mechanism in ("laplace", "fourier", "sampler", "map"):
             line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), mechanism=mechanism)
             line.fit(X, y)
             sums = {"sums of the target": seen[-1].target_sums(1)}

@@ -24,7 +24,7 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
-from dpbayes_sklearn.mechanisms import mechanism_names
+from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
 
 __all__ = ["Subject", "subjects"]
 
@@ -121,10 +121,16 @@ SCHEMA = {"a": Interval(-1, 2), "b": Categories(["red", "green", "blue"]), "c": 
 TARGETS = (*NUMBERS, 3, -1)
 
 
+def _delta(mechanism: str) -> dict[str, float]:
+    """Return a delta below one over any number of records, for mechanisms that spend one."""
+    return {"delta": 1e-3} if resolve_mechanism(mechanism).spends_delta else {}
+
+
 def subjects() -> Iterator[Subject]:
     """Yield every estimator with every mechanism that it has, in both units where it has two."""
     for mechanism, unit in product(COUNTS, ("record", "feature")):
         common: dict[str, Any] = {"mechanism": mechanism, "privacy_unit": unit, "n_bins": 3}
+        common |= _delta(mechanism)
         what = f"{mechanism}, {unit}"
         plain = {**common, "bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]}
         typed = {**common, "schema": Schema(SCHEMA, target=Categories([0, 1, 2]))}
@@ -162,7 +168,9 @@ def subjects() -> Iterator[Subject]:
         )
     for mechanism in SIMPLEX:
         yield Subject(
-            f"BetaBinomial, {mechanism}", BetaBinomial(mechanism=mechanism), _column((0, 1, True))
+            f"BetaBinomial, {mechanism}",
+            BetaBinomial(mechanism=mechanism, **_delta(mechanism)),
+            _column((0, 1, True)),
         )
         yield Subject(
             f"DirichletMultinomial, {mechanism}",
@@ -170,6 +178,7 @@ def subjects() -> Iterator[Subject]:
                 mechanism=mechanism,
                 categories=Categories(["red", "green", "blue"], unseen="blue"),
                 inference="plug_in",
+                **_delta(mechanism),
             ),
             _column(TEXTS),
         )

@@ -28,7 +28,7 @@ def run(scale: float) -> Iterator[Row]:
     moved: Counter[str] = Counter()
     found: defaultdict[str, list[str]] = defaultdict(list)
     for number, subject in enumerate(progress(everything, "replay")):
-        rng, ledger = np.random.default_rng(number), BudgetAccountant()
+        rng, ledger = np.random.default_rng(number), BudgetAccountant(delta=1)
         estimator = clone(subject.estimator).set_params(accountant=ledger)
         kind = type(estimator).__name__
         for i in range(each):

@@ -20,6 +20,7 @@ from dpbayes_sklearn.mechanisms import (
     MAP,
     Exponential,
     Fourier,
+    Gaussian,
     Geometric,
     Hellinger,
     Laplace,
@@ -58,6 +59,8 @@ class Case(NamedTuple):
         Of all runs: samplers that are slow, or events that are frequent, do with fewer.
     epsilon : float
     unit : str
+    delta : float
+        Of Gaussian noise, large enough for its event to be seen.
     """
 
     what: str
@@ -68,6 +71,7 @@ class Case(NamedTuple):
     part: float = 1.0
     epsilon: float = 1.0
     unit: str = "record"
+    delta: float = 0.0
 
 
 def network_of(sizes: tuple[int, ...], *records: tuple[int, ...]) -> tuple[Any, DirichletPrior]:
@@ -108,6 +112,9 @@ CASES: tuple[Case, ...] = (
     Case("naive Bayes, a feature", Sampler(), *FEATURE, 0.7, 0.2, unit="feature"),
     Case("naive Bayes, 2 points", MAP(n_points=2), *RECORD, 0.5, epsilon=2.0),
     Case("naive Bayes, a feature", MAP(n_points=33), *FEATURE, 0.7, 0.5, unit="feature"),
+    Case("naive Bayes", Gaussian(), *MIXED, 0.9, delta=0.01),
+    Case("naive Bayes, a feature", Gaussian(), *FEATURE, 0.9, unit="feature", delta=0.01),
+    Case("one variable", Gaussian(), *THREE, 0.9, delta=0.01),
     Case("one variable", Laplace(), *THREE, 0.9),
     Case("one variable", LaplaceImproved(), *THREE, 0.9),
     Case("one variable", Geometric(), *THREE, 0.9),
@@ -119,7 +126,7 @@ CASES: tuple[Case, ...] = (
 
 def steps_of(case: Case, seeds: Seeds = (None, None)) -> list[list[Drawn]]:
     """Return the noise steps of both sides."""
-    budget = Budget(exact(case.epsilon), unit=case.unit)
+    budget = Budget(exact(case.epsilon), exact(case.delta), case.unit)
     return [
         drawn_steps(case.mechanism, side, case.prior, budget, random_state=seed)[0]
         for side, seed in zip(case.sides, seeds, strict=True)
@@ -137,8 +144,9 @@ def bounds_of(case: Case, scale: float, seeds: Seeds = (None, None)) -> tuple[in
     least = LEAST if case.part > 0.1 else LEAST // 10
     runs = max(least, int(RUNS * case.part * scale))
     one, other = steps_of(case, seeds)
-    sound = audit_ratios(one, other, runs).epsilon
-    caught = audit_ratios(one, other, max(least, runs // 4), sharper=True).epsilon
+    sound = audit_ratios(one, other, runs, delta=case.delta).epsilon
+    fewer = max(least, runs // 4)
+    caught = audit_ratios(one, other, fewer, sharper=True, delta=case.delta).epsilon
     return runs, sound, caught
 
 

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, NoiseLaw, SupNorm, ZeroSum
+from dpbayes_sklearn.laws import (
+    ClassRows,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoiseLaw,
+    SupNorm,
+    ZeroSum,
+)
 
 __all__ = ["halved", "log_density"]
 
@@ -31,6 +38,12 @@ def log_density(law: NoiseLaw, noise: IntArray) -> FloatArray:
 def _(law: DiscreteLaplace, noise: IntArray) -> FloatArray:
     rates = [0.0 if scale == 0 else float(1 / scale) for scale in law.scales]
     return np.asarray(-np.abs(noise) @ np.repeat(rates, law.numbers))
+
+
+@log_density.register
+def _(law: DiscreteGaussian, noise: IntArray) -> FloatArray:
+    halves = [0.0 if variance == 0 else float(1 / (2 * variance)) for variance in law.parameters]
+    return np.asarray(-np.square(noise.astype(float)) @ np.repeat(halves, law.numbers))
 
 
 @log_density.register
@@ -55,6 +68,11 @@ def _(law: ClassRows, noise: IntArray) -> FloatArray:
 def halved(law: Any) -> Any:
     """Return the law with half the noise."""
     return replace(law, scale=law.scale / 2)
+
+
+@halved.register
+def _(law: DiscreteGaussian) -> DiscreteGaussian:
+    return replace(law, parameters=tuple(variance / 4 for variance in law.parameters))
 
 
 @halved.register

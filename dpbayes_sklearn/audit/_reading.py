@@ -21,16 +21,31 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import Choice, Fixed, Noise, Opaque, Step
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, NoiseLaw, SupNorm, ZeroSum
+from dpbayes_sklearn.laws import (
+    ClassRows,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoiseLaw,
+    SupNorm,
+    ZeroSum,
+)
 from dpbayes_sklearn.mechanisms import Mechanism, _split_release, _temperature, exponential
-from dpbayes_sklearn.noise import class_rows, discrete_laplace, sup_norm, zero_sum
+from dpbayes_sklearn.noise import (
+    class_rows,
+    discrete_gaussian,
+    discrete_laplace,
+    sup_norm,
+    zero_sum,
+)
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["Recorder", "laws_of_release", "no_bytes"]
 
 _MARK = 1 << 32  # far above any count
+_ALONE, _GAUSSIAN = -1, -2  # in place of the number of a group that cancels
 _laplace = discrete_laplace._proposals
+_gaussian = discrete_gaussian._proposals
 _boxes = sup_norm.discrete_boxes
 _rows = class_rows.many_rows
 
@@ -55,7 +70,13 @@ class Recorder:
         """Stand in for proposals of independent noise; those that are too many go unused."""
         if source is not no_bytes:  # a simulation of the public noise law, no part of the release
             return _laplace(scale, count, source)
-        return self._noise(scale, count, [-1] * count)
+        return self._noise(scale, count, [_ALONE] * count)
+
+    def gaussian(self, variance: Fraction, count: int, source: RandomSource) -> IntArray:
+        """Stand in for proposals of Gaussian noise, whose scale is its parameter sigma²."""
+        if source is not no_bytes:
+            return _gaussian(variance, count, source)
+        return self._noise(variance, count, [_GAUSSIAN] * count)
 
     def zero_sum(self, scale: Fraction, cells: int, count: int, source: RandomSource) -> IntArray:
         """Stand in for proposals of noise that cancels."""
@@ -71,7 +92,7 @@ class Recorder:
         for _ in range(count):
             first = len(self.scales)
             self.boxes |= {first + i: (first, int(side)) for i, side in enumerate(sides)}
-            rows.append(self._noise(scale, len(sides), [-1] * len(sides)))
+            rows.append(self._noise(scale, len(sides), [_ALONE] * len(sides)))
         return np.stack(rows)
 
     def row_noise(
@@ -86,7 +107,7 @@ class Recorder:
         for _ in range(count):
             first = len(self.scales)
             self.rows |= {first + i: (first, row) for i, row in enumerate(members)}
-            noise = self._noise(scale, len(members), [-1] * len(members))
+            noise = self._noise(scale, len(members), [_ALONE] * len(members))
             *rows, total = np.split(noise, np.cumsum(cells)[:-1])
             yield int(total[0]), rows
 
@@ -108,6 +129,7 @@ class Recorder:
         with ExitStack() as stack:
             for module, name, stand_in in (
                 (discrete_laplace, "_proposals", self.laplace),
+                (discrete_gaussian, "_proposals", self.gaussian),
                 (zero_sum, "_proposals", self.zero_sum),
                 (sup_norm, "discrete_boxes", self.box),
                 (class_rows, "many_rows", self.row_noise),
@@ -194,7 +216,9 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
             laws.append(_class_rows(centre, scale, own, recorder))
             continue
         law: NoiseLaw = DiscreteLaplace.of(scale, [len(cells)])
-        if group >= 0:
+        if group == _GAUSSIAN:
+            law = DiscreteGaussian((scale,), (len(cells),))
+        elif group >= 0:
             law = ZeroSum(scale, len(cells))
         elif shared >= 0:
             law = SupNorm(scale, tuple(recorder.boxes[noise][1] for noise in own))

@@ -13,13 +13,20 @@ from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import Fourier, Laplace, Mechanism, mechanism_names
+from dpbayes_sklearn.mechanisms import (
+    Fourier,
+    Laplace,
+    Mechanism,
+    mechanism_names,
+    resolve_mechanism,
+)
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories
 
 __all__ = ["Case", "every_case"]
 
 _INFERENCES = ("plug_in", "noise_aware")
+_DELTA = 1e-3  # of mechanisms that spend one: below one over the number of records
 
 
 class Case(NamedTuple):
@@ -35,7 +42,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
     """Yield every estimator with every mechanism and way of inference.
 
     >>> len([*every_case()])
-    54
+    70
     """
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
@@ -62,6 +69,8 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
         for label, mechanism in sorted(mechanisms.items(), key=itemgetter(0)):
             for inference in _INFERENCES:
                 given = {**options, "mechanism": mechanism, "inference": inference}
+                if resolve_mechanism(mechanism).spends_delta:
+                    given["delta"] = _DELTA
                 name = f"{estimator.__name__}, {label}, {inference}"
                 yield Case(name, estimator(epsilon=epsilon, **given), data, target)
 

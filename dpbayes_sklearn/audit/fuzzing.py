@@ -72,7 +72,7 @@ class Ear(logging.Handler):
 
 def fit_with(estimator: Any, X: Any, y: Any, **parameters: Any) -> Outcome:
     """Fit a copy that charges a ledger of its own; errors and warnings are caught, not raised."""
-    ledger = BudgetAccountant()
+    ledger = BudgetAccountant(delta=1)
     model = deepcopy(estimator).set_params(accountant=ledger).set_params(**parameters)
     error, ear, logger = None, Ear(), logging.getLogger()
     logger.addHandler(ear)

@@ -31,10 +31,10 @@ from dpbayes_sklearn.mechanisms import (
     _coefficient_draws,
     _moment_release,
     _noisy_categories,
+    _noisy_counts,
     _split_release,
     exponential,
     fourier,
-    laplace,
 )
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
@@ -100,9 +100,13 @@ def log_ratios(
 
 
 def audit_ratios(
-    here: Sequence[Drawn], there: Sequence[Drawn], runs: int, sharper: bool = False
+    here: Sequence[Drawn],
+    there: Sequence[Drawn],
+    runs: int,
+    sharper: bool = False,
+    delta: float = 0.0,
 ) -> EpsilonBound:
-    """Bound epsilon from below by the ratios of both sides.
+    """Bound the epsilon that goes with ``delta`` from below by the ratios of both sides.
 
     ``sharper`` plants half the noise, which an audit with any power must see.
 
@@ -121,7 +125,7 @@ def audit_ratios(
     """
     first = log_ratios(here, there, runs, sharper)
     second = -log_ratios(there, here, runs, sharper)
-    return bound_from_outcomes(first, second)
+    return bound_from_outcomes(first, second, delta=delta)
 
 
 def _log_ratio(one: Any, other: Any, outcomes: npt.NDArray[Any]) -> FloatArray:
@@ -168,7 +172,7 @@ class _Watch:
         """Replace what mechanisms draw with."""
         with ExitStack() as stack:
             for module, name, stand_in in (
-                (laplace, "add", self._added),
+                (_noisy_counts, "add", self._added),
                 (fourier, "add", self._added),
                 (_noisy_categories, "add", self._added),
                 (_moment_release, "add", self._added),

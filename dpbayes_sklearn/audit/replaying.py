@@ -27,11 +27,11 @@ from dpbayes_sklearn.mechanisms import (
     _coefficient_draws,
     _moment_release,
     _noisy_categories,
+    _noisy_counts,
     _split_release,
     _temperature,
     exponential,
     fourier,
-    laplace,
 )
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.selection import Selection
@@ -49,7 +49,7 @@ SEARCH: Frozen = ((Selection, "release"),)
 """The same boundary of a private search, which releases the best of many runs."""
 
 DRAWS: Frozen = (
-    (laplace, "ReleasedCounts"),
+    (_noisy_counts, "ReleasedCounts"),
     (fourier, "ReleasedCharacters"),
     (_noisy_categories, "ReleasedSimplex"),
     (_split_release, "finite_draw"),
@@ -129,7 +129,7 @@ def replay(
     """
     estimator = clone(estimator)
     if getattr(estimator, "accountant", 0) is None:
-        estimator.set_params(accountant=BudgetAccountant())
+        estimator.set_params(accountant=BudgetAccountant(delta=1))
     tape: list[tuple[str, Any]] = []
     one = _fit(estimator, X, y, _recording(tape), freeze)
     two = _fit(estimator, X2, y2, _playing(tape), freeze)
@@ -164,6 +164,7 @@ class _Seen:
     statistics: Any
     unit: str
     epsilon: Any
+    delta: Any
     told: bytes
 
 
@@ -176,6 +177,7 @@ class _Fit:
     logged: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     charged: list[Any] | None = None
+    deltas: list[Any] = field(default_factory=list)
     releases: list[_Seen] = field(default_factory=list)
     pickled: bytes = b""
     broken: list[str] = field(default_factory=list)
@@ -279,15 +281,18 @@ def _watched(fit: _Fit) -> Iterator[None]:
         entry = charge(self, cost, *rest)
         if fit.charged is not None:
             fit.charged.append(entry.cost.epsilon)
+            fit.deltas.append(entry.cost.delta)
         return entry
 
     def watching(real: Any) -> Any:
         def release(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
             if not nested[0]:
                 told = pickle.dumps([self.name(), self.get_params(), prior, tuple(budget)])
-                fit.releases.append(_Seen(statistics, budget.unit, budget.epsilon, told))
-                asked = sum(seen.epsilon for seen in fit.releases)
-                if fit.charged is not None and sum(fit.charged) < asked:
+                seen = _Seen(statistics, budget.unit, budget.epsilon, budget.delta, told)
+                fit.releases.append(seen)
+                asked, asked_delta = _asked(fit)
+                unpaid = sum(fit.charged or []) < asked or sum(fit.deltas) < asked_delta
+                if fit.charged is not None and unpaid:
                     fit.broken.append("released before it was charged")
             return apart(real)(self, statistics, prior, budget, source)
 
@@ -314,16 +319,23 @@ def _watched(fit: _Fit) -> Iterator[None]:
         yield
 
 
+def _asked(fit: _Fit) -> tuple[Any, Any]:
+    """Return epsilon and delta of all releases, added up."""
+    pairs = [(seen.epsilon, seen.delta) for seen in fit.releases]
+    return sum((e for e, _ in pairs), Fraction(0)), sum((d for _, d in pairs), Fraction(0))
+
+
 def _check_spending(fit: _Fit, model: Any) -> None:
     """Compare what was charged, released and promised."""
-    released = sum((seen.epsilon for seen in fit.releases), Fraction(0))
-    if fit.charged is not None and fit.status == "fitted" and sum(fit.charged) != released:
-        fit.broken.append(
-            f"charged epsilon {float(sum(fit.charged)):g}, released {float(released):g}"
-        )
-    promised = getattr(getattr(model, "guarantee_", None), "epsilon", None)
-    if promised is not None and not math.isclose(promised, float(released), rel_tol=1e-12):
-        fit.broken.append(f"promised epsilon {promised:g}, released {float(released):g}")
+    promise = getattr(model, "guarantee_", None)
+    charges = (fit.charged, fit.deltas)
+    for name, released, charged in zip(("epsilon", "delta"), _asked(fit), charges, strict=True):
+        total = sum(charged or [])
+        if fit.charged is not None and fit.status == "fitted" and total != released:
+            fit.broken.append(f"charged {name} {float(total):g}, released {float(released):g}")
+        promised = getattr(promise, name, None)
+        if promised is not None and not math.isclose(promised, float(released), rel_tol=1e-12):
+            fit.broken.append(f"promised {name} {promised:g}, released {float(released):g}")
 
 
 def _differences(one: _Fit, two: _Fit) -> Iterator[str]:
@@ -336,8 +348,8 @@ def _differences(one: _Fit, two: _Fit) -> Iterator[str]:
         yield f"log: {len(one.logged)} and {len(two.logged)} lines, or other texts"
     if one.calls != two.calls:
         yield f"calls: {one.calls} and {two.calls}"
-    if one.charged != two.charged:
-        yield f"epsilon charged: {one.charged} and {two.charged}"
+    if (one.charged, one.deltas) != (two.charged, two.deltas):
+        yield f"charged: {one.charged}, {one.deltas} and {two.charged}, {two.deltas}"
     if [seen.told for seen in one.releases] != [seen.told for seen in two.releases]:
         yield "public facts that the mechanism was told"
     if one.pickled != two.pickled:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from dpbayes_sklearn.mechanisms.base import Mechanism, Release
 
 if TYPE_CHECKING:  # for editors; at run time all are found below, these or others
+    from dpbayes_sklearn.mechanisms.auto import Auto as Auto
     from dpbayes_sklearn.mechanisms.exponential import Exponential as Exponential
     from dpbayes_sklearn.mechanisms.fourier import Fourier as Fourier
+    from dpbayes_sklearn.mechanisms.gaussian import Gaussian as Gaussian
     from dpbayes_sklearn.mechanisms.geometric import Geometric as Geometric
     from dpbayes_sklearn.mechanisms.hellinger import Hellinger as Hellinger
     from dpbayes_sklearn.mechanisms.laplace import Laplace as Laplace
@@ -56,7 +58,7 @@ def mechanism_names(kind: str) -> set[str]:
     """Return the names of the mechanisms that release statistics of this kind.
 
     >>> sorted(mechanism_names("counts"))
-    ['fourier', 'laplace', 'map', 'sampler']
+    ['auto', 'fourier', 'gaussian', 'laplace', 'map', 'sampler']
     """
     return {name for name, cls in _BY_NAME.items() if cls.supports(kind)}
 

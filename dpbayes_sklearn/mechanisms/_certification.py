@@ -204,7 +204,7 @@ def _law(
     chosen = configured(mechanism, calibrate, float(delta))
     if not chosen.supports("simplex"):
         raise ValueError(f"The {chosen.name()} mechanism cannot release simplex statistics.")
-    spent = delta if getattr(chosen, "spends_delta", False) else 0
+    spent = delta if chosen.spends_delta else 0
     budget = Budget(exact(epsilon), exact(spent, "delta"))
     law: Law = chosen.law(n, tuple(float(a) for a in prior), budget)
     return law

@@ -19,12 +19,14 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.mechanisms._candidates import MAX_CANDIDATES, Candidates
 from dpbayes_sklearn.noise.finite import integer_weights
+from dpbayes_sklearn.privacy.gaussian import gaussian_delta
 from dpbayes_sklearn.privacy.guarantee import round_up
 
 __all__ = [
     "ClippedNoise",
     "CountNoise",
     "FiniteLaw",
+    "GaussianNoise",
     "Law",
     "ScoredCandidates",
     "Worst",
@@ -71,6 +73,32 @@ class CountNoise(Law):
         rest = (0,) * (self.n_categories - 2)
         pair = ((self.n, 0, *rest), (self.n - 1, 1, *rest))
         return Worst(round_up(min(2, self.cells) / self.scale), pair)
+
+
+@dataclass(frozen=True)
+class GaussianNoise(Law):
+    """Discrete Gaussian noise in some counts, of which neighbours change ``changed`` by one."""
+
+    n: int
+    n_categories: int
+    variance: Fraction
+    changed: int
+
+    def worst_case(self, delta: float = 0.0) -> Worst:
+        """Return an epsilon of any two neighbours, tight to 1e-6; infinite without a delta."""
+        rest = (0,) * (self.n_categories - 2)
+        pair = ((self.n, 0, *rest), (self.n - 1, 1, *rest))
+        if not delta:
+            return Worst(math.inf, pair)
+        shifts = {1: self.changed}
+        low, high = Fraction(0), Fraction(1)
+        while gaussian_delta(self.variance, high, shifts) > delta:
+            low, high = high, 2 * high
+        while high - low > high / 10**6:
+            middle = (low + high) / 2
+            enough = gaussian_delta(self.variance, middle, shifts) <= delta
+            low, high = (low, middle) if enough else (middle, high)
+        return Worst(round_up(high), pair)
 
 
 class FiniteLaw(Law):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 from dpbayes_sklearn._helpful import HelpfulEstimator
@@ -61,6 +62,17 @@ class Mechanism(HelpfulEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
+    needs_delta: ClassVar[bool] = False
+    """Whether a release must have a delta above zero."""
+
+    knows_rho: ClassVar[bool] = False
+    """Whether a release with a delta also has a known zCDP, which composes better."""
+
+    @property
+    def spends_delta(self) -> bool:
+        """Whether a release spends the delta that it is given; others are purely private."""
+        return self.needs_delta
+
     @classmethod
     def name(cls) -> str:
         """Name of the mechanism: that of its module."""
@@ -101,6 +113,17 @@ class Mechanism(HelpfulEstimator):
             return budget
         return table_budget(prior.temperature, statistics.n, budget)
 
+    def chosen(self, statistics: SensitiveStatistics, prior: Any, budget: Budget) -> Mechanism:
+        """Return the mechanism that releases, chosen from public quantities: this one."""
+        return self
+
+    def cost(self, statistics: SensitiveStatistics, prior: Any, budget: Budget) -> Budget:
+        """Return what :meth:`release` spends of a budget, from public quantities only.
+
+        That is epsilon, delta unless the mechanism is purely private, and zCDP where it is known.
+        """
+        return budget if self.spends_delta else budget._replace(delta=Fraction(0))
+
     def release(
         self, statistics: SensitiveStatistics, prior: Any, budget: Budget, source: RandomSource
     ) -> Release[Any]:
@@ -118,8 +141,8 @@ class Mechanism(HelpfulEstimator):
         if statistics.kind == "counts":
             counts: Any = statistics
             posterior = tempered(posterior, counts, prior, budget, source)
-        conditions = self._conditions(statistics.kind)
-        return Release(posterior, PrivacyGuarantee.of(budget, self.name(), conditions))
+        conditions, cost = self._conditions(statistics.kind), self.cost(statistics, prior, budget)
+        return Release(posterior, PrivacyGuarantee.of(cost, self.name(), conditions))
 
     def _refuse(self, kind: str) -> NoReturn:
         raise ValueError(f"The {self.name()} mechanism cannot release {kind} statistics.")

@@ -68,11 +68,6 @@ class Exponential(Mechanism):
     def __init__(self, calibrate: bool = True) -> None:
         self.calibrate = calibrate
 
-    @property
-    def spends_delta(self) -> bool:
-        """True if the guarantee needs a delta above zero."""
-        return False
-
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ScoredCandidates:
         """Return the law that is drawn from. It depends on nothing but its arguments."""
         options = tuple(sorted(self.get_params(deep=False).items()))

@@ -28,16 +28,11 @@ was released before, each is private by the same proof, and the losses add up.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
-from functools import lru_cache
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
-from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
 from dpbayes_sklearn.mechanisms._moment_release import (
@@ -48,20 +43,17 @@ from dpbayes_sklearn.mechanisms._moment_release import (
     three_blocks,
 )
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
-from dpbayes_sklearn.noise.add import add, draw
-from dpbayes_sklearn.noise.source import RandomSource, random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
+from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
+from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["Laplace"]
 
 
-class Laplace(AddsNoiseToCategories):
+class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
     """Add discrete Laplace noise to the statistics that update the prior.
 
     The noise does not depend on the number of records. Independent noise of naive Bayes with d
@@ -99,49 +91,9 @@ class Laplace(AddsNoiseToCategories):
         self.budget_split = budget_split
         self.noise = noise
 
-    def _preflight_counts(
-        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
-    ) -> None:
-        self._count_law(statistics, budget)
-
     def _count_law(self, statistics: CountTables, budget: Budget) -> NoiseLaw:
         weight = Fraction(exact(self.budget_split, "budget_split"))
         return statistics.law(self.noise, budget.unit, Fraction(budget.epsilon), weight)
-
-    def _release_counts(
-        self,
-        statistics: CountTables,
-        prior: DirichletPrior,
-        budget: Budget,
-        source: RandomSource,
-    ) -> NetworkPosterior:
-        law = self._count_law(statistics, budget)
-        noisy = add(statistics.tables, law, source)
-        return prior.update(ReleasedCounts(statistics.network, noisy, statistics.n, (law,)))
-
-    def simulated_count_errors(
-        self, network: Network, n: int, budget: Budget, at_least: int
-    ) -> FloatArray:
-        """Return noises of all cells in many releases."""
-        law, factor = self._count_law(CountTables(network, (), n), budget).standard
-        # joint noise takes longer to draw
-        noises = at_least if law.independent else at_least // 5
-        return factor / law.grid * _simulated(law, 1 + noises // law.size)
-
-    def noise_ratio(self, network: Network, n: int, budget: Budget) -> float | None:
-        """Return noise over expected count of a cell, on average over all tables."""
-        if budget.infinite:
-            return None
-        law = self._count_law(CountTables(network, (), n), budget)
-        deviations = [math.sqrt(law.variance(u)) for u in range(len(network.sizes))]
-        cells = map(math.prod, network.shapes)
-        return sum(s * m for s, m in zip(deviations, cells, strict=True)) / (n * len(deviations))
-
-    def utility_bound(self, network: Network, n: int, budget: Budget, delta: float) -> float:
-        """(1 - delta) bound on the largest error of a released count."""
-        if budget.infinite:
-            return 0.0
-        return self._count_law(CountTables(network, (), n), budget).error_bound(delta)
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> Law:
         """Return the law of one variable's counts; cut to [0, n] if there are two."""
@@ -159,9 +111,3 @@ class Laplace(AddsNoiseToCategories):
         )
         noisy, window = noisy_moments(statistics, shares, three_blocks(statistics.design), source)
         return calibrated(prior.update(noisy.released(window)), statistics, shares, source)
-
-
-@lru_cache(maxsize=16)
-def _simulated(law: NoiseLaw, count: int) -> FloatArray:
-    """Return absolute noises of a law from a fixed generator: public numbers."""
-    return np.abs(draw(law, count, random_source(0))).astype(float)

@@ -255,6 +255,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         ]
         for model in models:
             model._validate_params()
+            if model._budget().delta:
+                raise ValueError("A search takes candidates that are purely private: no delta.")
         return models
 
     def _attach(self, public: list[dict[str, Any]], release: Release[Winner]) -> Self:

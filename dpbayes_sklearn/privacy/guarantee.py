@@ -92,17 +92,20 @@ class PrivacyGuarantee:
         if len(batches) == 1:
             return first
         together = sum((exact(batch.epsilon) for batch in batches), Fraction(0))
+        deltas = sum((exact(batch.delta, "delta") for batch in batches), Fraction(0))
+        and_deltas = f", the deltas to {float(deltas):g}" if deltas else ""
         conditions = [c for batch in batches for c in batch.conditions]
         rhos = [batch.rho for batch in batches if batch.rho is not None]
         return replace(
             first,
             epsilon=max(batch.epsilon for batch in batches),
             delta=max(batch.delta for batch in batches),
+            mechanism=" and ".join(dict.fromkeys(batch.mechanism for batch in batches)),
             rho=max(rhos) if len(rhos) == len(batches) else None,
         ).under(
             *conditions,
             f"no person is in two of the {len(batches)} batches (for one who is in all of them "
-            f"the epsilons add up to {float(together):g})",
+            f"the epsilons add up to {float(together):g}{and_deltas})",
         )
 
     def under(self, *conditions: str) -> PrivacyGuarantee:

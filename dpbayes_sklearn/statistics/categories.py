@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.laws import DiscreteLaplace, Marginal, NoiseLaw, ZeroSum
+from dpbayes_sklearn.laws import DiscreteGaussian, DiscreteLaplace, Marginal, NoiseLaw, ZeroSum
 from dpbayes_sklearn.laws.marginals import sum_of
 from dpbayes_sklearn.laws.scales import laplace_scale
 
@@ -39,6 +40,11 @@ class SimplexCounts:
         """
         return cls(np.bincount(codes, minlength=n_categories).astype(np.int64))
 
+    @classmethod
+    def of_size(cls, n: int, n_categories: int) -> SimplexCounts:
+        """Return made-up counts with these public sizes: of n records in the first category."""
+        return cls.count(np.zeros(n, np.intp), n_categories)
+
     @property
     def n(self) -> int:
         """Number of records: public."""
@@ -61,6 +67,16 @@ class SimplexCounts:
     def _moves(self) -> bool:
         return self.n_categories > 1
 
+    def shifts(self, unit: str = "record") -> dict[int, int]:
+        """Return how many released counts change by how much; of two only the first is released."""
+        changed = self.sensitivity(unit, self._cells)
+        return {1: changed} if changed else {}
+
+    @property
+    def _cells(self) -> int:
+        """How many counts a release needs: of two the public sum tells the other."""
+        return self.n_categories if self.n_categories > 2 else 1
+
     def law(self, noise: str, unit: str, epsilon: Fraction) -> NoiseLaw:
         """Return the law of the noise to add, from public facts only.
 
@@ -75,9 +91,17 @@ class SimplexCounts:
         k = self.n_categories
         if noise == "zero_sum":
             return ZeroSum(laplace_scale(self.sensitivity(unit), epsilon), k)
-        cells = k - 1 if noise == "all_but_last" else (k if k > 2 else 1)
+        cells = k - 1 if noise == "all_but_last" else self._cells
         counted = cells if noise == "all_but_last" else None
         return DiscreteLaplace.of(laplace_scale(self.sensitivity(unit, counted), epsilon), [cells])
+
+    def gaussian_law(
+        self, unit: str, calibrated: Callable[[dict[int, int]], Fraction]
+    ) -> DiscreteGaussian:
+        """Return Gaussian noise of one variance, which is ``calibrated`` to the shifts."""
+        shifts = self.shifts(unit)
+        variance = calibrated(shifts) if shifts else Fraction(0)
+        return DiscreteGaussian((variance,), (self._cells,))
 
     def without_noise(self) -> ReleasedSimplex:
         """Return the released form when no privacy is asked for."""

@@ -16,7 +16,14 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
 from dpbayes_sklearn.data.records import Shard
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, Marginal, NoiseLaw, least_noise
+from dpbayes_sklearn.laws import (
+    ClassRows,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Marginal,
+    NoiseLaw,
+    least_noise,
+)
 from dpbayes_sklearn.laws.marginals import sum_of
 from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.schema.domains import Categories
@@ -94,6 +101,16 @@ class CountTables:
         """
         return 2 * self.network.tables_changed(unit)
 
+    def shifts(self, unit: str) -> dict[int, int]:
+        """Return how many cells of all tables change by how much: the L2 sensitivity in detail.
+
+        A cell loses one record, gains one or stays, so as many cells change by one as the L1
+        sensitivity says. For naive Bayes with d features the L2 sensitivity is the square root
+        of 2(d+1).
+        """
+        changed = self.sensitivity(unit)
+        return {1: changed} if changed else {}
+
     def class_row_sensitivity(self, unit: str) -> int:
         r"""Return the sensitivity in the norm :math:`\sum_c \max_j \|row_{cj}\|_1`.
 
@@ -149,6 +166,18 @@ class CountTables:
         # a table of one cell holds n, which is public
         noisy = [b if size > 1 else Fraction(0) for b, size in zip(scales, sizes, strict=True)]
         return DiscreteLaplace(tuple(noisy), tuple(sizes))
+
+    def gaussian_law(
+        self, unit: str, calibrated: Callable[[dict[int, int]], Fraction]
+    ) -> DiscreteGaussian:
+        """Return Gaussian noise of one variance, which is ``calibrated`` to the shifts.
+
+        A table of one cell holds n, which is public, and gets none.
+        """
+        sizes, shifts = [prod(shape) for shape in self.network.shapes], self.shifts(unit)
+        variance = calibrated(shifts) if shifts else Fraction(0)
+        parameters = [variance if size > 1 else Fraction(0) for size in sizes]
+        return DiscreteGaussian(tuple(parameters), tuple(sizes))
 
     def _class_rows(self, unit: str, epsilon: Fraction) -> ClassRows:
         *values, n_classes = self.network.sizes

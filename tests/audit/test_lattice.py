@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.audit import lattice
-from dpbayes_sklearn.mechanisms import _coefficient_draws, _moment_release, laplace
+from dpbayes_sklearn.mechanisms import _coefficient_draws, _moment_release, _noisy_counts
 
 PARTS = ("integers", "chosen", "draws", "moments", "coefficients")
 
@@ -26,7 +26,7 @@ def continuous(arrays, law, source):
 
 
 def test_floating_point_noise_on_counts_is_seen():
-    with mock.patch.object(laplace, "add", continuous):
+    with mock.patch.object(_noisy_counts, "add", continuous):
         assert not next(lattice.integers(0.002)).passed
 
 

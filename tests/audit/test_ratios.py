@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from benchmarks.audit import regression, statistical
 from dpbayes_sklearn.audit._densities import halved, log_density
 from dpbayes_sklearn.audit._steps import Noise
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps, log_ratios
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, SupNorm, ZeroSum
+from dpbayes_sklearn.laws import ClassRows, DiscreteGaussian, DiscreteLaplace, SupNorm, ZeroSum
 from dpbayes_sklearn.laws.base import NoiseLaw
-from dpbayes_sklearn.mechanisms import Laplace
+from dpbayes_sklearn.mechanisms import Gaussian, Laplace
 from dpbayes_sklearn.noise import add
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
@@ -55,7 +56,17 @@ def test_ratios_of_a_release_keep_within_epsilon() -> None:
         log_ratios(one, [], 10)
 
 
-@pytest.mark.parametrize("case", statistical.CASES, ids=lambda c: f"{c.what}, {c.mechanism}")
+def test_a_gaussian_density_falls_with_the_squares() -> None:
+    law = DiscreteGaussian((Fraction(3), Fraction(0), Fraction(5, 2)), (2, 1, 3))
+    noise = np.array([[1, -2, 0, 3, 0, 0], [0, 0, 0, 0, 0, 4]])
+    assert log_density(law, noise) == pytest.approx([-5 / 6 - 9 / 5, -16 / 5])
+    assert log_density(halved(law), noise) == pytest.approx(4 * log_density(law, noise))
+
+
+PURE = [case for case in statistical.CASES if not case.delta]
+
+
+@pytest.mark.parametrize("case", PURE, ids=lambda c: f"{c.what}, {c.mechanism}")
 def test_every_pair_uses_up_most_of_its_claim(case: statistical.Case) -> None:
     loss = statistical.pair_loss(*statistical.steps_of(case, (0, 1)))
     assert 0.85 * case.epsilon <= loss <= case.epsilon * (1 + 1e-9)
@@ -68,6 +79,23 @@ FAST = [case for case in statistical.CASES if case.part >= 0.5]
 def test_half_the_noise_is_seen(case: statistical.Case) -> None:
     _, sound, caught = statistical.bounds_of(case, 0.0, seeds=(0, 1))
     assert sound <= case.epsilon < caught
+
+
+def test_gaussian_noise_shows_most_of_its_claim_and_ten_percent_less_of_it_more() -> None:
+    """With Clopper-Pearson bounds at delta = 0.01, from half a million runs."""
+    sides, prior = statistical.THREE
+    budget, found = Budget(Fraction(1), Fraction(1, 100)), []
+    for mechanism in (Gaussian(), TenPercentLess()):
+        steps = [drawn_steps(mechanism, s, prior, budget, random_state=0)[0] for s in sides]
+        found.append(audit_ratios(*steps, 500_000, delta=0.01).epsilon)
+    assert 0.9 < found[0] <= 1 < found[1]
+
+
+class TenPercentLess(Gaussian):
+    def _category_law(self, statistics: Any, budget: Budget) -> NoiseLaw:
+        law = super()._category_law(statistics, budget)
+        less = Fraction(9, 10) ** 2
+        return DiscreteGaussian(tuple(s * less for s in law.parameters), law.sizes)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("case", regression.CASES, ids=lambda case: case.mechanism.name())

@@ -43,7 +43,7 @@ def found(model: Any = None, *pair: Any, **options: Any) -> Replay:
 
 @pytest.fixture(scope="module")
 def ledger() -> BudgetAccountant:
-    return BudgetAccountant()
+    return BudgetAccountant(delta=1)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)

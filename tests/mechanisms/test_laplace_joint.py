@@ -13,7 +13,7 @@ from dpbayes_sklearn.audit import audit_release, enumerate_loss
 from dpbayes_sklearn.audit._steps import Noise
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace
-from dpbayes_sklearn.mechanisms import Laplace, laplace
+from dpbayes_sklearn.mechanisms import Laplace, _noisy_counts
 from dpbayes_sklearn.noise import class_rows
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
@@ -152,7 +152,7 @@ def test_a_grid_that_the_noise_does_not_know_is_caught(monkeypatch: pytest.Monke
 
 
 def test_a_class_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace.add
+    real = _noisy_counts.add
 
     def first_class_only(tables: Any, law: Any, source: Any) -> Any:
         noisy = real(tables, law, source)
@@ -160,18 +160,18 @@ def test_a_class_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
             table[1:] = exact_table[1:]
         return noisy
 
-    monkeypatch.setattr(laplace, "add", first_class_only)
+    monkeypatch.setattr(_noisy_counts, "add", first_class_only)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_a_noise_that_classes_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace.add
+    real = _noisy_counts.add
 
     def same_for_all(tables: Any, law: Any, source: Any) -> Any:
         noisy = real(tables, law, source)
         return tuple(t + (z[:1] - t[:1]) for t, z in zip(tables, noisy, strict=True))
 
-    monkeypatch.setattr(laplace, "add", same_for_all)
+    monkeypatch.setattr(_noisy_counts, "add", same_for_all)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
@@ -189,34 +189,34 @@ def test_rows_that_are_drawn_one_by_one_are_caught(monkeypatch: pytest.MonkeyPat
         return tuple(t / law.grid for t in steps)
 
     assert enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss == 1.0
-    monkeypatch.setattr(laplace, "add", with_rows_apart)
+    monkeypatch.setattr(_noisy_counts, "add", with_rows_apart)
     found = enumerate_loss(Laplace(noise="joint"), PAIR, 2)
     assert not found.within
     assert found.loss == 2.0  # one for each of two tables
 
 
 def test_a_cell_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace.add
+    real = _noisy_counts.add
 
     def all_but_one(tables: Any, law: Any, source: Any) -> Any:
         noisy = real(tables, law, source)
         noisy[0][0, 0] = tables[0][0, 0]
         return noisy
 
-    monkeypatch.setattr(laplace, "add", all_but_one)
+    monkeypatch.setattr(_noisy_counts, "add", all_but_one)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_tables_that_do_not_agree_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of equal sums hides no difference between the sums of two tables."""
-    real = laplace.add
+    real = _noisy_counts.add
 
     def missing(tables: Any, law: Any, source: Any) -> Any:
         last = tables[0].copy()
         last[:, 1] = 0  # as if values were missing in one table
         return real((last, *tables[1:]), law, source)
 
-    monkeypatch.setattr(laplace, "add", missing)
+    monkeypatch.setattr(_noisy_counts, "add", missing)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 

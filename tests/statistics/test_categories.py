@@ -24,6 +24,20 @@ def test_declared_sensitivity_is_what_neighbours_move(n: int, k: int, all_cells:
     assert moved == exact.sensitivity("record", cells)
 
 
+@pytest.mark.parametrize(("n", "k"), [(4, 2), (3, 3), (2, 4)])
+def test_released_counts_change_by_one_in_as_many_cells_as_declared(n: int, k: int) -> None:
+    cells, most = k if k > 2 else 1, 0
+    for records in itertools.product(range(k), repeat=n):
+        exact = SimplexCounts.count(np.array(records), k)
+        for i, value in itertools.product(range(n), range(k)):
+            other = [*records[:i], value, *records[i + 1 :]]
+            moved = np.abs(exact.counts - SimplexCounts.count(np.array(other), k).counts)[:cells]
+            assert moved.max() <= 1
+            most = max(most, int(moved.sum()))
+    assert exact.shifts() == {1: most}
+    assert SimplexCounts.count(np.zeros(5, dtype=int), 1).shifts() == {}
+
+
 def test_one_category_does_not_move() -> None:
     assert SimplexCounts.count(np.zeros(5, dtype=int), 1).sensitivity() == 0
 

@@ -100,6 +100,41 @@ def test_no_neighbours_move_the_counts_further(unit: str, data: st.DataObject) -
     assert distance(a, b) <= a.sensitivity(unit) == b.sensitivity(unit)
 
 
+def shifts(a: CountTables, b: CountTables) -> Counter[int]:
+    """How many cells differ by how much."""
+    pairs = zip(a.tables, b.tables, strict=True)
+    return Counter(int(v) for s, t in pairs for v in np.abs(s - t).ravel() if v)
+
+
+@pytest.mark.parametrize("unit", ["record", "feature"])
+@settings(max_examples=100)
+@given(data=st.data())
+def test_no_neighbours_change_more_cells(unit: str, data: st.DataObject) -> None:
+    network, records, other = data.draw(neighbours(unit))
+    a, b = count(network, records), count(network, other)
+    moved = shifts(a, b)
+    assert set(moved) <= {1}
+    assert moved[1] <= a.shifts(unit).get(1, 0)
+    assert a.shifts(unit) == b.shifts(unit)
+
+
+def test_shifts_are_attained() -> None:
+    for network in (Network.star([2, 3], 2), Network.star([1, 4], 2), Network.star([3], 1)):
+        records = list(product(*(range(k) for k in network.sizes)))
+        single = [count(network, np.array([r])) for r in records]
+        most = max(shifts(a, b)[1] for a, b in product(single, single))
+        assert single[0].shifts("record") == {1: most}
+        pairs = product(zip(records, single, strict=True), repeat=2)
+        most = max(shifts(a, b)[1] for (x, a), (y, b) in pairs if _one_feature(x, y))
+        assert single[0].shifts("feature") == {1: most}
+    assert count(Network.star([1], 2), np.zeros((1, 2), np.int64)).shifts("feature") == {}
+
+
+def _one_feature(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+    changed = [u for u in range(len(x)) if x[u] != y[u]]
+    return len(changed) == 1 and changed[0] != len(x) - 1
+
+
 def farthest(network: Network, unit: str) -> int:
     """The most that replacing one record moves the counts, over all pairs of records."""
     records = list(product(*(range(k) for k in network.sizes)))

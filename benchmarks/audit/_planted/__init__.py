@@ -6,6 +6,7 @@ from benchmarks.audit._planted import (
     composition,
     data,
     fitted,
+    gaussian,
     laws,
     noise,
     reading,
@@ -19,7 +20,10 @@ __all__ = ["FAULTS", "Fault"]
 
 FAULTS: tuple[Fault, ...] = tuple(
     thing
-    for area in (noise, laws, sensitivity, data, reading, spending, composition, searching, fitted)
+    for area in (
+        *(noise, laws, gaussian, sensitivity, data, reading),
+        *(spending, composition, searching, fitted),
+    )
     for thing in vars(area).values()
     if isinstance(thing, Fault)
 )

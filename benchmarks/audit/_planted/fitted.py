@@ -11,7 +11,7 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import Mechanism, _moment_release, laplace
+from dpbayes_sklearn.mechanisms import Mechanism, _moment_release, _noisy_counts, laplace
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.statistics.moments import Window
 
@@ -119,20 +119,20 @@ def a_shifted_window_of_the_data() -> Replacements:
 
 @fault("fitted", "enumeration", "Negative noisy counts are replaced by the exact ones")
 def repaired_counts() -> Replacements:
-    real = laplace.add
+    real = _noisy_counts.add
 
     def repaired(arrays: Any, *rest: Any) -> Any:
         noisy = real(arrays, *rest)
         return tuple(np.where(z <= 0, a, z) for a, z in zip(arrays, noisy, strict=True))
 
-    yield laplace, "add", repaired
+    yield _noisy_counts, "add", repaired
 
 
 @fault(
     "fitted", "enumeration", "Noisy counts are cut at the exact number of records of their class"
 )
 def clipped_at_the_exact_total() -> Replacements:
-    real = laplace.ReleasedCounts
+    real = _noisy_counts.ReleasedCounts
     seen: list[Any] = []
     law = laplace.Laplace._count_law
 
@@ -144,7 +144,7 @@ def clipped_at_the_exact_total() -> Replacements:
         return real(network, tuple(np.minimum(t, seen[0]) for t in tables), n, laws)
 
     yield laplace.Laplace, "_count_law", remembering
-    yield laplace, "ReleasedCounts", cut
+    yield _noisy_counts, "ReleasedCounts", cut
 
 
 @fault("fitted", "replay", "The prior is centred at the shares of the classes in the data")

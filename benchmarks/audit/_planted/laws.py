@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, SupNorm, ZeroSum, scales
-from dpbayes_sklearn.mechanisms import fourier, laplace
+from dpbayes_sklearn.mechanisms import _noisy_counts, fourier
 from dpbayes_sklearn.noise import ball_gaussian, discrete_gaussian, finite, sup_norm
 from dpbayes_sklearn.noise.add import draw
 from dpbayes_sklearn.privacy.budget import Budget
@@ -49,13 +49,13 @@ def one_count_of_two() -> Replacements:
 
 @fault("laws", "sampler laws", "The law that is told with the counts is not the one that was drawn")
 def another_law_is_told() -> Replacements:
-    real = laplace.ReleasedCounts
+    real = _noisy_counts.ReleasedCounts
 
     def telling(network: Any, tables: Any, n: int, laws: Any) -> Any:
         sizes = [table.size for table in tables]
         return real(network, tables, n, (DiscreteLaplace.of(Fraction(1), sizes),))
 
-    yield laplace, "ReleasedCounts", telling
+    yield _noisy_counts, "ReleasedCounts", telling
 
 
 @fault("laws", "enumeration", "The class table's scale is multiplied by its weight, not divided")
@@ -86,7 +86,7 @@ def arrays_share_noise() -> Replacements:
         noise = draw(law, 1, source)[0]
         return tuple(law.grid * a + noise[: a.size].reshape(a.shape) for a in arrays)
 
-    yield laplace, "add", overlapping
+    yield _noisy_counts, "add", overlapping
 
 
 @fault("laws", "enumeration", "The noise is split one number too early, so that one cell gets none")
@@ -122,13 +122,13 @@ def scales_rounded_down() -> Replacements:
 
 @fault("laws", "enumeration", "Class counts get no noise, since the rows that sum to them have it")
 def class_counts_without_noise() -> Replacements:
-    real = laplace.add
+    real = _noisy_counts.add
 
     def bare(arrays: Any, law: Any, source: Any) -> Any:
         noisy = real(arrays, law, source)
         return (*noisy[:-1], arrays[-1] * 1.0) if isinstance(law, ClassRows) else noisy
 
-    yield laplace, "add", bare
+    yield _noisy_counts, "add", bare
 
 
 @fault("laws", "enumeration", "A large epsilon is taken for an infinite one")

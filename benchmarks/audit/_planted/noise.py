@@ -14,9 +14,9 @@ from dpbayes_sklearn.laws import ClassRows
 from dpbayes_sklearn.mechanisms import (
     _coefficient_draws,
     _moment_release,
+    _noisy_counts,
     _split_release,
     fourier,
-    laplace,
 )
 from dpbayes_sklearn.noise import bernoulli, discrete_laplace, zero_sum
 from dpbayes_sklearn.noise import class_rows as rows
@@ -76,7 +76,7 @@ def numpy_noise() -> Replacements:
         both = zip(arrays, q, strict=True)
         return tuple(a + pair[0](p, a.shape) - pair[1](p, a.shape) for a, p in both)
 
-    yield laplace, "add", careless
+    yield _noisy_counts, "add", careless
 
 
 @fault("noise", "source of bytes", "Points are chosen with numpy's global generator")
@@ -98,7 +98,7 @@ def floating_point_noise() -> Replacements:
         pairs = zip(arrays, scales, strict=True)
         return tuple(a + rng.laplace(scale=b, size=a.shape) for a, b in pairs)
 
-    yield laplace, "add", floats
+    yield _noisy_counts, "add", floats
 
 
 @fault(
@@ -130,13 +130,13 @@ def one_noise_for_all_cells() -> Replacements:
 
 @fault("noise", "enumeration", "A cell that counts nobody gets no noise, which tells that it does")
 def no_noise_for_the_absent() -> Replacements:
-    real = laplace.add
+    real = _noisy_counts.add
 
     def skipping(arrays: Any, *rest: Any) -> Any:
         noisy = real(arrays, *rest)
         return tuple(np.where(a == 0, 0, z) for a, z in zip(arrays, noisy, strict=True))
 
-    yield laplace, "add", skipping
+    yield _noisy_counts, "add", skipping
 
 
 @fault("noise", "enumeration", "Noise that should cancel over all counts leaves the last one exact")
@@ -187,7 +187,7 @@ def a_sum_that_is_cut_off() -> Replacements:
 
 @fault("noise", "enumeration", "Tables that should share one noise get one each, of the same scale")
 def noise_of_every_table() -> Replacements:
-    real = laplace.add
+    real = _noisy_counts.add
 
     def apart(tables: Any, law: Any, source: Any) -> Any:
         if not isinstance(law, ClassRows):
@@ -200,7 +200,7 @@ def noise_of_every_table() -> Replacements:
             steps[-1][state] += total
         return tuple(table / law.grid for table in steps)
 
-    yield laplace, "add", apart
+    yield _noisy_counts, "add", apart
 
 
 @fault("noise", "sampler laws", "Rows of noise are accepted however few of them there are")
@@ -210,9 +210,9 @@ def rows_as_proposed() -> Replacements:
 
 @fault("noise", "enumeration", "Only the first table of those that get the same noise gets it")
 def noise_of_a_batch() -> Replacements:
-    real = laplace.add
+    real = _noisy_counts.add
 
     def first_only(arrays: Any, *rest: Any) -> Any:
         return (real(arrays, *rest)[0], *arrays[1:])
 
-    yield laplace, "add", first_only
+    yield _noisy_counts, "add", first_only

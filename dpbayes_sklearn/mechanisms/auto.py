@@ -1,0 +1,103 @@
+"""The mechanism with the least noise that epsilon and delta allow.
+
+Guarantee
+---------
+The choice depends on public quantities only: the structure of the counts, their number and the
+budget. So the guarantee is that of the mechanism which is chosen; ``guarantee_.mechanism`` names
+it, and only "gaussian" spends delta.
+
+Noise law
+---------
+That of ``laplace`` (for one variable ``geometric``) or of ``gaussian``, whichever has less variance
+on average over the released counts. Without a delta only the former is possible.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, ClassVar
+
+from dpbayes_sklearn.laws import NoiseLaw
+from dpbayes_sklearn.mechanisms._finite_law import Law
+from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
+from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
+from dpbayes_sklearn.mechanisms.base import Mechanism, Release
+from dpbayes_sklearn.mechanisms.gaussian import Gaussian
+from dpbayes_sklearn.mechanisms.geometric import Geometric
+from dpbayes_sklearn.mechanisms.laplace import Laplace
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.statistics.categories import SimplexCounts
+from dpbayes_sklearn.statistics.counts import CountTables
+
+__all__ = ["Auto"]
+
+
+class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
+    """Add the noise with the least variance that epsilon and delta allow.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn import BayesianNaiveBayes
+    >>> X, y = [[0] * 80, [1] * 80] * 50, [0, 1] * 50
+    >>> model = BayesianNaiveBayes(mechanism="auto", bounds=(0, 1), classes=[0, 1], n_bins=2)
+    >>> [model.set_params(delta=d).fit(X, y).guarantee_.mechanism for d in (0, 1e-6)]
+    ['laplace', 'gaussian']
+    """
+
+    knows_rho: ClassVar[bool] = True
+
+    @property
+    def spends_delta(self) -> bool:
+        """True: what is chosen may."""
+        return True
+
+    def chosen(self, statistics: Any, prior: Any, budget: Budget) -> Mechanism:
+        """Return the mechanism with less variance in the part of the budget for the counts."""
+        if budget.infinite:
+            return self
+        share = self.budget_for(statistics, prior, budget)
+        if statistics.kind == "counts":
+            return _for_counts(statistics, share)
+        return _for_categories(statistics, share)
+
+    def release(
+        self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
+    ) -> Release[Any]:
+        """Let the chosen mechanism release."""
+        chosen = self.chosen(statistics, prior, budget)
+        if chosen is self:
+            return super().release(statistics, prior, budget, source)
+        return chosen.release(statistics, prior, chosen.cost(statistics, prior, budget), source)
+
+    def _count_law(self, statistics: CountTables, budget: Budget) -> NoiseLaw:
+        return _for_counts(statistics, budget)._count_law(statistics, budget)
+
+    def _category_law(self, statistics: SimplexCounts, budget: Budget) -> NoiseLaw:
+        return _for_categories(statistics, budget)._category_law(statistics, budget)
+
+    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> Law:
+        """Return the law of one variable's counts."""
+        return _for_categories(SimplexCounts.of_size(n, len(prior)), budget).law(n, prior, budget)
+
+
+def _for_counts(statistics: CountTables, budget: Budget) -> Laplace | Gaussian:
+    pure, other = Laplace(), Gaussian()
+    with suppress(ValueError):  # without a delta, or with too small an epsilon
+        if _mean(other._count_law(statistics, budget)) < _mean(pure._count_law(statistics, budget)):
+            return other
+    return pure
+
+
+def _for_categories(statistics: SimplexCounts, budget: Budget) -> Geometric | Gaussian:
+    pure, other = Geometric(), Gaussian()
+    with suppress(ValueError):
+        less = _mean(other._category_law(statistics, budget))
+        if less < _mean(pure._category_law(statistics, budget)):
+            return other
+    return pure
+
+
+def _mean(law: NoiseLaw) -> float:
+    """Return the average variance of a released number."""
+    return float(law.variances.mean())
