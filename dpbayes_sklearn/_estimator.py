@@ -13,18 +13,14 @@ from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
-from sklearn.utils.validation import check_is_fitted
-
-from dpbayes_sklearn._card import model_card
-from dpbayes_sklearn._helpful import HelpfulEstimator
+from dpbayes_sklearn._published import PublishedModel
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning, called_by, warn_caller
 from dpbayes_sklearn.mechanisms import Mechanism, Release, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.guarantee import warn_if_weak
-from dpbayes_sklearn.serialization import Codec, read_model, write_model
 
 __all__ = ["FitInput", "PrivateEstimator"]
 
@@ -69,7 +65,7 @@ class FitInput(NamedTuple):
     conditions: tuple[str, ...] = ()
 
 
-class PrivateEstimator(HelpfulEstimator):
+class PrivateEstimator(PublishedModel):
     """Base of all estimators, with the only sequence by which one is fitted.
 
     A fit is check -> read -> schema -> statistics -> charge -> release -> attach. A model fills
@@ -83,12 +79,6 @@ class PrivateEstimator(HelpfulEstimator):
     accountant: Any
     random_state: Any
     _block: tuple[str, BudgetAccountant]
-
-    posterior_: Any
-    guarantee_: PrivacyGuarantee
-
-    _exported: ClassVar[dict[str, Codec]] = {}
-    """Fitted attributes that :meth:`to_json` writes; all others follow from them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Range cannot read one
@@ -298,65 +288,6 @@ class PrivateEstimator(HelpfulEstimator):
         """Return what the ledger calls a release."""
         return f"{type(self).__name__}, {mechanism.name()}"
 
-    def card(self, form: str = "markdown") -> str:
-        """Return a description of the fitted model for those who will use it.
-
-        What it is, its guarantee and conditions, the domains of the columns, its parameters. All
-        of it is public: nothing is computed from the records.
-
-        Parameters
-        ----------
-        form : {"markdown", "html"}, default="markdown"
-
-        Returns
-        -------
-        str
-        """
-        check_is_fitted(self)
-        if form not in ("markdown", "html"):
-            raise ValueError(f"form must be 'markdown' or 'html'. Got {form!r} instead.")
-        return model_card(self, form)
-
-    def to_json(self) -> str:
-        """Return the fitted model as JSON text, for others to load without trusting a pickle.
-
-        It holds the parameters, the released posterior and the guarantee, and nothing else.
-        ``accountant`` and ``random_state`` are left out: with the seed the noise could be removed.
-
-        Returns
-        -------
-        str
-            What :meth:`from_json` and :func:`dpbayes_sklearn.from_json` read.
-        """
-        check_is_fitted(self)
-        return write_model(self)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the fitted model that :meth:`to_json` wrote; its predictions are the same.
-
-        The text is checked field by field, and nothing in it is run or imported. This checks the
-        format, not whether the stated guarantee is true: use files from a source you trust.
-
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        estimator
-
-        Raises
-        ------
-        ValueError
-            If the text is anything else.
-        """
-        return read_model(cls, text)
-
-    @abstractmethod
-    def _restore(self, **released: Any) -> Self:
-        """Become fitted by checked values of the attributes in ``_exported``, or refuse them."""
-
     def _become(self, fitted: Self) -> Self:
         """Take over a fitted copy in one step, so that no error leaves half a fit behind."""
         self.__dict__ = fitted.__dict__
@@ -371,19 +302,6 @@ class PrivateEstimator(HelpfulEstimator):
         return (
             f"{what} read from the data without revealing anything ({parameter} was not declared)"
         )
-
-    def _with_card(self, html: str) -> str:
-        guarantee = getattr(self, "guarantee_", None)
-        return html if guarantee is None else html + guarantee._repr_html_()
-
-    def _repr_html_inner(self) -> str:
-        return self._with_card(super()._repr_html_inner())
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] = self._with_card(bundle["text/html"])
-        return bundle
 
 
 def _warn_of_delta(cost: Budget, statistics: Any) -> None:

@@ -41,8 +41,8 @@ def test_a_mistyped_choice(model, meant):
 
 
 def test_no_question_where_nothing_is_near():
-    with pytest.raises(ValueError, match=r"Got 'gaussian' instead\.$"):
-        clone(MODEL).set_params(mechanism="gaussian").fit(X, Y)
+    with pytest.raises(ValueError, match=r"Got 'wasserstein' instead\.$"):
+        clone(MODEL).set_params(mechanism="wasserstein").fit(X, Y)
     with pytest.raises(ValueError, match=r"Got -1 instead\.$"):
         clone(MODEL).set_params(alpha=-1).fit(X, Y)
 
