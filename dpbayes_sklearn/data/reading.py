@@ -34,6 +34,22 @@ __all__ = [
 ]
 
 
+Hints = dict[tuple[str, Kind], str]
+"""What helps, by the values that a domain expects and the kind that is given."""
+
+_HINTS: Hints = {
+    ("dates", "text"): " Read texts as dates first, for instance with pandas.to_datetime.",
+    ("numbers", "dates"): " Give Interval dates as bounds.",
+    ("numbers", "text"): " Read texts as numbers first.",
+}
+_TARGET_HINTS: Hints = {
+    ("text", "integers"): (
+        " Ensembles and other meta-estimators of scikit-learn pass classes as 0, 1, ...: inside "
+        "them declare classes=range(k)."
+    ),
+}
+
+
 def read_records(
     estimator: Any, X: Any, y: Any, *, reset: bool, declared: bool
 ) -> LocalRecords | PartitionedRecords:
@@ -51,29 +67,18 @@ def check_kinds(schema: Schema, records: Records) -> None:
     for j, (name, domain) in enumerate(schema.columns.items()):
         check_kind(domain, records.table.kind(j), f"The column {name!r} of X")
     if schema.target is not None:
-        check_kind(schema.target, records.target_kind, "The target y")
+        check_kind(schema.target, records.target_kind, "The target y", _TARGET_HINTS)
 
 
-def check_kind(domain: Domain, kind: Kind, name: str) -> None:
+def check_kind(domain: Domain, kind: Kind, name: str, hints: Hints | None = None) -> None:
     """Refuse a column whose declared type cannot hold a value of its domain."""
     if domain.takes(kind):
         return
-    hint = _HINTS.get((domain.expects, kind), "")
+    hint = {**_HINTS, **(hints or {})}.get((domain.expects, kind), "")
     raise ValueError(
-        f"{name} holds {kind} by its type, but is declared to hold {domain.expects}.{hint} "
+        f"{name} holds {kind} by its type, but must hold {domain.expects}, as declared.{hint} "
         "Nothing was spent."
     )
-
-
-_HINTS: dict[tuple[str, Kind], str] = {
-    ("dates", "text"): " Read texts as dates first, for instance with pandas.to_datetime.",
-    ("numbers", "dates"): " Give Interval dates as bounds.",
-    ("numbers", "text"): " Read texts as numbers first.",
-    ("text", "integers"): (
-        " Ensembles and other meta-estimators of scikit-learn pass classes as 0, 1, ...: inside "
-        "them declare classes=range(k)."
-    ),
-}
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:

@@ -114,7 +114,7 @@ TARGETS: dict[str, tuple[Any, Any, str, str]] = {
 @pytest.mark.parametrize("name", TARGETS)
 def test_labels_of_another_type_are_refused_before_the_charge(name: str) -> None:
     y, classes, given, expected = TARGETS[name]
-    message = f"holds {given} by its type, but is declared to hold {expected}.*Nothing was spent"
+    message = f"holds {given} by its type, but must hold {expected}, as declared.*Nothing was spent"
     accountant = BudgetAccountant(1.0)
     model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=classes, accountant=accountant)
     search = PrivateSearchCV(model, {"alpha": [1.0]}, accountant=accountant)
