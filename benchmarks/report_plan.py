@@ -80,14 +80,6 @@ SECTIONS: dict[str, Section] = {
         4,
         quick=False,
     ),
-    "gaussian": Section(
-        "What a delta buys",
-        "Noise of one count, pure and Gaussian, by the number of features and of their values, and "
-        "naive Bayes with either at delta = 1e-6.",
-        (Command("accuracy.gaussian", (), (20, 1)),),
-        4,
-        quick=False,
-    ),
     "regression": Section(
         "Linear regression on wages and costs",
         "R² on three tenths of the records, the worst split in brackets, and the coverage of "

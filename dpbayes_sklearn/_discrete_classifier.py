@@ -369,9 +369,10 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         tags = super().__sklearn_tags__()
         # On the data of scikit-learn's accuracy checks (200 seeds each, 2 and 3 classes) the share
         # of fits above the required 0.83 is 0.98 and 0.96 for laplace, 1.00 and 1.00 for fourier,
-        # 0.76 and 0.52 for sampler, 0.82 and 0.48 for map.
+        # 0.76 and 0.52 for sampler, 0.82 and 0.48 for map; (60 seeds) 1.00 and 1.00 for auto, 0.97
+        # and 0.75 for gaussian, whose noise in two features is larger than that of laplace.
         name = self.mechanism.name() if isinstance(self.mechanism, Mechanism) else self.mechanism
-        poor = isinstance(name, str) and name in {"sampler", "map"}
+        poor = isinstance(name, str) and name in {"sampler", "map", "gaussian"}
         tags.classifier_tags.poor_score = poor
         tags.input_tags.sparse = True
         return tags

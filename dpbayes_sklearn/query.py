@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from threading import Lock
@@ -15,8 +16,9 @@ from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._estimator import FitInput
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Sampler
-from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.theory import distinguishable_distance
 
@@ -50,7 +52,8 @@ class PosteriorQuerySession:
     -----
     **Privacy.** Every query spends the estimator's ``epsilon``, before its draw is made, and the
     query that would cross the accountant's ceiling is refused with :class:`BudgetError`. k queries
-    are together :math:`k\varepsilon`-private.
+    are together :math:`k\varepsilon`-private; where the ceiling has a delta, they cost about
+    :math:`\sqrt k` times :math:`\varepsilon`, by zCDP.
 
     A session has to hold the **exact** counts of the data for as long as it answers. It belongs
     to the data's owner: it cannot be pickled or copied, shows nothing of them, and drops them on
@@ -141,9 +144,23 @@ class PosteriorQuerySession:
         """Epsilon of all queries so far."""
         return round_up(self._queries * Fraction(self._budget.epsilon))
 
-    def guarantee(self) -> PrivacyGuarantee:
-        """Return the guarantee of all answers so far together."""
-        together = Budget(self._queries * Fraction(self._budget.epsilon), unit=self._budget.unit)
+    def guarantee(self, delta: float = 0.0) -> PrivacyGuarantee:
+        """Return the guarantee of all answers so far together.
+
+        Parameters
+        ----------
+        delta : float in [0, 1), default=0.0
+            With a delta, k answers cost about the square root of k instead of k: an answer of pure
+            epsilon is epsilon²/2-zCDP, which adds up and is converted at this delta.
+        """
+        each, k = Fraction(self._budget.epsilon), self._queries
+        allowed = exact(delta, "delta")
+        if not allowed < 1:
+            raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta} instead.")
+        converted = zcdp_epsilon(Fraction(0), allowed, {each: k}) if k else math.inf
+        together = Budget(k * each, unit=self._budget.unit)
+        if converted < together.epsilon:
+            together = Budget(converted, allowed, self._budget.unit, k * each**2 / 2)
         conditions = self._guarantee.conditions if self._queries else ()
         return PrivacyGuarantee.of(together, Sampler.name(), conditions)
 

@@ -25,6 +25,7 @@ from dpbayes_sklearn import (
     BudgetAccountant,
     Categories,
     Interval,
+    PrivacyLeakWarning,
     Schema,
     mechanisms,
 )
@@ -88,6 +89,21 @@ def test_grid_search_over_budget_and_mechanism():
     assert search.score(X, Y) > 0.8
 
 
+def test_grid_search_over_budget_and_mechanism_at_one_delta():
+    grid = {"epsilon": [0.1, 20.0], "mechanism": [*MECHANISMS, "gaussian", "auto"]}
+    search = GridSearchCV(classifier(delta=1e-6), grid, cv=3).fit(X, Y)
+    assert len(search.cv_results_["params"]) == 12
+    assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+    assert search.best_params_["epsilon"] == 20.0
+    spent = {True: 1e-6, False: 0.0}[search.best_estimator_.guarantee_.mechanism == "gaussian"]
+    assert search.best_estimator_.guarantee_.delta == spent
+    accountant = BudgetAccountant(epsilon=100.0, delta=1e-5)
+    model = classifier(delta=1e-6, mechanism="gaussian", accountant=accountant)
+    with pytest.warns(PrivacyLeakWarning, match="A score looks at the data"):
+        cross_val_score(model, X, Y, cv=3)
+    assert accountant.total("sum") == (60.0, 3e-6)
+
+
 def test_grid_search_over_the_options_of_a_mechanism():
     search = GridSearchCV(
         make_pipeline(FunctionTransformer(), classifier(mechanism=mechanisms.Sampler())),
@@ -106,9 +122,9 @@ def test_grid_search_over_the_options_of_a_mechanism():
     assert probabilities.min() >= best.mechanism.omega - 1e-12
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, "gaussian", "auto"])
 def test_cross_validation(mechanism):
-    model = classifier(mechanism=mechanism)
+    model = classifier(mechanism=mechanism, delta=1e-6)
     assert cross_val_score(model, X, Y, cv=5).mean() > 0.7
     assert cross_val_predict(model, X, Y, cv=3, method="predict_proba").shape == (len(X), 2)
 

@@ -14,10 +14,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
+from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.laws.discrete_laplace import discrete_laplace_pmf
+from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
-from dpbayes_sklearn.model_selection.runs import POINTS, points, run, sensitivity
+from dpbayes_sklearn.model_selection.runs import POINTS, points, prepared, run, sensitivity
+from dpbayes_sklearn.noise.random_stopping import Stopping
+from dpbayes_sklearn.privacy.selection import run_rho
+from dpbayes_sklearn.statistics.counts import CountTables
 
 SURE = 1e-4
 RNG = np.random.default_rng(0)
@@ -79,7 +83,8 @@ def test_the_score_has_discrete_laplace_noise(model):
     one = sensitivity(model)
     noise = []
     for seed in range(250):
-        made = run(0, model.set_params(epsilon=Fraction(1, 2)), seed, (X, y), (X, y))
+        ready = prepared(model.set_params(epsilon=Fraction(1, 2)), X, y, None)
+        made = run(0, ready, seed, (X, y))
         noise.append((made.score - points(made.model, X, y).sum()) / one)
     scale = 2.0  # of one person, at epsilon 1/2
     edges = [-math.inf, -4, -2, -1, -0.01, 0.5, 1.5, 3.5, math.inf]
@@ -129,7 +134,8 @@ def test_points_of_one_person_do_not_depend_on_the_others():
 @pytest.mark.parametrize("model", [binary(0.5), linear(0.5)], ids=["classifier", "regression"])
 def test_people_who_are_held_out_do_not_touch_the_model(model):
     X, y = RECORDS, LABELS
-    one, other = (run(0, model, 3, (X, y), held_out) for held_out in ((X, y), (1 - X, y)))
+    ready = prepared(model, X, y, None)
+    one, other = (run(0, ready, 3, held_out) for held_out in ((X, y), (1 - X, y)))
     assert pickle.dumps(one.model) == pickle.dumps(other.model)
     assert one.score != other.score
 
@@ -198,3 +204,74 @@ def test_worker_processes_print_nothing_that_tells_the_number_of_runs():
     assert few.stderr == many.stderr
     assert few.stderr.count("classes were read from the data") == 1
     assert few.stderr.count("is a weak guarantee") == 1
+
+
+# ------------------------------------------------------------------ with a delta
+
+
+def gaussian_search(**options):
+    model = BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), n_bins=2, temperature=1)
+    grid = {"mechanism": ["gaussian", "laplace", "auto"]}
+    defaults = {"epsilon": 1.0, "delta": 1e-4, "runs_per_candidate": 3, "random_state": 0}
+    return PrivateSearchCV(model, grid, **{**defaults, **options})
+
+
+@pytest.mark.parametrize("stopping", ["geometric", "logarithmic"])
+def test_every_run_keeps_to_the_zcdp_of_a_run(monkeypatch, stopping):
+    spent, scores = [], []
+    release, noise = Mechanism.release, runs.discrete_gaussian
+
+    def released(self, statistics, prior, budget, source):
+        rho = budget.rho if budget.rho is not None else Fraction(budget.epsilon) ** 2 / 2
+        spent.append(rho)
+        return release(self, statistics, prior, budget, source)
+
+    def scored(variance, *rest):
+        scores.append(1 / (2 * variance))
+        return noise(variance, *rest)
+
+    monkeypatch.setattr(Mechanism, "release", released)
+    monkeypatch.setattr(runs, "discrete_gaussian", scored)
+    accountant = BudgetAccountant(epsilon=1.0, delta=1e-4)
+    search = gaussian_search(stopping=stopping, accountant=accountant).fit(RECORDS, LABELS)
+    law = Stopping.of_mean(stopping, 9)
+    rho = run_rho(Fraction(1), Fraction(1, 10**4), law.eta, law.inverse, law.mean)
+    fits = spent[3:]  # after the rehearsal of three candidates
+    assert 0.99 * rho < max(fits) <= rho
+    assert min(fits) > 0.99 * rho
+    assert len(scores) == len(fits)
+    assert 0.99 * rho < max(scores) <= rho
+    assert (search.guarantee_.epsilon, search.guarantee_.delta) == (1.0, 1e-4)
+    (entry,) = accountant
+    assert (entry.epsilon, entry.delta, entry.rho) == (1.0, 1e-4, None)
+
+
+def test_gaussian_candidates_need_a_delta_of_the_search():
+    with pytest.raises(ValueError, match="set delta of the search"):
+        gaussian_search(delta=0.0).fit(RECORDS, LABELS)
+    with pytest.raises(ValueError, match="the search has one delta"):
+        PrivateSearchCV(BayesianNaiveBayes(), {"delta": [1e-6]}).fit(RECORDS, LABELS)
+
+
+def test_logarithmic_stopping_costs_two_runs():
+    model = BayesianNaiveBayes(0.5, classes=[0, 1], bounds=(0, 1), n_bins=2)
+    found = PrivateSearchCV.cost(model, {"alpha": [1, 2]}, 100, stopping="logarithmic")
+    assert (found.epsilon, found.epsilon_per_run) == (1.0, 0.5)
+    search = PrivateSearchCV(
+        model, {"alpha": [1, 2]}, stopping="logarithmic", runs_per_candidate=2, random_state=0
+    ).fit(RECORDS, LABELS)
+    assert search.guarantee_.epsilon == 1.0
+    assert search.best_estimator_.epsilon == Fraction(1, 2)
+
+
+def test_the_training_people_are_counted_once_for_all_runs_of_a_candidate(monkeypatch):
+    counted, drawn = [], []
+    count = CountTables.of_shard.__func__
+    monkeypatch.setattr(
+        CountTables, "of_shard", classmethod(lambda *args: counted.append(1) or count(*args))
+    )
+    release = Mechanism.release
+    monkeypatch.setattr(Mechanism, "release", lambda *args: drawn.append(1) or release(*args))
+    gaussian_search(runs_per_candidate=40).fit(RECORDS, LABELS)
+    assert len(counted) == 6  # three candidates, rehearsed and prepared
+    assert len(drawn) > 6

@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -183,3 +184,30 @@ def test_any_network():
     assert [t.shape for t in tables] == [(2,), (2, 2, 2), (2,)]
     for table in tables:
         np.testing.assert_allclose(table.sum(axis=-1), 1)
+
+
+def test_many_small_queries_cost_their_square_root_where_there_is_a_delta():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    X = rng.integers(0, 2, (60, 1))
+    model = BayesianNaiveBayes(
+        0.02,
+        mechanism="sampler",
+        classes=[0, 1],
+        bounds=(0, 1),
+        n_bins=2,
+        accountant=BudgetAccountant(epsilon=1.0, delta=1e-6),
+    )
+    with PosteriorQuerySession(model, X, y) as session:
+        assert session.guarantee(delta=1e-6).epsilon == 0
+        with suppress(BudgetError):
+            for _ in range(200):
+                session.query(len)
+        found = session.guarantee(delta=1e-6)
+        assert 115 < len(session) < 125  # 50 by adding up
+        assert 0.99 < found.epsilon <= 1.0
+        assert (found.delta, found.rho) == (1e-6, pytest.approx(len(session) * 0.0002))
+        assert session.guarantee().epsilon == session.spent == pytest.approx(0.02 * len(session))
+        assert session.guarantee().delta == 0
+        with pytest.raises(ValueError, match="delta must be"):
+            session.guarantee(delta=1.0)

@@ -22,7 +22,9 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import runs as of_runs
 from dpbayes_sklearn.model_selection import selection
 from dpbayes_sklearn.model_selection.selection import Selection
+from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
 __all__ = ["searches"]
 
@@ -40,6 +42,7 @@ def searches() -> Iterator[str]:
     yield from _who_is_held_out()
     yield from _what_is_heard()
     yield from _number_of_runs()
+    yield from _with_a_delta()
 
 
 def _what_runs_get() -> Iterator[str]:
@@ -127,15 +130,17 @@ def _who_is_held_out() -> Iterator[str]:
 def _what_is_heard() -> Iterator[str]:
     """Compare the warnings and log lines of searches with different numbers of runs."""
     heard = set()
-    model = BayesianNaiveBayes(**BAYES)  # classes are not declared, which is warned of
+    # bounds are not declared, which is warned of; that a class seems absent is logged by every fit
+    model = BayesianNaiveBayes(classes=[0, 1, 2], n_bins=2, inference="plug_in")
     logger, drawn = logging.getLogger("dpbayes_sklearn"), iter((1, 5))
     for count in drawn:
         ear = Ear()
         logger.addHandler(ear)
-        search = PrivateSearchCV(model, GRID, runs_per_candidate=1)
+        search = PrivateSearchCV(model, GRID, epsilon=300.0, runs_per_candidate=1)
         with (
             warnings.catch_warnings(record=True) as caught,
             mock.patch("dpbayes_sklearn.model_selection.selection.number_of_runs", _always(count)),
+            mock.patch("dpbayes_sklearn.privacy.guarantee._warned", True),  # once in a process
         ):
             warnings.simplefilter("always")
             search.fit(X, Y)
@@ -146,13 +151,44 @@ def _what_is_heard() -> Iterator[str]:
 
 
 def _always(count: int) -> Any:
-    return lambda mean, source: count
+    return lambda stopping, source: count
 
 
 def _number_of_runs() -> Iterator[str]:
-    """Compare numbers of runs with their geometric law: the price of three rests on it."""
-    drawn = np.array([selection.number_of_runs(5, random_source(i)) for i in range(400)])
-    for r, chance in ((1, 0.2), (2, 0.16)):
-        spread = (400 * chance * (1 - chance)) ** 0.5
-        if abs((drawn == r).sum() - 400 * chance) > 6 * spread:
-            yield f"{(drawn == r).sum()} of 400 searches have {r} runs"
+    """Compare numbers of runs with their laws: the price of a search rests on them."""
+    laws = {"geometric": ((1, 0.2), (2, 0.16)), "logarithmic": ((1, 0.497), (2, 0.199))}
+    for name, chances in laws.items():
+        law = Stopping(name, 5)
+        drawn = np.array([selection.number_of_runs(law, random_source(i)) for i in range(400)])
+        for r, chance in chances:
+            spread = (400 * chance * (1 - chance)) ** 0.5
+            if abs((drawn == r).sum() - 400 * chance) > 6 * spread:
+                yield f"{(drawn == r).sum()} of 400 searches, {name}, have {r} runs"
+
+
+def _with_a_delta() -> Iterator[str]:
+    """See that the fits and scores of a search with a delta are far below its own zCDP."""
+    fits: list[Any] = []
+    scores: list[Any] = []
+    release, noise = Mechanism.release, of_runs.discrete_gaussian
+
+    def fitted(self: Any, s: Any, p: Any, budget: Any, *rest: Any) -> Any:
+        fits.append(budget.rho)
+        return release(self, s, p, budget, *rest)
+
+    def scored(variance: Any, *rest: Any) -> Any:
+        scores.append(1 / (2 * variance))
+        return noise(variance, *rest)
+
+    model = BayesianNaiveBayes(classes=[0, 1], mechanism="gaussian", **BAYES)
+    search = PrivateSearchCV(model, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3)
+    with (
+        mock.patch.object(Mechanism, "release", fitted),
+        mock.patch.object(of_runs, "discrete_gaussian", scored),
+    ):
+        search.fit(X, Y)
+    whole = zcdp_rho(Fraction(9, 10), Fraction(1, 1000))
+    if max([*fits, *scores]) > whole / 2 or not scores:
+        yield "a run has the zCDP of the whole search"
+    if (search.guarantee_.epsilon, search.guarantee_.delta) != (0.9, 1e-3):
+        yield f"the search promises {search.guarantee_}"

@@ -10,6 +10,9 @@ training part or held out. One who is held out does not change the law of the mo
 model, changes the score by at most its sensitivity, to which the discrete Laplace noise is
 calibrated at :math:`\varepsilon_1`. Another one changes the law of the model by a factor of at most
 :math:`e^{\varepsilon_1}`, and the score is drawn from the model and other people. ∎
+
+With a delta, every fit is :math:`\rho`-zCDP and the score has discrete Gaussian noise of
+:math:`\sigma^2 = \Delta^2/2\rho`; by the same argument a run is :math:`\rho`-zCDP.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -25,10 +29,13 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
+from dpbayes_sklearn._estimator import FitInput
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.reading import check_kind
+from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.exceptions import warn_caller
+from dpbayes_sklearn.noise.discrete_gaussian import discrete_gaussian, representable_variance
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
@@ -36,9 +43,11 @@ from dpbayes_sklearn.schema.kinds import Kind
 
 __all__ = [
     "Prepaid",
+    "Prepared",
     "Run",
     "candidates_of",
     "points",
+    "prepared",
     "rehearsed",
     "run",
     "seed_from",
@@ -54,8 +63,11 @@ LARGEST_ERROR = Fraction(1, 4)
 
 This bounds the sensitivity of the score, and so its noise."""
 
+_LEAST = Fraction(1, 10**12)  # epsilon of a run
+
 _OWN = {
     "epsilon": "the search divides its own epsilon among the fits; set epsilon of the search",
+    "delta": "the search has one delta; set delta of the search",
     "accountant": "the search is charged as a whole; set accountant of the search",
     "random_state": "every run needs noise of its own; set random_state of the search",
     "bounds_y": "scores have to be on one scale; set bounds_y of the estimator",
@@ -139,26 +151,79 @@ def rehearsed(models: list[SupervisedEstimator], X: Any, y: Any, kind: Kind) -> 
     return tuple(dict.fromkeys(c for model in fitted for c in model.guarantee_.conditions))
 
 
+class Prepared(NamedTuple):
+    """A candidate and the exact statistics of the training people, for all of its runs.
+
+    **Sensitive.**
+    """
+
+    model: SupervisedEstimator
+    given: FitInput
+
+
+def prepared(model: SupervisedEstimator, X: Any, y: Any, rho: Fraction | None) -> Prepared:
+    """Read the training people once; with a ``rho``, set epsilon such that a fit is rho-zCDP."""
+    candidate = clone(model)
+    with silence(), quiet_numpy():
+        given = candidate._read(X, y)
+        if rho is not None:
+            candidate.epsilon = _epsilon_within(candidate, given, rho)
+    return Prepared(candidate, given)
+
+
+def _epsilon_within(model: SupervisedEstimator, given: FitInput, rho: Fraction) -> Fraction:
+    """Return the largest epsilon, to a part in 10,000, at which a fit is rho-zCDP.
+
+    It depends on public quantities only.
+    """
+    prior, asked = model._prior(given.public), model._budget()
+    mechanism = model._resolve_mechanism()
+
+    def within(epsilon: Fraction) -> bool:
+        budget = asked._replace(epsilon=epsilon)
+        chosen = mechanism.chosen(given.statistics, prior, budget)
+        cost = chosen.cost(given.statistics, prior, budget)
+        if cost.rho is None:  # a pure release is epsilon²/2-zCDP
+            return not cost.delta and epsilon**2 / 2 <= rho
+        return cost.rho <= rho
+
+    low, high = Fraction(0), Fraction(asked.epsilon)
+    while high - low > high / 10_000:
+        middle = Fraction(float((low + high) / 2))
+        low, high = (middle, high) if within(middle) else (low, middle)
+        if high < _LEAST:
+            raise ValueError("epsilon and delta are too small for a search.")
+    return low
+
+
 def run(
     candidate: int,
-    model: SupervisedEstimator,
+    ready: Prepared,
     seed: int | None,
-    train: tuple[Any, Any],
     test: tuple[Any, Any],
+    rho: Fraction | None = None,
 ) -> Run:
     """Fit a candidate to the training people and score it, with noise, on those held out.
 
     A worker process has filters and loggers of its own, so it is silenced here.
     """
     source = random_source(seed)
-    fitted = clone(model).set_params(random_state=None if seed is None else seed_from(source))
+    fitted = copy(ready.model)
+    fitted.random_state = None if seed is None else seed_from(source)
     with silence():
-        fitted.fit(*train)
+        fitted._fit(lambda _: ready.given)
         score = int(points(fitted, *test).sum())
-    epsilon = exact(model.epsilon)
+    return Run(score + _score_noise(fitted, rho, source), candidate, fitted)
+
+
+def _score_noise(model: SupervisedEstimator, rho: Fraction | None, source: RandomSource) -> int:
+    """Draw noise for a score: Laplace for the epsilon of a fit, or Gaussian for a rho."""
+    moved, epsilon = sensitivity(model), exact(model.epsilon)
+    if rho is not None:
+        return int(discrete_gaussian(representable_variance(moved**2 / (2 * rho)), 1, source)[0])
     if isinstance(epsilon, Fraction):  # and not infinite
-        score += int(discrete_laplace(sensitivity(fitted) / epsilon, 1, source)[0])
-    return Run(score, candidate, fitted)
+        return int(discrete_laplace(moved / epsilon, 1, source)[0])
+    return 0
 
 
 def sensitivity(model: SupervisedEstimator) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
@@ -15,17 +16,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._scoring import warn_about_scores
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
-from dpbayes_sklearn.model_selection.runs import Prepaid, candidates_of, rehearsed, seed_from
+from dpbayes_sklearn.model_selection.runs import (
+    Prepaid,
+    candidates_of,
+    prepared,
+    rehearsed,
+    seed_from,
+)
 from dpbayes_sklearn.model_selection.selection import Selection, Split, Winner
 from dpbayes_sklearn.noise.random_stopping import PRICE
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
 from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy.selection import run_rho
+from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 
 __all__ = ["PrivateSearchCV", "SearchCost"]
 
@@ -65,7 +74,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     There is no cross-validation: the same people are held out of all fits. Candidates drawn at
     random from the grid are fitted with a third of ``epsilon`` and scored, with noise, on the
     people held out, again and again; the best model of all runs is kept. The number of runs is
-    geometric and stays secret, which is why the whole search costs three runs and not all of them.
+    random and stays secret, which is why the whole search costs three runs and not all of them.
 
     Parameters
     ----------
@@ -76,9 +85,16 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     epsilon : float, default=1.0
         Privacy budget of the whole search. :meth:`cost` gives the total for a selected model of a
         given epsilon.
+    delta : float in [0, 1), default=0.0
+        With a delta, candidates may add Gaussian noise, and the search is accounted for in zCDP;
+        the ``delta`` of the estimator is that of the search. Without one, all candidates must be
+        purely private.
     runs_per_candidate : int, default=10
         How often each candidate is tried on average. It costs time but no privacy. A candidate
         is never tried with a probability of about ``1 / (1 + runs_per_candidate)``.
+    stopping : {"geometric", "logarithmic"}, default="geometric"
+        Law of the number of runs. A search costs three runs, or two with "logarithmic", which makes
+        few runs more often: half of all searches of mean 60 make at most ten.
     test_size : float, default=0.2
         Share of the people who are held out.
     accountant : BudgetAccountant, optional
@@ -141,6 +157,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         "estimator": [PrivateEstimator],
         "param_grid": [Mapping, Sequence],
         "runs_per_candidate": [Range(Integral, 1, None, closed="left")],
+        "stopping": [StrOptions({"geometric", "logarithmic"})],
         "test_size": [Range(Real, 0, 1, closed="neither")],
         "n_jobs": [Integral, None],
     }
@@ -151,7 +168,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
         *,
         epsilon: float = 1.0,
+        delta: float = 0.0,
         runs_per_candidate: int = 10,
+        stopping: str = "geometric",
         test_size: float = 0.2,
         accountant: BudgetAccountant | None = None,
         n_jobs: int | None = None,
@@ -160,7 +179,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self.estimator = estimator
         self.param_grid = param_grid
         self.epsilon = epsilon
+        self.delta = delta
         self.runs_per_candidate = runs_per_candidate
+        self.stopping = stopping
         self.test_size = test_size
         self.accountant = accountant
         self.n_jobs = n_jobs
@@ -173,11 +194,13 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         n: int,
         *,
         runs_per_candidate: int = 10,
+        stopping: str = "geometric",
         test_size: float = 0.2,
     ) -> SearchCost:
         """Return the privacy cost of a search whose selected model has the estimator's epsilon.
 
-        Neither n nor the size of the grid changes the epsilon, only the time.
+        Of purely private candidates, without a delta. Neither n nor the size of the grid changes
+        the epsilon, only the time.
 
         Parameters
         ----------
@@ -185,7 +208,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         param_grid : dict or list of dict
         n : int
             Number of records.
-        runs_per_candidate, test_size
+        runs_per_candidate, stopping, test_size
             As in the search.
 
         Returns
@@ -201,7 +224,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         per_run = exact(estimator.epsilon)
         parts = train_test_split(range(n), test_size=test_size)
         n_runs = runs_per_candidate * len(candidates_of(param_grid))
-        return SearchCost(round_up(PRICE * per_run), round_up(per_run), n_runs, *map(len, parts))
+        total = round_up(PRICE[stopping] * per_run)
+        return SearchCost(total, round_up(per_run), n_runs, *map(len, parts))
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -222,7 +246,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return f"{type(self).__name__} of {type(self.estimator).__name__}"
 
     def _resolve_mechanism(self) -> Selection:
-        return Selection(self.runs_per_candidate, self.random_state is not None, self.n_jobs)
+        seeded = self.random_state is not None
+        return Selection(self.runs_per_candidate, self.stopping, seeded, self.n_jobs)
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Split:
         """Return the people to fit to and those held out, drawn without looking at them."""
@@ -240,23 +265,42 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return candidates, rehearsed(self._models(candidates), *records.train, records.kind)
 
     def _statistics(self, public: Any, records: Split) -> Split:
-        return records
+        """Return the people, and the statistics of every candidate, read once for all runs."""
+        models, rho = self._models(public), self._rho(len(public))
+        ready = tuple(prepared(model, *records.train, rho) for model in models)
+        return records._replace(prepared=ready, rho=rho)
 
     def _prior(self, public: list[dict[str, Any]]) -> list[SupervisedEstimator]:
         return self._models(public)
 
+    def _rho(self, n_candidates: int) -> Fraction | None:
+        """Return the zCDP of one run, if the search has a delta."""
+        budget = self._budget()
+        if not budget.delta:
+            return None
+        law = self._resolve_mechanism().law_of_runs(n_candidates)
+        return run_rho(budget.epsilon, budget.delta, law.eta, law.inverse, law.mean)
+
     def _models(self, candidates: list[dict[str, Any]]) -> list[SupervisedEstimator]:
-        """Return the candidates to be fitted, each with its share of the budget."""
-        epsilon = self._budget().epsilon / PRICE
+        """Return the candidates to be fitted, each with its share of the budget.
+
+        With a delta that is an upper bound, until their statistics are known.
+        """
+        budget, rho = self._budget(), self._rho(len(candidates))
+        epsilon = budget.epsilon / PRICE[self.stopping]
+        if rho is not None:
+            epsilon = zcdp_epsilon(rho, budget.delta)
         own = {"epsilon": epsilon, "accountant": Prepaid(), "random_state": None}
         models = [
             clone(self.estimator).set_params(**clone(params, safe=False)).set_params(**own)
             for params in candidates
         ]
         for model in models:
+            if "delta" in model.get_params():
+                model.set_params(delta=budget.delta)
             model._validate_params()
-            if model._budget().delta:
-                raise ValueError("A search takes candidates that are purely private: no delta.")
+            if rho is None and model._resolve_mechanism().needs_delta:
+                raise ValueError("Gaussian noise needs a delta: set delta of the search.")
         return models
 
     def _attach(self, public: list[dict[str, Any]], release: Release[Winner]) -> Self:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed
 
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.mechanisms import Mechanism, Release
-from dpbayes_sklearn.model_selection.runs import Run, run, seed_from, sensitivity, silence
+from dpbayes_sklearn.model_selection.runs import (
+    Prepared,
+    Run,
+    run,
+    seed_from,
+    sensitivity,
+    silence,
+)
 from dpbayes_sklearn.noise.bernoulli import uniform_below
-from dpbayes_sklearn.noise.random_stopping import number_of_runs
+from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.schema.kinds import Kind
@@ -22,12 +30,20 @@ __all__ = ["Selection", "Split", "Winner"]
 class Split(NamedTuple):
     """Records of the people that candidates are fitted to, and of those held out.
 
-    **Sensitive**, but for the kind of values that the type of the target declares.
+    **Sensitive**, but for the kind of values that the type of the target declares, and for the
+    zCDP of a run if the search has a delta.
     """
 
     train: tuple[Any, Any]
     test: tuple[Any, Any]
     kind: Kind
+    prepared: tuple[Prepared, ...] = ()
+    rho: Fraction | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of people: public."""
+        return len(self.train[1]) + len(self.test[1])
 
 
 class Winner(NamedTuple):
@@ -39,26 +55,42 @@ class Winner(NamedTuple):
 
 
 class Selection(Mechanism):
-    """Run candidates drawn at random, a geometric number of times, and keep the best run.
+    """Run candidates drawn at random, a random number of times, and keep the best run.
 
-    Guarantee: three times the epsilon of one run, see
-    :mod:`dpbayes_sklearn.noise.random_stopping`. The number of runs is secret, so a run prints
+    Guarantee: three times (logarithmic stopping: twice) the epsilon of one run, see
+    :mod:`dpbayes_sklearn.noise.random_stopping`; with a delta by the zCDP of a run, see
+    :mod:`dpbayes_sklearn.privacy.selection`. The number of runs is secret, so a run prints
     nothing: no warning and no log line, in this process or in a worker.
 
     Parameters
     ----------
     runs_per_candidate : int
+    stopping : {"geometric", "logarithmic"}
     seeded : bool
         Whether every run gets a seed from the source of the search.
     n_jobs : int, optional
     """
 
     def __init__(
-        self, runs_per_candidate: int = 10, seeded: bool = False, n_jobs: int | None = None
+        self,
+        runs_per_candidate: int = 10,
+        stopping: str = "geometric",
+        seeded: bool = False,
+        n_jobs: int | None = None,
     ) -> None:
         self.runs_per_candidate = runs_per_candidate
+        self.stopping = stopping
         self.seeded = seeded
         self.n_jobs = n_jobs
+
+    @property
+    def spends_delta(self) -> bool:
+        """True: candidates may add Gaussian noise."""
+        return True
+
+    def law_of_runs(self, n_candidates: int) -> Stopping:
+        """Return the law of the number of runs."""
+        return Stopping.of_mean(self.stopping, self.runs_per_candidate * n_candidates)
 
     def preflight(self, statistics: Any, prior: Any, budget: Budget) -> None:
         """Refuse nothing: the rehearsal has fitted every candidate."""
@@ -71,17 +103,17 @@ class Selection(Mechanism):
         source: RandomSource,
     ) -> Release[Winner]:
         """Return the best of all runs of the candidates in ``prior`` on the people of a split."""
-        train, test, _ = statistics
-        n_runs = number_of_runs(self.runs_per_candidate * len(prior), source)
+        test, ready, rho = statistics.test, statistics.prepared, statistics.rho
+        n_runs = number_of_runs(self.law_of_runs(len(prior)), source)
         picked = uniform_below(len(prior), n_runs, source).tolist()
         seeds = [seed_from(source) if self.seeded else None for _ in picked]
         with silence():
             runs: list[Run] = Parallel(n_jobs=self.n_jobs)(
-                delayed(run)(j, prior[j], seed, train, test)
+                delayed(run)(j, ready[j], seed, test, rho)
                 for j, seed in zip(picked, seeds, strict=True)
             )
         best = max(runs, key=lambda one: one.score)
         share = best.score / (sensitivity(best.model) * len(test[1]))
-        mechanism = best.model._resolve_mechanism().name()
+        mechanism = best.model.guarantee_.mechanism
         winner = Winner(share, best.candidate, best.model)
         return Release(winner, PrivacyGuarantee.of(budget, mechanism))

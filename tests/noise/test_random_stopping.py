@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn.noise.finite import finite_draw
-from dpbayes_sklearn.noise.random_stopping import PRICE, number_of_runs
+from dpbayes_sklearn.noise.random_stopping import PRICE, Stopping, number_of_runs
 from dpbayes_sklearn.noise.source import random_source
 
 DRAWS = 4000
@@ -40,7 +40,7 @@ def geometric_bins(mean, size=12):
 @pytest.mark.parametrize("mean", [1, 2, 5, 40])
 def test_number_of_runs_is_geometric(mean):
     source = random_source(mean)
-    runs = np.array([number_of_runs(mean, source) for _ in range(DRAWS)])
+    runs = np.array([number_of_runs(Stopping("geometric", mean), source) for _ in range(DRAWS)])
     assert runs.min() == 1
     if mean == 1:
         assert runs.max() == 1
@@ -55,7 +55,7 @@ def test_number_of_runs_is_geometric(mean):
 
 def test_a_broken_source_ends_in_an_error():
     with pytest.raises(RuntimeError, match="keeps repeating itself"):
-        number_of_runs(10, lambda n: b"\x77" * n)
+        number_of_runs(Stopping("geometric", 10), lambda n: b"\x77" * n)
 
 
 def winners(weights, runs_of, source):
@@ -70,7 +70,7 @@ def winners(weights, runs_of, source):
 def test_the_winner_has_the_law_of_the_proof():
     weights = np.array([50, 30, 15, 5], dtype=np.uint64)
     source = random_source(0)
-    observed = winners(weights, lambda: number_of_runs(6, source), source)
+    observed = winners(weights, lambda: number_of_runs(Stopping("geometric", 6), source), source)
     law = weights / weights.sum()
     assert p_value(observed, winner_law(law, lambda x: generating(x, 6))) > SURE
     for wrong in (5, 7):
@@ -103,7 +103,7 @@ def worst_loss(generate, epsilon, count=3000):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("mean", [2, 10, 1000])
 def test_the_winner_costs_at_most_three_runs(epsilon, mean):
-    assert worst_loss(lambda x: generating(x, mean), epsilon) <= PRICE * epsilon * (1 + 1e-6)
+    assert worst_loss(lambda x: generating(x, mean), epsilon) <= 3 * epsilon * (1 + 1e-6)
 
 
 def test_the_price_is_reached():
@@ -113,10 +113,51 @@ def test_the_price_is_reached():
     other = np.array([0.0, middle * math.exp(-epsilon), best * math.exp(epsilon)])
     other[0] = 1 - other.sum()
     a, b = (winner_law(one, lambda x: generating(x, 10**6)) for one in (law, other))
-    assert 0.97 * PRICE * epsilon < math.log(a[1] / b[1]) <= PRICE * epsilon
+    assert 0.97 * 3 * epsilon < math.log(a[1] / b[1]) <= 3 * epsilon
 
 
 @pytest.mark.parametrize("fixed", [20, 100])
 def test_a_fixed_number_of_runs_would_cost_more(fixed):
     """A planted fault: a secret number that is not random hides nothing."""
-    assert worst_loss(lambda x: x**fixed, 1.0) > 1.5 * PRICE
+    assert worst_loss(lambda x: x**fixed, 1.0) > 1.5 * 3
+
+
+def logarithmic(x, inverse):
+    """E x^R = log(1 - (1 - gamma) x) / log(gamma)."""
+    return np.log1p(-(1 - 1 / inverse) * x) / math.log(1 / inverse)
+
+
+@pytest.mark.parametrize("inverse", [2, 9, 60])
+def test_the_logarithmic_law_is_drawn(inverse):
+    source = random_source(inverse)
+    law = Stopping("logarithmic", inverse)
+    runs = np.array([number_of_runs(law, source) for _ in range(DRAWS // 2)])
+    r = np.arange(1, 13)
+
+    def bins(m):
+        inside = (1 - 1 / m) ** r / (r * math.log(m))
+        return np.append(inside, 1 - inside.sum())
+
+    observed = np.bincount(np.minimum(runs - 1, 12), minlength=13)
+    kept = bins(inverse) * len(runs) > 5
+    assert p_value(observed[kept], bins(inverse)[kept]) > SURE
+    kept = bins(1.6 * inverse) * len(runs) > 5
+    assert p_value(observed[kept], bins(1.6 * inverse)[kept]) < SURE
+    assert runs.mean() == pytest.approx(law.mean, rel=0.2)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("inverse", [2, 10, 1000])
+def test_logarithmic_stopping_costs_at_most_two_runs(epsilon, inverse):
+    worst = worst_loss(lambda x: logarithmic(x, inverse), epsilon)
+    assert worst <= 2 * epsilon * (1 + 1e-6)
+    assert PRICE == {"geometric": 3, "logarithmic": 2}
+
+
+@pytest.mark.parametrize("mean", [1, 2, 30, 500])
+def test_the_mean_is_what_was_asked_for(mean):
+    assert Stopping.of_mean("geometric", mean).mean == mean
+    law = Stopping.of_mean("logarithmic", mean)
+    assert mean <= law.mean
+    if mean > 2:
+        assert Stopping("logarithmic", law.inverse - 1).mean < mean

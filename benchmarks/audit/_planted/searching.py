@@ -11,6 +11,8 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.model_selection import runs, search, selection
+from dpbayes_sklearn.noise.random_stopping import Stopping
+from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -23,7 +25,7 @@ def runs_are_heard() -> Replacements:
 
 @fault("searching", "searches", "Every run has the epsilon of the whole search")
 def runs_cost_nothing() -> Replacements:
-    yield search, "PRICE", 1
+    yield search, "PRICE", {"geometric": 1}
 
 
 @fault("searching", "searches", "Scores carry no noise")
@@ -39,7 +41,18 @@ def half_a_score() -> Replacements:
 
 @fault("searching", "searches", "The number of runs is fixed, and no longer secret")
 def runs_of_a_fixed_number() -> Replacements:
-    yield selection, "number_of_runs", lambda mean, source: mean
+    yield selection, "number_of_runs", lambda stopping, source: stopping.inverse
+
+
+@fault("searching", "searches", "With a delta every run has the zCDP of the whole search")
+def zcdp_of_the_search() -> Replacements:
+    yield search, "run_rho", lambda epsilon, delta, *law: zcdp_rho(epsilon, delta)
+
+
+@fault("searching", "searches", "Logarithmic stopping is priced, geometric stopping is used")
+def cheaper_than_it_stops() -> Replacements:
+    real = selection.number_of_runs
+    yield selection, "number_of_runs", lambda stopping, s: real(Stopping("geometric", 5), s)
 
 
 @fault("searching", "searches", "People who are held out are fitted to as well")

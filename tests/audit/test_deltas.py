@@ -1,0 +1,63 @@
+"""The exact delta of Gaussian noise in small worlds, and what it refuses to call private."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.audit.hockey_stick import enumerated_delta
+from dpbayes_sklearn.audit import enumerate_delta
+from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
+from dpbayes_sklearn.laws import DiscreteGaussian
+from dpbayes_sklearn.mechanisms import Gaussian, Laplace, Sampler
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.network import Network
+
+PAIR = Network.star([2], 2)
+
+
+@pytest.mark.parametrize("shifts", [{1: 1}, {1: 3}, {2: 1}, {1: 2, 3: 1}])
+def test_delta_is_that_of_listing_every_outcome(shifts: dict[int, int]) -> None:
+    variance, cells = 2.5, [size for size, count in shifts.items() for _ in range(count)]
+    pattern = tuple((variance, size, count) for size, count in shifts.items())
+    for epsilon in (0.1, 1.0, 3.0):
+        listed = enumerated_delta(variance, epsilon, cells)
+        assert gaussian_shift_delta(pattern, epsilon) == pytest.approx(listed, rel=1e-9)
+
+
+def test_what_does_not_change_costs_nothing_and_one_variance_is_enough() -> None:
+    assert gaussian_shift_delta((), 1.0) == 0.0
+    with pytest.raises(ValueError, match="the same variance"):
+        gaussian_shift_delta(((1.0, 1, 1), (2.0, 1, 1)), 1.0)
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(noise="independent"), Sampler(n_points=3)])
+def test_other_noise_is_not_taken_for_gaussian(mechanism: Any) -> None:
+    found = enumerate_delta(mechanism, PAIR, 1)
+    assert found.delta == 1.0
+    assert not found.within
+
+
+class ByData(Gaussian):
+    """A planted fault: the variance depends on the data."""
+
+    def _count_law(self, statistics: CountTables, budget: Budget) -> Any:
+        law = super()._count_law(statistics, budget)
+        more = Fraction(1 + int(np.ravel(statistics.tables[0])[0]))
+        return DiscreteGaussian(tuple(more * s for s in law.parameters), law.sizes)  # type: ignore[attr-defined]
+
+
+def test_a_variance_that_depends_on_the_data_is_seen() -> None:
+    assert enumerate_delta(ByData(), PAIR, 1).delta == 1.0
+
+
+def test_the_worst_pair_is_told() -> None:
+    found = enumerate_delta("gaussian", 3, 2, epsilon=0.5, delta=1e-3)
+    one, other = found.worst_pair
+    assert len(one) == len(other) == 2
+    assert one != other
+    assert (found.epsilon, found.claim) == (0.5, 1e-3)
