@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpbayes_sklearn import mechanisms, planning, theory
+from dpbayes_sklearn import mechanisms, planning, preprocessing, theory
 from dpbayes_sklearn._loading import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
@@ -38,6 +38,7 @@ __all__ = [
     "from_json",
     "mechanisms",
     "planning",
+    "preprocessing",
     "theory",
     "tree_augmented",
 ]

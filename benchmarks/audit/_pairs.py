@@ -25,6 +25,11 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn.mechanisms import mechanism_names
+from dpbayes_sklearn.preprocessing import (
+    PrivateKBinsDiscretizer,
+    PrivateMinMaxScaler,
+    PrivateStandardScaler,
+)
 
 __all__ = ["Subject", "subjects"]
 
@@ -180,5 +185,13 @@ def subjects() -> Iterator[Subject]:
         BayesianNaiveBayes(inference="plug_in", **automatic),
         _numbers("record"),
     )
+    for transformer in (
+        PrivateMinMaxScaler(0.7),
+        PrivateMinMaxScaler(0.7, bounds=(-1, 3)),
+        PrivateStandardScaler(0.7),
+        PrivateKBinsDiscretizer(4, epsilon=0.7),
+        PrivateKBinsDiscretizer(3, strategy="uniform", epsilon=0.7),
+    ):
+        yield Subject(f"{transformer}, quantiles", transformer, _numbers("record"))
     yield from container_subjects()
     yield from session_and_search_subjects(_numbers("record"), _numbers("record", TARGETS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -90,8 +91,25 @@ def _moments(one: Any, other: Any, unit: str) -> list[Shift]:
     ]
 
 
+def _columns(one: Any, other: Any, unit: str) -> list[Shift]:
+    """Return how many records of a column are not in the other: one may have been replaced."""
+    facts = [(c.n, c.n_columns) for c in (one, other)]
+    if broken := _public("columns", *facts):
+        return broken
+    return [
+        Shift(f"records of column {j}", float(_apart(one.column(j), other.column(j))), 1.0)
+        for j in range(one.n_columns)
+    ]
+
+
+def _apart(one: Any, other: Any) -> int:
+    mine, theirs = Counter(one.tolist()), Counter(other.tolist())
+    return max((mine - theirs).total(), (theirs - mine).total())
+
+
 _BY_KIND: dict[str, Callable[[Any, Any, str], list[Shift]]] = {
     "counts": _counts,
     "simplex": _simplex,
     "moments": _moments,
+    "quantiles": _columns,
 }

@@ -18,9 +18,9 @@ from unittest import mock
 import numpy as np
 
 from dpbayes_sklearn.audit._reading import Recorder, no_bytes
-from dpbayes_sklearn.audit._steps import Ball, Fixed, Noise, Step
+from dpbayes_sklearn.audit._steps import Ball, Fixed, Noise, Segments, Step
 from dpbayes_sklearn.laws import DiscreteLaplace, NoiseLaw, SupNorm
-from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_release
+from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_release, quantiles
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
@@ -57,9 +57,11 @@ class _Steps:
         self._said, self._seed = said, seed
         self._add_noise = _moment_release.add_noise
         self._ball = vars(_coefficient_draws)["ball_gaussian"]
+        self._point = quantiles.key_of
         self._patches: Sequence[Any] = (
             mock.patch.object(_moment_release, "add_noise", self.noise),
             mock.patch.object(_coefficient_draws, "ball_gaussian", self.ball),
+            mock.patch.object(quantiles, "key_of", self.point),
         )
 
     def __enter__(self) -> _Steps:
@@ -96,6 +98,11 @@ class _Steps:
         return self._answer(
             lambda seed: self._ball(precision, linear, radius, n, seed), ("draws", len(linear))
         )
+
+    def point(self, law: Any, source: Any) -> Any:
+        """Stand in for a point of a lattice."""
+        self.laws.append(Segments(law))
+        return self._answer(lambda seed: self._point(law, seed), ("point", 1))
 
     def _answer(self, draw: Any, kind: tuple[str, int]) -> Any:
         if self._seed is not None:

@@ -32,6 +32,7 @@ from dpbayes_sklearn.mechanisms import (
     exponential,
     fourier,
     laplace,
+    quantiles,
 )
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.selection import Selection
@@ -57,6 +58,7 @@ DRAWS: Frozen = (
     (_temperature, "finite_draw"),
     (_moment_release, "add_noise"),
     (_coefficient_draws, "ball_gaussian"),
+    (quantiles, "key_of"),
 )
 """What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""
 

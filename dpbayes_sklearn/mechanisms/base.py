@@ -20,6 +20,8 @@ from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
+from dpbayes_sklearn.statistics.quantiles.plans import Plans
 
 __all__ = ["Mechanism", "Release"]
 
@@ -73,6 +75,7 @@ class Mechanism(HelpfulEstimator):
             "counts": (cls._release_counts, Mechanism._release_counts),
             "moments": (cls._release_moments, Mechanism._release_moments),
             "simplex": (cls._release_simplex, Mechanism._release_simplex),
+            "quantiles": (cls._release_quantiles, Mechanism._release_quantiles),
         }
         mine, nobodys = own.get(kind, (None, None))
         return mine is not nobodys
@@ -90,7 +93,9 @@ class Mechanism(HelpfulEstimator):
                 "moments": self._preflight_moments,
                 "simplex": self._preflight_simplex,
             }
-            checks[statistics.kind](statistics, prior, self.budget_for(statistics, prior, budget))
+            if statistics.kind in checks:
+                share = self.budget_for(statistics, prior, budget)
+                checks[statistics.kind](statistics, prior, share)
 
     def budget_for(self, statistics: SensitiveStatistics, prior: Any, budget: Budget) -> Budget:
         """Return the part of the budget that the statistics get, from public quantities only.
@@ -112,6 +117,7 @@ class Mechanism(HelpfulEstimator):
                 "counts": self._release_counts,
                 "moments": self._release_moments,
                 "simplex": self._release_simplex,
+                "quantiles": self._release_quantiles,
             }
             share = self.budget_for(statistics, prior, budget)
             posterior = releases[statistics.kind](statistics, prior, share, source)
@@ -150,6 +156,11 @@ class Mechanism(HelpfulEstimator):
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
         self._refuse("simplex")
+
+    def _release_quantiles(
+        self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
+    ) -> tuple[tuple[float, ...], ...]:
+        self._refuse("quantiles")
 
     def simulated_count_errors(
         self, network: Network, n: int, budget: Budget, at_least: int

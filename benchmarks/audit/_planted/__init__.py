@@ -8,6 +8,7 @@ from benchmarks.audit._planted import (
     fitted,
     laws,
     noise,
+    preparing,
     reading,
     searching,
     sensitivity,
@@ -19,7 +20,18 @@ __all__ = ["FAULTS", "Fault"]
 
 FAULTS: tuple[Fault, ...] = tuple(
     thing
-    for area in (noise, laws, sensitivity, data, reading, spending, composition, searching, fitted)
+    for area in (
+        noise,
+        laws,
+        sensitivity,
+        data,
+        reading,
+        preparing,
+        spending,
+        composition,
+        searching,
+        fitted,
+    )
     for thing in vars(area).values()
     if isinstance(thing, Fault)
 )
