@@ -46,6 +46,7 @@ from dpbayes_sklearn.mechanisms import (
 )
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics.choices import ColumnChoice
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.quantiles.plans import (
@@ -93,6 +94,9 @@ WORLDS: tuple[tuple[Any, Any, int, dict[str, Any]], ...] = (
     ("quantiles", Plans((OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 3, 6.0),)), 3, {}),
     ("quantiles", Plans((CentreAndSpread(3, 6.0, (0.0, 4.0)),)), 3, {"epsilon": 6.0}),
     ("quantiles", Plans((BinEdges(2), BinEdges(2))), 2, {"epsilon": 12.0}),
+    ("permute_and_flip", ColumnChoice(PAIR, 1), 4, {"epsilon": 8.0}),
+    ("permute_and_flip", ColumnChoice(Network.star([3, 3], 3), 1), 2, {"epsilon": 0.5}),
+    ("permute_and_flip", ColumnChoice(Network.star([2, 2, 2], 2), 2), 2, {"epsilon": 8.0}),
 )
 
 

@@ -19,7 +19,9 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.statistics.categories import SimplexCounts
+from dpbayes_sklearn.statistics.choices import ColumnChoice
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.dependence import ColumnScores
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
@@ -189,6 +191,23 @@ class MomentDomain(Domain):
 
 
 @dataclass(frozen=True)
+class ChoiceDomain(CountDomain):
+    """Records of naive Bayes, whose columns are chosen from."""
+
+    choice: ColumnChoice
+
+    is_finite: ClassVar[bool] = False
+
+    def statistics(self, chosen: Sequence[int]) -> Any:
+        """Return the scores of the columns."""
+        return ColumnScores.of(super().statistics(chosen))
+
+    def prior(self, concentration: Any) -> Any:
+        """Return how many are chosen."""
+        return self.choice
+
+
+@dataclass(frozen=True)
 class ColumnDomain(Domain):
     """Records of columns whose quantiles are asked for: some numbers, ties and a missing one."""
 
@@ -219,7 +238,7 @@ class ColumnDomain(Domain):
 def domain_of(structure: Any) -> Domain:
     """Return the small world of a network, a number of categories, a design or plans."""
     raise TypeError(
-        "structure must be a Network, a number of categories, a Design or Plans. "
+        "structure must be a Network, a number of categories, a Design, Plans or ColumnChoice. "
         f"Got {type(structure).__name__} instead."
     )
 
@@ -228,3 +247,4 @@ domain_of.register(Network, CountDomain)
 domain_of.register(int, SimplexDomain)
 domain_of.register(Design, MomentDomain)
 domain_of.register(Plans, ColumnDomain)
+domain_of.register(ColumnChoice, lambda choice: ChoiceDomain(choice.network, choice))

@@ -107,9 +107,19 @@ def _apart(one: Any, other: Any) -> int:
     return max((mine - theirs).total(), (theirs - mine).total())
 
 
+def _scores(one: Any, other: Any, unit: str) -> list[Shift]:
+    """Return how far the scores of candidates move at most."""
+    facts = [(s.n, len(s.scores), s.sensitivity) for s in (one, other)]
+    if broken := _public("scores", *facts):
+        return broken
+    moved = np.abs(one.scores - other.scores).max(initial=0)
+    return [Shift("largest change of a score", float(moved), float(one.sensitivity))]
+
+
 _BY_KIND: dict[str, Callable[[Any, Any, str], list[Shift]]] = {
     "counts": _counts,
     "simplex": _simplex,
     "moments": _moments,
     "quantiles": _columns,
+    "scores": _scores,
 }

@@ -32,6 +32,7 @@ from dpbayes_sklearn.mechanisms import (
     exponential,
     fourier,
     laplace,
+    permute_and_flip,
     quantiles,
 )
 from dpbayes_sklearn.model_selection import search
@@ -59,6 +60,7 @@ DRAWS: Frozen = (
     (_moment_release, "add_noise"),
     (_coefficient_draws, "ball_gaussian"),
     (quantiles, "key_of"),
+    (permute_and_flip, "finite_draw"),
 )
 """What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
@@ -76,6 +76,7 @@ class Mechanism(HelpfulEstimator):
             "moments": (cls._release_moments, Mechanism._release_moments),
             "simplex": (cls._release_simplex, Mechanism._release_simplex),
             "quantiles": (cls._release_quantiles, Mechanism._release_quantiles),
+            "scores": (cls._release_scores, Mechanism._release_scores),
         }
         mine, nobodys = own.get(kind, (None, None))
         return mine is not nobodys
@@ -118,6 +119,7 @@ class Mechanism(HelpfulEstimator):
                 "moments": self._release_moments,
                 "simplex": self._release_simplex,
                 "quantiles": self._release_quantiles,
+                "scores": self._release_scores,
             }
             share = self.budget_for(statistics, prior, budget)
             posterior = releases[statistics.kind](statistics, prior, share, source)
@@ -161,6 +163,11 @@ class Mechanism(HelpfulEstimator):
         self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
     ) -> tuple[tuple[float, ...], ...]:
         self._refuse("quantiles")
+
+    def _release_scores(
+        self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
+    ) -> tuple[Hashable, ...]:
+        self._refuse("scores")
 
     def simulated_count_errors(
         self, network: Network, n: int, budget: Budget, at_least: int

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.mechanisms import quantiles
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.mechanisms import permute_and_flip, quantiles
 from dpbayes_sklearn.preprocessing._columns import ColumnwiseTransformer
+from dpbayes_sklearn.statistics import dependence
 from dpbayes_sklearn.statistics.quantiles import plans, ranks
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 
@@ -50,6 +52,30 @@ def lattice_from_the_data() -> Replacements:
 def twice_the_rate() -> Replacements:
     real = ranks.decay
     yield ranks, "decay", lambda exponent: real(2 * exponent)
+
+
+@fault("preparing", "enumeration", "Every choice of a column takes the whole budget")
+def choices_do_not_share() -> Replacements:
+    real = permute_and_flip.choice_weights
+    yield permute_and_flip, "choice_weights", lambda s, scores, eps: real(s, scores, 2 * eps)
+
+
+@fault("preparing", "enumeration", "Scores of columns are thought to change half as far as they can")
+def scores_change_half() -> Replacements:
+    real = dependence.dependence_sensitivity
+    yield dependence, "dependence_sensitivity", lambda *facts: real(*facts) // 2
+
+
+@fault("preparing", "replay", "The scores of the columns are kept as an attribute")
+def scores_are_kept() -> Replacements:
+    real = PrivateSelectKBest._statistics
+
+    def statistics(self: Any, public: Any, records: Any) -> Any:
+        found = real(self, public, records)
+        self.scores_ = found.scores
+        return found
+
+    yield PrivateSelectKBest, "_statistics", statistics
 
 
 @fault("preparing", "replay", "A transformer keeps the smallest value of every column")
