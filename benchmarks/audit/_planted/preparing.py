@@ -60,7 +60,7 @@ def choices_do_not_share() -> Replacements:
     yield permute_and_flip, "choice_weights", lambda s, scores, eps: real(s, scores, 2 * eps)
 
 
-@fault("preparing", "enumeration", "Scores of columns are thought to change half as far as they can")
+@fault("preparing", "enumeration", "Scores of columns are thought to change half as far")
 def scores_change_half() -> Replacements:
     real = dependence.dependence_sensitivity
     yield dependence, "dependence_sensitivity", lambda *facts: real(*facts) // 2
