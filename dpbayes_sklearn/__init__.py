@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpbayes_sklearn import mechanisms, planning, theory
+from dpbayes_sklearn import feature_selection, mechanisms, planning, preprocessing, theory
 from dpbayes_sklearn._loading import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
@@ -35,9 +35,11 @@ __all__ = [
     "PrivacyUtilityDisplay",
     "PrivateSearchCV",
     "Schema",
+    "feature_selection",
     "from_json",
     "mechanisms",
     "planning",
+    "preprocessing",
     "theory",
     "tree_augmented",
 ]

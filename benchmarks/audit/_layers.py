@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -44,9 +45,17 @@ from dpbayes_sklearn.mechanisms import (
     exponential,
     resolve_mechanism,
 )
+from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics.choices import ColumnChoice
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.quantiles.plans import (
+    BinEdges,
+    CentreAndSpread,
+    OuterQuantiles,
+    Plans,
+)
 
 __all__ = ["LAYERS"]
 
@@ -82,6 +91,13 @@ WORLDS: tuple[tuple[Any, Any, int, dict[str, Any]], ...] = (
     ),
     ("sampler", Design((Interval(0, 1),)), 1, {"prior": 100.0}),  # draws of norm 1 at most
     ("laplace", Design((Categories("abc"),)), 1, {}),
+    ("quantiles", Plans((BinEdges(4),)), 3, {"epsilon": 6.0}),
+    ("quantiles", Plans((OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 3, 6.0),)), 3, {}),
+    ("quantiles", Plans((CentreAndSpread(3, 6.0, (0.0, 4.0)),)), 3, {"epsilon": 6.0}),
+    ("quantiles", Plans((BinEdges(2), BinEdges(2))), 2, {"epsilon": 12.0}),
+    ("permute_and_flip", ColumnChoice(PAIR, 1), 4, {"epsilon": 8.0}),
+    ("permute_and_flip", ColumnChoice(Network.star([3, 3], 3), 1), 2, {"epsilon": 0.5}),
+    ("permute_and_flip", ColumnChoice(Network.star([2, 2, 2], 2), 2), 2, {"epsilon": 8.0}),
 )
 
 
@@ -169,6 +185,10 @@ def leak_walk() -> Iterator[str]:
             codes = rng.integers(0, 3, 60)
             multi = DirichletMultinomial(0.1, mechanism=mechanism, categories=3).fit(codes)
             yield from leaks(multi, {"counts": seen[-1].counts, "records": codes})
+        for transformer in (PrivateMinMaxScaler(0.1), PrivateKBinsDiscretizer(4, epsilon=0.1)):
+            transformer.fit(X)
+            ordered = {"a sorted column": seen[-1].column(1), "a column": X[:, 0]}
+            yield from leaks(transformer, ordered)
 
 
 def source_code() -> Iterator[str]:

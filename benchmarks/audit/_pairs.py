@@ -24,7 +24,13 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
+from dpbayes_sklearn.preprocessing import (
+    PrivateKBinsDiscretizer,
+    PrivateMinMaxScaler,
+    PrivateStandardScaler,
+)
 
 __all__ = ["Subject", "subjects"]
 
@@ -189,5 +195,19 @@ def subjects() -> Iterator[Subject]:
         BayesianNaiveBayes(inference="plug_in", **automatic),
         _numbers("record"),
     )
+    for transformer in (
+        PrivateMinMaxScaler(0.7),
+        PrivateMinMaxScaler(0.7, bounds=(-1, 3)),
+        PrivateStandardScaler(0.7),
+        PrivateKBinsDiscretizer(4, epsilon=0.7),
+        PrivateKBinsDiscretizer(3, strategy="uniform", epsilon=0.7),
+    ):
+        yield Subject(f"{transformer}, quantiles", transformer, _numbers("record"))
+    for options in (
+        {"bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]},
+        {"bounds": (-1, 2), "bounds_y": (0, 2)},
+    ):
+        select = PrivateSelectKBest(2, epsilon=0.7, n_bins=3, **options)
+        yield Subject(f"PrivateSelectKBest, {[*options]}", select, _numbers("record"))
     yield from container_subjects()
     yield from session_and_search_subjects(_numbers("record"), _numbers("record", TARGETS))

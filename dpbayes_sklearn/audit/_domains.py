@@ -19,10 +19,14 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.statistics.categories import SimplexCounts
+from dpbayes_sklearn.statistics.choices import ColumnChoice
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.dependence import ColumnScores
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
+from dpbayes_sklearn.statistics.quantiles.plans import Plans
 
 __all__ = ["Domain", "domain_of"]
 
@@ -186,11 +190,55 @@ class MomentDomain(Domain):
         return GaussianPrior(self.design, float(concentration))
 
 
+@dataclass(frozen=True)
+class ChoiceDomain(CountDomain):
+    """Records of naive Bayes, whose columns are chosen from."""
+
+    choice: ColumnChoice
+
+    is_finite: ClassVar[bool] = False
+
+    def statistics(self, chosen: Sequence[int]) -> Any:
+        """Return the scores of the columns."""
+        return ColumnScores.of(super().statistics(chosen))
+
+    def prior(self, concentration: Any) -> Any:
+        """Return how many are chosen."""
+        return self.choice
+
+
+@dataclass(frozen=True)
+class ColumnDomain(Domain):
+    """Records of columns whose quantiles are asked for: some numbers, ties and a missing one."""
+
+    plans: Plans
+
+    is_finite: ClassVar[bool] = False
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Every combination of a few numbers."""
+        numbers = (-7.5, 0.0, 3.0, 3.5, 1e300, np.nan)
+        return list(product(numbers[: 6 if len(self.plans.each) == 1 else 3], repeat=self._width))
+
+    @property
+    def _width(self) -> int:
+        return len(self.plans.each)
+
+    def statistics(self, chosen: Sequence[int]) -> SortedColumns:
+        """Return columns that can be sorted."""
+        return SortedColumns(Table(np.array([self.records[i] for i in chosen], np.float64)))
+
+    def prior(self, concentration: Any) -> Plans:
+        """Return the plans."""
+        return self.plans
+
+
 @singledispatch
 def domain_of(structure: Any) -> Domain:
-    """Return the small world of a network, a number of categories or a design."""
+    """Return the small world of a network, a number of categories, a design or plans."""
     raise TypeError(
-        "structure must be a Network, a number of categories or a Design. "
+        "structure must be a Network, a number of categories, a Design, Plans or ColumnChoice. "
         f"Got {type(structure).__name__} instead."
     )
 
@@ -198,3 +246,5 @@ def domain_of(structure: Any) -> Domain:
 domain_of.register(Network, CountDomain)
 domain_of.register(int, SimplexDomain)
 domain_of.register(Design, MomentDomain)
+domain_of.register(Plans, ColumnDomain)
+domain_of.register(ColumnChoice, lambda choice: ChoiceDomain(choice.network, choice))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -90,8 +91,35 @@ def _moments(one: Any, other: Any, unit: str) -> list[Shift]:
     ]
 
 
+def _columns(one: Any, other: Any, unit: str) -> list[Shift]:
+    """Return how many records of a column are not in the other: one may have been replaced."""
+    facts = [(c.n, c.n_columns) for c in (one, other)]
+    if broken := _public("columns", *facts):
+        return broken
+    return [
+        Shift(f"records of column {j}", float(_apart(one.column(j), other.column(j))), 1.0)
+        for j in range(one.n_columns)
+    ]
+
+
+def _apart(one: Any, other: Any) -> int:
+    mine, theirs = Counter(one.tolist()), Counter(other.tolist())
+    return max((mine - theirs).total(), (theirs - mine).total())
+
+
+def _scores(one: Any, other: Any, unit: str) -> list[Shift]:
+    """Return how far the scores of candidates move at most."""
+    facts = [(s.n, len(s.scores), s.sensitivity) for s in (one, other)]
+    if broken := _public("scores", *facts):
+        return broken
+    moved = np.abs(one.scores - other.scores).max(initial=0)
+    return [Shift("largest change of a score", float(moved), float(one.sensitivity))]
+
+
 _BY_KIND: dict[str, Callable[[Any, Any, str], list[Shift]]] = {
     "counts": _counts,
     "simplex": _simplex,
     "moments": _moments,
+    "quantiles": _columns,
+    "scores": _scores,
 }

@@ -8,6 +8,8 @@ known in closed form:
   has no bound.
 - **Choice** draws independent points with integer weights: the sum over rows of
   :math:`\max_j [\log (w_j/W) - \log(w'_j/W')]`.
+- **Segments** draws a point of a lattice, whose weight is that of its segment: the largest ratio
+  over the common refinement of both lists of segments, in exact rationals.
 - **Ball** draws from :math:`e^{-\frac12 w^\top A w + b^\top w}` on a ball: at most the range of
   :math:`\tfrac12 w^\top(A'-A)w + (b-b')^\top w` over it.
 
@@ -28,8 +30,9 @@ from scipy.optimize import minimize_scalar
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.laws import NoiseLaw
+from dpbayes_sklearn.statistics.quantiles.ranks import RankLaw
 
-__all__ = ["Ball", "Choice", "Fixed", "Noise", "Opaque", "Step", "quadratic_range"]
+__all__ = ["Ball", "Choice", "Fixed", "Noise", "Opaque", "Segments", "Step", "quadratic_range"]
 
 
 _OUTWARD = 2.0**-44  # a difference of logarithms of 62-bit integers errs by less
@@ -111,6 +114,48 @@ class Choice(Step):
             pairs = zip(mine, theirs, strict=True)
             product *= max(Fraction(w, v) for w, v in pairs if v) * Fraction(sum(theirs), sum(mine))
         return product
+
+
+@dataclass(frozen=True)
+class Segments(Step):
+    """A point of a public lattice, with a weight for each segment."""
+
+    law: RankLaw
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of segments."""
+        return len(self.law.weights)
+
+    def key(self) -> bytes:
+        """Return lattice, segments and weights."""
+        return repr((self.law.lattice, self.law.starts.tolist(), self.law.weights)).encode()
+
+    def _loss(self, other: Segments) -> float:
+        if self.law.lattice != other.law.lattice:
+            return math.inf
+        ratio = self.ratio(other)
+        return math.log(ratio.numerator) - math.log(ratio.denominator) + _OUTWARD
+
+    def ratio(self, other: Segments) -> Fraction:
+        """Return the worst ratio of probabilities of a point as an exact fraction."""
+        starts = np.union1d(self.law.starts, other.law.starts)[:-1]
+        held = starts[np.diff([*self.law.lattice.below(starts), self._end]) > 0]
+        mine, theirs = self._weights(held), other._weights(held)
+        worst = max(Fraction(w, v) for w, v in zip(mine, theirs, strict=True))
+        return worst * Fraction(other._total, self._total)
+
+    @property
+    def _end(self) -> int:
+        return int(self.law.lattice.below(self.law.starts[-1:])[0])
+
+    @property
+    def _total(self) -> int:
+        return sum(m * w for m, w in zip(self.law.masses, self.law.weights, strict=True))
+
+    def _weights(self, keys: IntArray) -> list[int]:
+        at = np.searchsorted(self.law.starts, keys, side="right") - 1
+        return [self.law.weights[i] for i in at.tolist()]
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,15 @@ from unittest import mock
 import numpy as np
 
 from dpbayes_sklearn.audit._reading import Recorder, no_bytes
-from dpbayes_sklearn.audit._steps import Ball, Fixed, Noise, Step
+from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, Segments, Step
 from dpbayes_sklearn.laws import DiscreteLaplace, NoiseLaw, SupNorm
-from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_release
+from dpbayes_sklearn.mechanisms import (
+    Mechanism,
+    _coefficient_draws,
+    _moment_release,
+    permute_and_flip,
+    quantiles,
+)
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
@@ -57,9 +63,13 @@ class _Steps:
         self._said, self._seed = said, seed
         self._add_noise = _moment_release.add_noise
         self._ball = vars(_coefficient_draws)["ball_gaussian"]
+        self._point = quantiles.key_of
+        self._choice = vars(permute_and_flip)["finite_draw"]
         self._patches: Sequence[Any] = (
             mock.patch.object(_moment_release, "add_noise", self.noise),
             mock.patch.object(_coefficient_draws, "ball_gaussian", self.ball),
+            mock.patch.object(quantiles, "key_of", self.point),
+            mock.patch.object(permute_and_flip, "finite_draw", self.choice),
         )
 
     def __enter__(self) -> _Steps:
@@ -96,6 +106,17 @@ class _Steps:
         return self._answer(
             lambda seed: self._ball(precision, linear, radius, n, seed), ("draws", len(linear))
         )
+
+    def point(self, law: Any, source: Any) -> Any:
+        """Stand in for a point of a lattice."""
+        self.laws.append(Segments(law))
+        return self._answer(lambda seed: self._point(law, seed), ("point", 1))
+
+    def choice(self, weights: Any, source: Any) -> Any:
+        """Stand in for a choice among candidates."""
+        self.laws.append(Choice(np.array(weights)))
+        kind = ("choice", weights.shape[-1])
+        return self._answer(lambda seed: self._choice(weights, seed), kind)
 
     def _answer(self, draw: Any, kind: tuple[str, int]) -> Any:
         if self._seed is not None:

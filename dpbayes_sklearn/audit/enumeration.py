@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.audit._domains import Domain, domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
-from dpbayes_sklearn.audit._steps import Choice, Fixed, Step
+from dpbayes_sklearn.audit._steps import Choice, Fixed, Segments, Step
 from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
@@ -81,9 +81,9 @@ def enumerate_loss(
     Parameters
     ----------
     mechanism : str or Mechanism
-    structure : Network, int or Design
-        What a record is: the nodes of a network, one of k categories, or the columns of a
-        regression, whose numbers take five values each.
+    structure : Network, int, Design or Plans
+        What a record is: the nodes of a network, one of k categories, the columns of a
+        regression, whose numbers take five values each, or columns of which quantiles are asked.
     n : int
         Number of records. All multisets of n records are gone through, so keep it small.
     epsilon : float, default=1.0
@@ -91,8 +91,8 @@ def enumerate_loss(
     prior : float or sequence of float, default=1.0
         Pseudo-counts, or the precision of a regression's prior.
     transcripts : int, default=2
-        For a regression, which is released in several steps: so many outcomes of the earlier
-        steps are tried, drawn with fixed seeds.
+        For a regression or quantiles, which are released in several steps: so many outcomes of the
+        earlier steps are tried, drawn with fixed seeds.
 
     Returns
     -------
@@ -211,8 +211,9 @@ class _Comparison:
             loss = one.loss(other)
             if math.isinf(loss):
                 return False
-            if isinstance(one, Choice) and isinstance(other, Choice):
-                ratio *= one.ratio(other)
+            if isinstance(one, (Choice, Segments)):
+                points: Any = other
+                ratio *= one.ratio(points)
             else:
                 rest += Fraction(loss)
         return rest <= epsilon and ratio <= _exp_from_below(epsilon - rest)

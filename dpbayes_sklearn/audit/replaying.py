@@ -32,6 +32,8 @@ from dpbayes_sklearn.mechanisms import (
     _temperature,
     exponential,
     fourier,
+    permute_and_flip,
+    quantiles,
 )
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.selection import Selection
@@ -57,6 +59,8 @@ DRAWS: Frozen = (
     (_temperature, "finite_draw"),
     (_moment_release, "add_noise"),
     (_coefficient_draws, "ball_gaussian"),
+    (quantiles, "key_of"),
+    (permute_and_flip, "finite_draw"),
 )
 """What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""
 

@@ -18,7 +18,7 @@ from dpbayes_sklearn.schema.domains import Domain
 
 __all__ = ["read_schema", "skeleton"]
 
-_FIELDS = ({"low", "high", "bins", "dates"}, {"values", "unseen", "dtype"})
+_FIELDS = ({"low", "high", "bins", "dates", "edges"}, {"values", "unseen", "dtype"})
 
 
 def read_schema(path: Path) -> Schema:

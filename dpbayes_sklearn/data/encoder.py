@@ -43,7 +43,7 @@ class Encoder:
             raise ValueError(f"A column can have at most {_MOST_VALUES} bins or categories.")
         few = max(self.sizes, default=1) <= 256
         self.dtype: type[np.unsignedinteger[Any]] = np.uint8 if few else np.uint16
-        intervals = [d for d in self.domains if isinstance(d, Interval)]
+        intervals = [d for d in self.domains if isinstance(d, Interval) and d.edges is None]
         self._numeric = len(intervals) == len(self.domains)
         if self._numeric:
             low, high = np.array([(d.low, d.high) for d in intervals]).reshape(-1, 2).T

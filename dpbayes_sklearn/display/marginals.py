@@ -134,6 +134,8 @@ def _values(domain: Domain) -> list[str]:
     if isinstance(domain, Categories):
         return [str(value) for value in domain.values]
     edges = np.linspace(domain.low, domain.high, domain.n_values + 1)
+    if domain.edges is not None:
+        edges = np.array([-np.inf, *domain.edges, np.inf])
     if domain.n_integers == domain.bins:
         return [f"{domain.low + code:g}" for code in range(domain.n_values)]
     return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]

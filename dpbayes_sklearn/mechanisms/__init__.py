@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # for editors; at run time all are found below, these or othe
     from dpbayes_sklearn.mechanisms.laplace_improved import LaplaceImproved as LaplaceImproved
     from dpbayes_sklearn.mechanisms.local import Local as Local
     from dpbayes_sklearn.mechanisms.map import MAP as MAP
+    from dpbayes_sklearn.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
+    from dpbayes_sklearn.mechanisms.quantiles import Quantiles as Quantiles
     from dpbayes_sklearn.mechanisms.sampler import Sampler as Sampler
 
     def __getattr__(name: str) -> Any: ...

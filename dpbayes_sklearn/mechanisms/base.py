@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
@@ -21,6 +21,8 @@ from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
+from dpbayes_sklearn.statistics.quantiles.plans import Plans
 
 __all__ = ["Mechanism", "Release"]
 
@@ -85,6 +87,8 @@ class Mechanism(HelpfulEstimator):
             "counts": (cls._release_counts, Mechanism._release_counts),
             "moments": (cls._release_moments, Mechanism._release_moments),
             "simplex": (cls._release_simplex, Mechanism._release_simplex),
+            "quantiles": (cls._release_quantiles, Mechanism._release_quantiles),
+            "scores": (cls._release_scores, Mechanism._release_scores),
         }
         mine, nobodys = own.get(kind, (None, None))
         return mine is not nobodys
@@ -102,7 +106,9 @@ class Mechanism(HelpfulEstimator):
                 "moments": self._preflight_moments,
                 "simplex": self._preflight_simplex,
             }
-            checks[statistics.kind](statistics, prior, self.budget_for(statistics, prior, budget))
+            if statistics.kind in checks:
+                share = self.budget_for(statistics, prior, budget)
+                checks[statistics.kind](statistics, prior, share)
 
     def budget_for(self, statistics: SensitiveStatistics, prior: Any, budget: Budget) -> Budget:
         """Return the part of the budget that the statistics get, from public quantities only.
@@ -135,6 +141,8 @@ class Mechanism(HelpfulEstimator):
                 "counts": self._release_counts,
                 "moments": self._release_moments,
                 "simplex": self._release_simplex,
+                "quantiles": self._release_quantiles,
+                "scores": self._release_scores,
             }
             share = self.budget_for(statistics, prior, budget)
             posterior = releases[statistics.kind](statistics, prior, share, source)
@@ -173,6 +181,16 @@ class Mechanism(HelpfulEstimator):
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
         self._refuse("simplex")
+
+    def _release_quantiles(
+        self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
+    ) -> tuple[tuple[float, ...], ...]:
+        self._refuse("quantiles")
+
+    def _release_scores(
+        self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
+    ) -> tuple[Hashable, ...]:
+        self._refuse("scores")
 
     def simulated_count_errors(
         self, network: Network, n: int, budget: Budget, at_least: int

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -39,6 +41,9 @@ class Interval:
         estimator's ``n_bins`` decides.
     dates : bool, default=False
         Whether numbers as bounds are such seconds.
+    edges : iterable of float, optional
+        Public edges between bins that are not of equal width, such as released quantiles, in
+        ascending order; there is one bin more than edges, and outer bins have no end.
 
     Examples
     --------
@@ -56,9 +61,15 @@ class Interval:
     high: float
     bins: int | None
     dates: bool
+    edges: tuple[float, ...] | None
 
     def __init__(
-        self, low: float | Date, high: float | Date, bins: int | None = None, dates: bool = False
+        self,
+        low: float | Date,
+        high: float | Date,
+        bins: int | None = None,
+        dates: bool = False,
+        edges: Iterable[float] | None = None,
     ) -> None:
         if is_date(low) != is_date(high):
             raise ValueError("Interval bounds must be both numbers or both dates.")
@@ -79,11 +90,13 @@ class Interval:
             if not isinstance(bins, Integral) or isinstance(bins, bool) or bins < 2:
                 raise ValueError(f"Interval bins must be an int >= 2. Got {bins!r} instead.")
             bins = int(bins)
-        object.__setattr__(self, "bins", bins)
+        object.__setattr__(self, "edges", None if edges is None else _checked(edges, bins))
+        object.__setattr__(self, "bins", bins if self.edges is None else len(self.edges) + 1)
 
     def __repr__(self) -> str:
-        dates = ", dates=True" if self.dates else ""
-        return f"Interval(low={self.low!r}, high={self.high!r}, bins={self.bins!r}{dates})"
+        more = ", dates=True" if self.dates else ""
+        more += "" if self.edges is None else f", edges={self.edges!r}"
+        return f"Interval(low={self.low!r}, high={self.high!r}, bins={self.bins!r}{more})"
 
     def takes(self, kind: Kind) -> bool:
         """Tell whether a column of this kind can hold values of the interval."""
@@ -110,7 +123,7 @@ class Interval:
     @property
     def n_integers(self) -> int | None:
         """Number of integers in the interval if both bounds are integers, else None."""
-        whole = self.low.is_integer() and self.high.is_integer()
+        whole = self.edges is None and self.low.is_integer() and self.high.is_integer()
         return int(self.high - self.low) + 1 if whole else None
 
     @property
@@ -128,6 +141,10 @@ class Interval:
 
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
         """Return the bin of every value, from 0 to ``bins`` - 1."""
+        if self.edges is not None:
+            numbers = as_numbers(cells_of(values))
+            middle = np.where(np.isnan(numbers), self.middle, numbers)
+            return np.searchsorted(np.array(self.edges), middle, side="right")
         k = self.n_values
         position: npt.NDArray[np.intp] = self._position(self.clip(values)).astype(np.intp)
         return np.minimum(position, k - 1)
@@ -140,6 +157,10 @@ class Interval:
     def decode(self, codes: npt.NDArray[np.intp], rng: np.random.Generator) -> FloatArray:
         """Return a value of every bin: its integer, or a number drawn evenly from it."""
         position = codes.astype(np.float64)
+        if self.edges is not None:
+            ends = np.array([self.low, *self.edges, self.high])
+            widths = np.diff(ends)[codes]
+            return np.asarray(ends[codes] + rng.random(len(codes)) * widths)
         if self.n_integers != self.bins:
             position += rng.random(len(codes))
             position *= (self.high - self.low) / self.n_values
@@ -156,3 +177,14 @@ class Interval:
         while first < (middle := first + (second - first) / 2) < second:
             first, second = (middle, second) if self._position(middle) < 1 else (first, middle)
         return second
+
+
+def _checked(edges: Iterable[float], bins: int | None) -> tuple[float, ...]:
+    """Return edges between bins, or refuse them."""
+    given = tuple(float(edge) for edge in edges)
+    ordered = all(a <= b for a, b in pairwise(given))
+    if not given or not ordered or not all(map(math.isfinite, given)):
+        raise ValueError("Interval edges must be finite numbers in ascending order, at least one.")
+    if bins not in (None, len(given) + 1):
+        raise ValueError(f"Interval has {len(given)} edges, so it has {len(given) + 1} bins.")
+    return given

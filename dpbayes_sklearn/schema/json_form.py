@@ -1,7 +1,8 @@
 """How domains and schemas stand in JSON: every field is checked when they are read back.
 
-An interval is ``{"low", "high", "bins", "dates"}``, categories are ``{"values", "unseen",
-"dtype"}``, and a schema is ``{"columns": {name: domain}, "target": domain or null}``.
+An interval is ``{"low", "high", "bins", "dates"}``, with ``"edges"`` if it has any, categories are
+``{"values", "unseen", "dtype"}``, and a schema is ``{"columns": {name: domain}, "target": domain
+or null}``.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ def _refuse(where: str, what: str) -> NoReturn:
 def fields_of(domain: Domain) -> dict[str, Any]:
     """Return the fields of a domain, or refuse categories that JSON cannot hold."""
     if isinstance(domain, Interval):
-        return {
+        fields = {
             "low": domain.low,
             "high": domain.high,
             "bins": domain.bins,
             "dates": domain.dates,
         }
+        return fields if domain.edges is None else {**fields, "edges": [*domain.edges]}
     for value in domain.values:
         if not _is_label(value):
             raise ValueError(
@@ -81,7 +83,8 @@ def read_domain(json: Any, where: str) -> Domain:
 
 def read_interval(json: Any, where: str) -> Interval:
     """Return an interval."""
-    given = read_fields(json, ("low", "high", "bins", "dates"), where)
+    uneven = isinstance(json, dict) and "edges" in json
+    given = read_fields(json, ("low", "high", "bins", "dates", *["edges"] * uneven), where)
     for name in ("low", "high"):
         if type(given[name]) is not float or not math.isfinite(given[name]):
             _refuse(f"{where}.{name}", "must be a finite float")
@@ -90,6 +93,10 @@ def read_interval(json: Any, where: str) -> Interval:
         _refuse(f"{where}.bins", f"must be null or an integer from 2 to {_MOST_BINS}")
     if type(given["dates"]) is not bool:
         _refuse(f"{where}.dates", "must be true or false")
+    edges = given.get("edges", [])
+    floats = isinstance(edges, list) and all(type(edge) is float for edge in edges)
+    if not floats or len(edges) >= _MOST_BINS:
+        _refuse(f"{where}.edges", f"must be a list of fewer than {_MOST_BINS} floats")
     return _made(Interval, given, where)
 
 

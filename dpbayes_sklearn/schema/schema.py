@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
@@ -30,6 +30,8 @@ class Schema:
         taken in the order of the mapping.
     target : Interval or Categories, optional
         Domain of the target: the classes of a classifier or the bounds of a regression.
+    guarantee : PrivacyGuarantee, optional
+        The price of what was learned from data, set by :meth:`learn`.
 
     Examples
     --------
@@ -40,8 +42,17 @@ class Schema:
 
     columns: Mapping[str, Domain]
     target: Domain | None
+    guarantee: Any = field(compare=False, repr=False)
 
-    def __init__(self, columns: Mapping[str, Domain], target: Domain | None = None) -> None:
+    learn: ClassVar[Callable[..., Schema]]
+    """Return a schema whose ranges and bins are learned privately: `preprocessing.learn_schema`."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, Domain],
+        target: Domain | None = None,
+        guarantee: Any = None,
+    ) -> None:
         if not isinstance(columns, Mapping):
             raise TypeError(
                 "Schema columns must be a mapping of column names to Interval or Categories. "
@@ -55,6 +66,7 @@ class Schema:
                 )
         object.__setattr__(self, "columns", {str(k): v for k, v in columns.items()})
         object.__setattr__(self, "target", target)
+        object.__setattr__(self, "guarantee", guarantee)
 
     @property
     def classes(self) -> Categories:

@@ -9,6 +9,7 @@ from benchmarks.audit._planted import (
     gaussian,
     laws,
     noise,
+    preparing,
     reading,
     searching,
     sensitivity,
@@ -21,7 +22,7 @@ __all__ = ["FAULTS", "Fault"]
 FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
-        *(noise, laws, gaussian, sensitivity, data, reading),
+        *(noise, laws, gaussian, sensitivity, data, reading, preparing),
         *(spending, composition, searching, fitted),
     )
     for thing in vars(area).values()

@@ -1,0 +1,109 @@
+"""Bugs of private preparation: ranges, bins and selection that tell more than they claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.mechanisms import permute_and_flip, quantiles
+from dpbayes_sklearn.preprocessing._columns import ColumnwiseTransformer
+from dpbayes_sklearn.statistics import dependence
+from dpbayes_sklearn.statistics.quantiles import plans, ranks
+from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
+
+Replacements = Iterator[tuple[Any, str, Any]]
+
+
+@fault("preparing", "enumeration", "A replaced record is thought to change one part of a level")
+def one_part_of_two() -> Replacements:
+    yield plans, "_disjoint", lambda fractions: Fraction(1)
+
+
+@fault("preparing", "enumeration", "Every level of a column takes the whole budget of the column")
+def levels_do_not_share() -> Replacements:
+    yield quantiles, "rate", lambda level, epsilon: float(epsilon / level.sensitivity)
+
+
+@fault("preparing", "enumeration", "Every column takes the whole budget of the fit")
+def columns_do_not_share() -> Replacements:
+    yield SortedColumns, "n_columns", 1
+
+
+@fault("preparing", "enumeration", "The lattice of a quantile begins at the smallest record")
+def lattice_from_the_data() -> Replacements:
+    real = ranks.Ranks.law
+
+    def law(self: ranks.Ranks, rate: float) -> ranks.RankLaw:
+        found = real(self, rate)
+        if not len(self.keys) or len(found.weights) < 2:
+            return found
+        return replace(found, masses=[0, *found.masses[1:]], weights=[1, *found.weights[1:]])
+
+    yield ranks.Ranks, "law", law
+
+
+@fault("preparing", "enumeration", "A quantile is weighted as if ranks were twice as far apart")
+def twice_the_rate() -> Replacements:
+    real = ranks.decay
+    yield ranks, "decay", lambda exponent: real(2 * exponent)
+
+
+@fault("preparing", "enumeration", "Every choice of a column takes the whole budget")
+def choices_do_not_share() -> Replacements:
+    real = permute_and_flip.choice_weights
+    yield permute_and_flip, "choice_weights", lambda s, scores, eps: real(s, scores, 2 * eps)
+
+
+@fault("preparing", "enumeration", "Scores of columns are thought to change half as far")
+def scores_change_half() -> Replacements:
+    real = dependence.dependence_sensitivity
+    yield dependence, "dependence_sensitivity", lambda *facts: real(*facts) // 2
+
+
+@fault("preparing", "replay", "The scores of the columns are kept as an attribute")
+def scores_are_kept() -> Replacements:
+    real = PrivateSelectKBest._statistics
+
+    def statistics(self: Any, public: Any, records: Any) -> Any:
+        found = real(self, public, records)
+        self.scores_ = found.scores
+        return found
+
+    yield PrivateSelectKBest, "_statistics", statistics
+
+
+@fault("preparing", "replay", "A transformer keeps the smallest value of every column")
+def minimum_is_kept() -> Replacements:
+    def statistics(self: Any, public: Any, records: Any) -> SortedColumns:
+        found = SortedColumns(records)
+        self.lowest_ = [np.append(found.column(j), 0.0)[0] for j in range(found.n_columns)]
+        return found
+
+    yield ColumnwiseTransformer, "_statistics", statistics
+
+
+@fault("preparing", "leak walk", "A transformer keeps the columns that it has sorted")
+def columns_are_kept() -> Replacements:
+    def statistics(self: Any, public: Any, records: Any) -> SortedColumns:
+        found = SortedColumns(records)
+        self._sorted = [found.column(j) for j in range(found.n_columns)]
+        return found
+
+    yield ColumnwiseTransformer, "_statistics", statistics
+
+
+@fault("preparing", "replay", "How many bins a column gets depends on its records")
+def bins_from_the_data() -> Replacements:
+    real = ColumnwiseTransformer._public_schema
+
+    def public_schema(self: Any, records: Any) -> Any:
+        public, conditions = real(self, records)
+        return public._replace(n=len(SortedColumns(records).column(0))), conditions
+
+    yield ColumnwiseTransformer, "_public_schema", public_schema

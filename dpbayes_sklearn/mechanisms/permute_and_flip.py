@@ -1,0 +1,65 @@
+r"""Choices one after the other, each of a candidate with a high score.
+
+Guarantee
+---------
+*Precondition*: a replaced record changes no score by more than :math:`\Delta`; what can be chosen
+depends on earlier choices only. *Claim*: m choices with :math:`\varepsilon/m` each are
+:math:`\varepsilon`-DP. *Proof*: permute-and-flip (McKenna and Sheldon 2020), or above 64 candidates
+the exponential mechanism, with scores times :math:`\varepsilon/2m\Delta`, less what rounding to
+integers can add; adaptive composition.
+
+Noise law
+---------
+A candidate is drawn from integer weights: see :mod:`dpbayes_sklearn.noise.permute_and_flip`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.mechanisms.base import Mechanism
+from dpbayes_sklearn.noise.finite import finite_draw, integer_weights, rounding_loss
+from dpbayes_sklearn.noise.permute_and_flip import MAX_CANDIDATES, choice_log_law, choice_loss
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.statistics.choices import Scored
+
+__all__ = ["PermuteAndFlip", "choice_weights"]
+
+
+class PermuteAndFlip(Mechanism):
+    """Choose candidates by their scores, one after the other.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.mechanisms import PermuteAndFlip
+    >>> PermuteAndFlip().supports("scores"), PermuteAndFlip().supports("counts")
+    (True, False)
+    """
+
+    def _release_scores(
+        self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
+    ) -> tuple[Hashable, ...]:
+        chosen: tuple[Hashable, ...] = ()
+        epsilon = float(budget.epsilon) / max(prior.rounds, 1) * (1 - 2.0**-50)  # rounded down
+        for _ in range(prior.rounds):
+            candidates, scores = statistics.options(chosen)
+            weights = choice_weights(statistics, scores, epsilon)
+            chosen = (*chosen, candidates[int(finite_draw(weights, source)[0])])
+        return chosen
+
+
+def choice_weights(statistics: Scored, scores: IntArray, epsilon: float) -> npt.NDArray[np.uint64]:
+    """Return the integer weights that are drawn from, shape (1, candidates)."""
+    if statistics.sensitivity == 0:  # no record can change a score
+        return np.eye(len(scores), dtype=np.uint64)[[int(np.argmax(scores))]]
+    few = len(scores) <= MAX_CANDIDATES
+    magnitude = epsilon * statistics.largest / (2.0 * statistics.sensitivity)
+    loss = (choice_loss if few else rounding_loss)(len(scores), magnitude)
+    nats = max(epsilon - loss, 0.0) / (2.0 * statistics.sensitivity) * scores[None].astype(float)
+    return integer_weights(choice_log_law(nats) if few else nats)

@@ -1,0 +1,69 @@
+r"""Quantiles of columns by the exponential mechanism, drawn exactly.
+
+Guarantee
+---------
+*Precondition*: the columns share the budget equally; the levels of a plan share that of a column,
+and a replaced record changes the distances of all questions of a level by ranges that add up to at
+most the level's sensitivity. *Claim*: the release is :math:`\varepsilon`-DP. *Proof*: a draw from
+:math:`\mu(z)\,e^{-\eta d(z)}` loses at most :math:`\eta` times the range of the change of d,
+because a constant change cancels; with :math:`\eta = (\varepsilon_l - r)/\Delta_l` a level loses at
+most :math:`\varepsilon_l`, r being what rounding can add; levels and columns compose. (McSherry and
+Talwar 2007; Smith 2011; the recursion is that of Kaplan, Schnapp and Stemmer 2022.)
+
+Noise law
+---------
+Every quantile is a point of a public lattice, with integer weights: see
+:mod:`dpbayes_sklearn.statistics.quantiles.ranks`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpbayes_sklearn.mechanisms.base import Mechanism
+from dpbayes_sklearn.noise.segments import segment_draw
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
+from dpbayes_sklearn.statistics.quantiles.lattice import key_at
+from dpbayes_sklearn.statistics.quantiles.plans import Level, Plans
+from dpbayes_sklearn.statistics.quantiles.ranks import ROUNDING, RankLaw, Ranks
+
+__all__ = ["Quantiles"]
+
+
+class Quantiles(Mechanism):
+    """Release quantiles of every column, each near in rank to the exact one.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.mechanisms import Quantiles
+    >>> Quantiles().supports("quantiles"), Quantiles().supports("counts")
+    (True, False)
+    """
+
+    def _release_quantiles(
+        self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
+    ) -> tuple[tuple[float, ...], ...]:
+        share = Fraction(budget.epsilon) / statistics.n_columns
+
+        def choose(ranks: Ranks, level: Level) -> int:
+            return key_of(ranks.law(rate(level, share)), source)
+
+        return prior.ask(statistics, choose)
+
+
+def rate(level: Level, epsilon: Fraction) -> float:
+    r"""Return :math:`\eta`, in nats per rank, of a level of a column with budget ``epsilon``.
+
+    >>> round(rate(Level(Fraction(1, 2), Fraction(2)), Fraction(1)), 6)
+    0.25
+    """
+    return float(max(level.share * epsilon - ROUNDING, Fraction(0)) / level.sensitivity)
+
+
+def key_of(law: RankLaw, source: RandomSource) -> int:
+    """Draw the key of a point."""
+    segment, offset = segment_draw(law.masses, law.weights, source)
+    start, stop = law.starts[segment : segment + 2].tolist()
+    return key_at(law.lattice, start, stop, offset)

@@ -1,0 +1,13 @@
+"""Transformers that learn the ranges of columns privately; what they return has a public domain."""
+
+from dpbayes_sklearn.preprocessing.k_bins import PrivateKBinsDiscretizer
+from dpbayes_sklearn.preprocessing.learned_schema import learn_schema
+from dpbayes_sklearn.preprocessing.min_max import PrivateMinMaxScaler
+from dpbayes_sklearn.preprocessing.standard import PrivateStandardScaler
+
+__all__ = [
+    "PrivateKBinsDiscretizer",
+    "PrivateMinMaxScaler",
+    "PrivateStandardScaler",
+    "learn_schema",
+]

@@ -1,0 +1,167 @@
+"""Base class of the transformers of numeric columns: one private plan of questions per column."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.dask import PartitionedTable
+from dpbayes_sklearn.data.reading import read_table
+from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
+from dpbayes_sklearn.schema.kinds import Kind
+from dpbayes_sklearn.schema.numbers import as_numbers
+from dpbayes_sklearn.schema.resolution import intervals_from_bounds
+from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
+from dpbayes_sklearn.statistics.quantiles.plans import Plan, Plans
+
+__all__ = ["Columns", "ColumnwiseTransformer", "numeric_table"]
+
+_NUMERIC: frozenset[Kind] = frozenset({"booleans", "integers", "numbers", "dates", "anything"})
+
+
+class Columns(NamedTuple):
+    """What is public about the columns.
+
+    Attributes
+    ----------
+    n : int
+        Number of records.
+    bounds : tuple
+        Declared bounds of each column, None where there are none.
+    epsilon : float
+        Budget of each column.
+    """
+
+    n: int
+    bounds: tuple[tuple[float, float] | None, ...]
+    epsilon: float
+
+
+def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Table:
+    """Return X as a table of columns that can hold numbers or dates by their types."""
+    table = read_table(estimator, X, reset=reset, declared=True)
+    if isinstance(table, PartitionedTable):
+        raise TypeError(
+            f"{type(estimator).__name__} sorts columns, which dask collections cannot do: give a "
+            "sample of the records in memory."
+        )
+    for j in range(table.n_columns):
+        if table.kind(j) not in _NUMERIC:
+            name = f"column {j}" if table.names is None else f"the column {table.names[j]!r}"
+            raise ValueError(
+                f"X holds {table.kind(j)} in {name} by its type, but {type(estimator).__name__} "
+                "takes numbers and dates: leave it out, for instance with a ColumnTransformer. "
+                "Nothing was spent."
+            )
+    return table
+
+
+class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
+    """A transformer of every column by itself; subclasses say what they ask of a column."""
+
+    bounds: Any
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateEstimator._parameter_constraints,
+        "bounds": ["array-like", None],
+    }
+
+    @abstractmethod
+    def _plan(self, j: int, columns: Columns) -> Plan:
+        """Return what is asked of column j."""
+
+    @abstractmethod
+    def _set(self, answers: tuple[tuple[float, ...], ...]) -> None:
+        """Set the fitted attributes from the released answers of all columns."""
+
+    @abstractmethod
+    def _apply(self, numbers: FloatArray) -> Any:
+        """Return the transformed numbers, all columns at once; NaN is a missing value."""
+
+    def _resolve_mechanism(self) -> Mechanism:
+        return Quantiles()
+
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Table:
+        return numeric_table(self, X, reset=reset)
+
+    def _public_schema(self, records: Table) -> tuple[Columns, tuple[str, ...]]:
+        d = records.n_columns
+        bounds: tuple[tuple[float, float] | None, ...] = (None,) * d
+        if self.bounds is not None:
+            bounds = tuple((i.low, i.high) for i in intervals_from_bounds(self.bounds, d))
+        return Columns(records.n_rows, bounds, float(self._budget().epsilon) / d), ()
+
+    def _statistics(self, public: Columns, records: Table) -> SortedColumns:
+        return SortedColumns(records)
+
+    def _prior(self, public: Columns) -> Plans:
+        return Plans(tuple(self._plan(j, public) for j in range(len(public.bounds))))
+
+    def _attach(self, public: Columns, release: Release[Any]) -> Self:
+        self._set(release.posterior)
+        self.guarantee_ = release.guarantee
+        return self
+
+    def _restore(self, **released: Any) -> Self:
+        raise ValueError("transformers have no JSON form")
+
+    def transform(self, X: Any) -> Any:
+        """Return the transformed columns; every value has its place, and a missing one the middle.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        with quiet_numpy():
+            return self._apply(_numbers(numeric_table(self, X, reset=False)))
+
+    def _inverse_input(self, X: Any) -> FloatArray:
+        """Return transformed columns to be mapped back, checked for shape."""
+        check_is_fitted(self)
+        checked: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+        if checked.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return checked
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = True  # every value has its place
+        return tags
+
+
+def _numbers(table: Table) -> FloatArray:
+    numbers = np.empty((table.n_rows, table.n_columns))
+    for rows, chunk in table.chunks():
+        together = table.as_numbers(chunk)
+        if together is not None:
+            numbers[rows] = together
+            continue
+        for j in range(table.n_columns):
+            numbers[rows, j] = as_numbers(table.column(j, chunk))
+    return numbers
+
+
+def share(value: Any) -> Fraction:
+    """Return a quantile as a fraction of few digits.
+
+    >>> share(0.01)
+    Fraction(1, 100)
+    """
+    return Fraction(str(float(value))).limit_denominator(10_000)

@@ -1,0 +1,106 @@
+"""Columns centred and scaled by private quantiles, and clipped to a public range."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpbayes_sklearn._sklearn_compat import Range
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.preprocessing._columns import Columns, ColumnwiseTransformer
+from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.statistics.quantiles.plans import CentreAndSpread, Plan
+
+__all__ = ["PrivateStandardScaler"]
+
+
+class PrivateStandardScaler(ColumnwiseTransformer):
+    """Centre columns at a private median and scale them by a private spread.
+
+    The spread is the standard deviation of a normal law with as many records within the same
+    distance of the median: robust against outliers, unlike a standard deviation.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, shared equally by the columns. ``float("inf")`` gives the exact
+        median and spread.
+    clip : float, default=3.0
+        What is returned lies between ``-clip`` and ``clip``: the public domain of the output.
+    bounds : tuple (low, high), optional
+        Public bounds of the columns, numbers or one entry per column, if something is known.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source; seeds are for tests and papers.
+
+    Attributes
+    ----------
+    center_, scale_ : ndarray of shape (n_features,)
+        The private median and spread of each column; a spread of 0 becomes 1.
+    guarantee_ : PrivacyGuarantee
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    **Privacy.** The unit is one record, neighbours have the same number of records and differ in
+    one; every ``fit`` spends ``epsilon``. The number of records is public. Nothing needs to be
+    declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
+    quantile and is mapped to 0. Dates are seconds since 1970.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpbayes_sklearn.preprocessing import PrivateStandardScaler
+    >>> heights = np.random.default_rng(0).normal(170, 10, size=(5_000, 1))
+    >>> scaler = PrivateStandardScaler(epsilon=0.5, random_state=0).fit(heights)
+    >>> scaler.center_.round(-1), scaler.scale_.round(-1)
+    (array([170.]), array([10.]))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ColumnwiseTransformer._parameter_constraints,
+        "clip": [Range(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        clip: float = 3.0,
+        bounds: Any = None,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.clip = clip
+        self.bounds = bounds
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _plan(self, j: int, columns: Columns) -> Plan:
+        return CentreAndSpread(columns.n, columns.epsilon, columns.bounds[j])
+
+    def _set(self, answers: tuple[tuple[float, ...], ...]) -> None:
+        self.center_, spread = np.array(answers).T.copy()
+        self.scale_ = np.where(spread > 0, spread, 1.0)
+
+    def _apply(self, numbers: FloatArray) -> FloatArray:
+        scaled = np.clip((numbers - self.center_) / self.scale_, -self.clip, self.clip)
+        return np.where(np.isnan(scaled), 0.0, scaled)
+
+    def inverse_transform(self, X: Any) -> FloatArray:
+        """Return numbers of the columns' own units; what was clipped stays clipped.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
+        return np.asarray(self.center_ + self._inverse_input(X) * self.scale_)

@@ -1,0 +1,71 @@
+"""Choices one after the other among candidates with scores."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.statistics.network import Network
+
+__all__ = ["ColumnChoice", "Scored", "TreeChoice"]
+
+
+class Scored(Protocol):
+    """Exact scores of candidates: sensitive."""
+
+    @property
+    def sensitivity(self) -> int:
+        """How far a replaced record can change any score."""
+
+    @property
+    def largest(self) -> int:
+        """Largest score there can be: public."""
+
+    def options(self, chosen: tuple[Any, ...]) -> tuple[list[Any], IntArray]:
+        """Return what can be chosen after earlier choices, and the scores."""
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """Public: the nodes that are chosen from, the class last."""
+
+    network: Network
+
+    @property
+    def rounds(self) -> int:
+        """How many choices are made."""
+        raise NotImplementedError
+
+    def update(self, statistics: Scored) -> tuple[Hashable, ...]:
+        """Return the choices with the highest scores, where no privacy is asked for."""
+        chosen: tuple[Hashable, ...] = ()
+        for _ in range(self.rounds):
+            candidates, scores = statistics.options(chosen)
+            chosen = (*chosen, candidates[int(np.argmax(scores))])
+        return chosen
+
+
+@dataclass(frozen=True)
+class ColumnChoice(_Choices):
+    """The choice of k columns."""
+
+    k: int
+
+    @property
+    def rounds(self) -> int:
+        """One for each column; none if all are taken."""
+        return self.k if self.k < self.network.target else 0
+
+
+@dataclass(frozen=True)
+class TreeChoice(_Choices):
+    """The choice of the edges of a tree over all columns."""
+
+    @property
+    def rounds(self) -> int:
+        """One for each edge."""
+        return max(self.network.target - 1, 0)

@@ -1,0 +1,1 @@
+"""Quantiles of columns without declared bounds: public lattices, rank scores, order of release."""

@@ -1,0 +1,189 @@
+r"""Public lattices that a quantile is chosen from, each with a public measure in exact integers.
+
+`Magnitudes` needs no bounds. Its points are the floats with 33 significant bits, on either side of
+an origin: signed powers of two, each cut into :math:`2^{32}` steps. A power :math:`2^e` has a
+weight of about :math:`(1 + |e|/16)^{-2}`, so a column of any unit is found, one in thousandths or
+millions sooner than one in :math:`10^{300}`. Within a power of two the measure is the mean of 33
+even ones, on 1, 2, 4, ..., :math:`2^{32}` points: short binary numbers, integers among them, weigh
+more. A ninth of the measure, or a fifth on one side, is on the origin, because data have ties.
+
+`Even` has :math:`2^{32}` steps between two public bounds, and an eighth of the measure on each.
+
+Keys number the points in order; the measure of a range of keys is a difference of `below`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+
+__all__ = ["LARGEST", "Even", "Lattice", "Magnitudes", "key_at", "shortened"]
+
+LARGEST = 2.0**1022
+"""Numbers beyond it, infinities included, count as it; sums and differences then are finite."""
+
+_BITS = 32
+_STEPS = 1 << _BITS
+_DROPPED = 52 - _BITS  # bits of a float's fraction that the lattice leaves out
+_POWERS = 2047
+_STOP = _POWERS << _BITS
+_WEIGHTS = np.append(
+    1 + (2.0**19 / (1 + np.abs(np.arange(_POWERS) - 1023) / 16) ** 2).astype(np.int64), 0
+)
+_BEFORE = np.concatenate([[0], np.cumsum(_WEIGHTS[:-1]) * ((_BITS + 1) * _STEPS)])
+
+
+def shortened(values: FloatArray) -> FloatArray:
+    """Return numbers cut to 33 significant bits, and at most `LARGEST`: points of `Magnitudes`.
+
+    >>> shortened(np.array([-np.inf, 1 / 3, 2**33 - 1])).tolist()
+    [-4.49423283715579e+307, 0.33333333331393078, 8589934591.0]
+    """
+    bits = np.clip(values, -LARGEST, LARGEST).view(np.int64)
+    return (bits & ~((1 << _DROPPED) - 1)).view(np.float64)
+
+
+class Lattice(Protocol):
+    """Points of a lattice in order, and their public measure."""
+
+    @property
+    def first(self) -> int:
+        """Smallest key."""
+
+    @property
+    def stop(self) -> int:
+        """One more than the largest key."""
+
+    def keys(self, values: FloatArray) -> IntArray:
+        """Return the keys of numbers; a larger number never has a smaller key."""
+
+    def value(self, key: int) -> float:
+        """Return the number of a key."""
+
+    def below(self, keys: IntArray) -> IntArray:
+        """Return the measure of all points before each key, up to a constant."""
+
+
+@dataclass(frozen=True)
+class Magnitudes:
+    """Numbers of any magnitude, on both sides of an origin or on one.
+
+    Parameters
+    ----------
+    origin : float, default=0.0
+    side : {-1, 0, 1}, default=0
+        Below the origin, both sides, or above it.
+
+    Examples
+    --------
+    >>> lattice = Magnitudes()
+    >>> [lattice.value(int(k)) for k in lattice.keys(np.array([-1e300, -0.25, 0.0, 37.0]))]
+    [-9.99999999995523e+299, -0.25, 0.0, 37.0]
+    """
+
+    origin: float = 0.0
+    side: int = 0
+
+    @property
+    def first(self) -> int:
+        """Smallest key."""
+        return 0 if self.side > 0 else 1 - _STOP
+
+    @property
+    def stop(self) -> int:
+        """One more than the largest key."""
+        return 1 if self.side < 0 else _STOP
+
+    def keys(self, values: FloatArray) -> IntArray:
+        """Return the keys of numbers, truncated towards the origin."""
+        away = np.clip(values, -LARGEST, LARGEST) - self.origin
+        magnitudes = np.abs(away).view(np.int64) >> _DROPPED
+        keys = np.where(away < 0, -magnitudes, magnitudes)
+        return np.clip(keys, self.first, self.stop - 1)
+
+    def value(self, key: int) -> float:
+        """Return the number of a key."""
+        magnitude = np.array([abs(key) << _DROPPED]).view(np.float64)[0]
+        away = float(-magnitude if key < 0 else magnitude)
+        return float(np.clip(self.origin + away, -LARGEST, LARGEST))
+
+    def below(self, keys: IntArray) -> IntArray:
+        """Return the measure of all points before each key, up to a constant."""
+        beyond = _up_to(np.abs(keys) - (keys > 0))
+        return np.where(keys > 0, _ORIGIN + beyond, -beyond)
+
+
+def _before(magnitudes: IntArray) -> IntArray:
+    """Return the measure of the magnitudes 0, ..., m - 1, with 0 an ordinary point."""
+    power, step = magnitudes >> _BITS, magnitudes & (_STEPS - 1)
+    total = np.zeros_like(step)
+    for bits in range(_BITS + 1):  # multiples of 2^bits before the step, each of weight 2^bits
+        total += -(-step >> bits) << bits
+    return np.asarray(_BEFORE[power] + _WEIGHTS[power] * total)
+
+
+def _up_to(magnitudes: IntArray) -> IntArray:
+    """Return the measure of the magnitudes 1, ..., m."""
+    return np.asarray(_before(magnitudes + 1) - _ZERO)
+
+
+_ZERO = int(_before(np.array([1]))[0])
+_ORIGIN = int(_BEFORE[-1]) // 4  # of about nine quarters: both sides have one each
+
+
+@dataclass(frozen=True)
+class Even:
+    """Evenly spaced numbers between two bounds.
+
+    Examples
+    --------
+    >>> lattice = Even(10.0, 20.0)
+    >>> [round(lattice.value(int(k)), 6) for k in lattice.keys(np.array([3.0, 12.5, 99.0]))]
+    [10.0, 12.5, 20.0]
+    """
+
+    low: float
+    high: float
+
+    first = 0
+    stop = _STEPS + 1
+    _END = _STEPS // 6  # an eighth of the whole at each end
+
+    def keys(self, values: FloatArray) -> IntArray:
+        """Return the keys of numbers, truncated towards the low end."""
+        clipped = np.clip(values, self.low, self.high)
+        span = self.high / 2 - self.low / 2
+        shares = (clipped / 2 - self.low / 2) / span if span > 0 else np.zeros(len(clipped))
+        return np.minimum(np.floor(shares * _STEPS), _STEPS).astype(np.int64)
+
+    def value(self, key: int) -> float:
+        """Return the number of a key."""
+        share = key / _STEPS
+        mixed = (1 - share) * self.low + share * self.high
+        return min(max(mixed, self.low), self.high)
+
+    def below(self, keys: IntArray) -> IntArray:
+        """Return the measure of all points before each key."""
+        return np.asarray(keys + self._END * (keys > 0) + self._END * (keys > _STEPS))
+
+
+_FAN_OUT = 256
+
+
+def key_at(lattice: Lattice, start: int, stop: int, offset: int) -> int:
+    """Return the key in [start, stop) whose point holds unit ``offset`` of the measure from start.
+
+    >>> [key_at(Even(0.0, 1.0), 0, 10, offset) for offset in (0, Even._END, Even._END + 5)]
+    [0, 0, 5]
+    """
+    wanted = int(lattice.below(np.array([start]))[0]) + offset
+    while stop - start > 1:
+        step = -(-(stop - start) // _FAN_OUT)
+        tried = np.arange(start, stop, step)
+        start = int(tried[np.searchsorted(lattice.below(tried), wanted, side="right") - 1])
+        stop = min(start + step, stop)
+    return start

@@ -1,0 +1,296 @@
+r"""Which quantiles of a column are asked for, in which order, and what a record can change in each.
+
+A plan is public. It asks for one quantile after the other; an answer is public, too, so the next
+question may use it: which records it is about, and from which lattice it is answered.
+
+**Cost.** Questions of one level are about different parts of the records. A replaced record leaves
+one part and enters another: the loss of a level with rate :math:`\eta` is at most :math:`\eta`
+times the sum of the two largest ranges of change, or 2 if it stays in its part, whichever is more.
+Quantiles that halve every part have range 1 each, so a level of any number of them costs as much
+as one (Kaplan, Schnapp and Stemmer 2022). Two parts that share their ties can both see it
+replaced: range 2 each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
+from dpbayes_sklearn.statistics.quantiles.lattice import LARGEST, Even, Lattice, Magnitudes
+from dpbayes_sklearn.statistics.quantiles.ranks import Ranks, change_range
+
+__all__ = [
+    "BinEdges",
+    "CentreAndSpread",
+    "Choose",
+    "Level",
+    "OuterQuantiles",
+    "Plan",
+    "Plans",
+    "reachable",
+]
+
+Bounds = tuple[float, float] | None
+HALF = Fraction(1, 2)
+MEDIAN_SHARE = Fraction(1, 4)
+QUARTER = Fraction(1, 4)
+TAIL = Fraction(1, 20)
+NATS = 18.0
+
+
+@dataclass(frozen=True)
+class Level:
+    """Questions that are answered with one share of a column's budget.
+
+    Attributes
+    ----------
+    share : Fraction
+        Of the budget of the column; the shares of all levels add up to 1.
+    sensitivity : Fraction
+        Largest sum, over the questions, of the ranges by which a replaced record changes
+        their distances.
+    """
+
+    share: Fraction
+    sensitivity: Fraction
+
+
+Choose = Callable[[Ranks, Level], int]
+"""Answers a question: the key of the quantile, or of one near it."""
+
+
+class Plan(Protocol):
+    """The questions about one column."""
+
+    @property
+    def levels(self) -> Sequence[Level]:
+        """All levels; their shares add up to 1."""
+
+    def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
+        """Return the answers, in ascending order of the numbers asked for."""
+
+
+@dataclass(frozen=True)
+class Plans:
+    """One plan for each column."""
+
+    each: tuple[Plan, ...]
+
+    def ask(self, columns: SortedColumns, choose: Choose) -> tuple[tuple[float, ...], ...]:
+        """Return the answers of all columns."""
+        return tuple(plan.ask(columns.column(j), choose) for j, plan in enumerate(self.each))
+
+    def update(self, columns: SortedColumns) -> tuple[tuple[float, ...], ...]:
+        """Return exact answers, where no privacy is asked for."""
+        return self.ask(columns, lambda ranks, level: ranks.exact())
+
+
+def _disjoint(fractions: Sequence[Fraction]) -> Fraction:
+    """Return the sensitivity of quantiles of disjoint parts."""
+    return max(Fraction(2), sum(sorted(map(change_range, fractions))[-2:], Fraction(0)))
+
+
+def _lattice(low: float | None, high: float | None) -> Lattice:
+    """Return the lattice for numbers between two ends, of which none needs to be known."""
+    if low is not None and high is not None:
+        return Even(low, high)
+    if low is None and high is None:
+        return Magnitudes()
+    return Magnitudes(low, side=1) if low is not None else Magnitudes(high or 0.0, side=-1)
+
+
+def _ends(bounds: Bounds) -> tuple[float | None, float | None]:
+    return (None, None) if bounds is None else bounds
+
+
+def _answer(
+    column: FloatArray, q: Fraction, lattice: Lattice, level: Level, choose: Choose
+) -> float:
+    return lattice.value(choose(Ranks(lattice.keys(column), q, lattice), level))
+
+
+@dataclass(frozen=True)
+class _Node:
+    """An edge, the part of the records below it, and the level of its question."""
+
+    edge: int
+    q: Fraction
+    level: int
+    lower: _Node | None
+    upper: _Node | None
+
+
+def _tree(first: int, last: int, level: int = 0) -> _Node | None:
+    """Return the questions for the edges first, ..., last, the middle one first."""
+    if first > last:
+        return None
+    middle = (first + last) // 2
+    q = Fraction(middle - first + 1, last - first + 2)
+    lower, upper = _tree(first, middle - 1, level + 1), _tree(middle + 1, last, level + 1)
+    return _Node(middle, q, level, lower, upper)
+
+
+@dataclass(frozen=True)
+class BinEdges:
+    """Edges between bins of about as many records each, by recursion from the median.
+
+    Records that are equal to an edge are in no part of the next level: a value that many records
+    share takes one edge, and the others go to the rest.
+
+    >>> plan = BinEdges(8)
+    >>> len(plan.levels), [str(level.sensitivity) for level in plan.levels]
+    (3, ['2', '2', '2'])
+    """
+
+    n_bins: int
+    bounds: Bounds = None
+    _root: _Node | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_root", _tree(0, self.n_bins - 2))
+
+    @property
+    def levels(self) -> Sequence[Level]:
+        """All levels, with the same share each."""
+        found: dict[int, list[Fraction]] = {}
+        pending = [self._root]
+        while pending:
+            node = pending.pop()
+            if node is not None:
+                found.setdefault(node.level, []).append(node.q)
+                pending += [node.lower, node.upper]
+        share = Fraction(1, len(found))
+        return [Level(share, _disjoint(found[level])) for level in sorted(found)]
+
+    def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
+        """Return the edges in ascending order."""
+        edges, levels = [0.0] * (self.n_bins - 1), self.levels
+        pending: list[tuple[_Node | None, FloatArray, float | None, float | None]]
+        pending = [(self._root, column, *_ends(self.bounds))]
+        while pending:
+            node, part, low, high = pending.pop()
+            if node is None:
+                continue
+            lattice = _lattice(low, high)
+            keys = lattice.keys(part)
+            key = choose(Ranks(keys, node.q, lattice), levels[node.level])
+            edge = edges[node.edge] = lattice.value(key)
+            below, up_to = np.searchsorted(keys, [key, key + 1]).tolist()
+            pending.append((node.lower, part[:below], low, edge))
+            pending.append((node.upper, part[up_to:], edge, high))
+        return tuple(edges)
+
+
+def reachable(tail: Fraction, n: int, rate: float, at_most: Fraction) -> Fraction:
+    """Return the share of n records beyond a quantile that can be found with ``rate``.
+
+    A quantile with fewer than about `NATS` / rate records beyond it may be answered by any point
+    that is farther out.
+
+    >>> str(reachable(Fraction(1, 100), 100_000, 0.1, Fraction(1, 4)))
+    '1/100'
+    >>> str(reachable(Fraction(1, 100), 100, 0.1, Fraction(1, 4)))
+    '1/4'
+    """
+    needed = Fraction(NATS / rate / n).limit_denominator(1000) if rate > 0 else at_most
+    return min(max(tail, needed), at_most)
+
+
+def _normal_ratio(wanted: Fraction, found: Fraction) -> float:
+    """Return how much farther out one tail of a normal law begins than another."""
+    return 1.0 if wanted == found else float(ndtri(float(wanted)) / ndtri(float(found)))
+
+
+@dataclass(frozen=True)
+class OuterQuantiles:
+    """The range between two quantiles, one on each side of the median.
+
+    Without bounds the median comes first. It is found wherever the column lies, and both other
+    quantiles are distances from it. Records equal to it count on both sides, so that a column of
+    one value has range 0. Where ``n`` and ``epsilon`` are too small for the quantiles, ones that
+    are nearer to the median are asked for, and their distances stretched as for a normal law.
+
+    Attributes
+    ----------
+    low, high : Fraction
+        Which quantiles, low < 1/2 < high.
+    n : int
+        Number of records.
+    epsilon : float
+        Budget of the column; infinite for exact quantiles.
+    bounds : tuple of float, optional
+    """
+
+    low: Fraction
+    high: Fraction
+    n: int
+    epsilon: float
+    bounds: Bounds = None
+
+    @property
+    def levels(self) -> Sequence[Level]:
+        """The median and both quantiles; with bounds one after the other."""
+        if self.bounds is not None:
+            return [Level(HALF, Fraction(2))] * 2
+        return [Level(MEDIAN_SHARE, Fraction(2)), Level(1 - MEDIAN_SHARE, Fraction(4))]
+
+    def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
+        """Return both ends of the range."""
+        first, second = self.levels
+        if self.bounds is not None:
+            even = Even(*self.bounds)
+            ends = [
+                _answer(column, q, even, level, choose)
+                for q, level in ((self.low, first), (self.high, second))
+            ]
+            return min(ends), max(ends)
+        rate = float(second.share / second.sensitivity) * self.epsilon
+        low = reachable(self.low, self.n, rate, QUARTER)
+        high = reachable(1 - self.high, self.n, rate, QUARTER)
+        centre = _answer(column, HALF, Magnitudes(), first, choose)
+        below, above = Magnitudes(centre, side=-1), Magnitudes(centre, side=1)
+        bottom = _answer(column[column <= centre], 2 * low, below, second, choose)
+        top = _answer(column[column >= centre], 1 - 2 * high, above, second, choose)
+        ends = [
+            centre + _normal_ratio(self.low, low) * (bottom - centre),
+            centre + _normal_ratio(1 - self.high, high) * (top - centre),
+        ]
+        return tuple(np.clip(ends, -LARGEST, LARGEST).tolist())
+
+
+@dataclass(frozen=True)
+class CentreAndSpread:
+    """The median, and the distance from it that 95 % of the records keep.
+
+    Where ``n`` and ``epsilon`` are too small for that, the distance of fewer records is asked for.
+    The spread is the standard deviation of a normal law with the same distance.
+    """
+
+    n: int
+    epsilon: float
+    bounds: Bounds = None
+
+    @property
+    def levels(self) -> Sequence[Level]:
+        """First the median, then the distance."""
+        return [Level(HALF, Fraction(2))] * 2
+
+    def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
+        """Return median and spread."""
+        first, second = self.levels
+        low, high = _ends(self.bounds)
+        centre = _answer(column, HALF, _lattice(low, high), first, choose)
+        clipped = np.clip(column, *(self.bounds or (-LARGEST, LARGEST)))
+        distances = np.sort(np.abs(clipped - centre))
+        span = None if low is None or high is None else min(high - low, LARGEST)
+        rate = float(second.share / second.sensitivity) * self.epsilon
+        beyond = reachable(TAIL, self.n, rate, HALF)
+        distance = _answer(distances, 1 - beyond, _lattice(0.0, span), second, choose)
+        return centre, distance / -float(ndtri(float(beyond / 2)))

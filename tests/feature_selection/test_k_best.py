@@ -1,0 +1,142 @@
+"""PrivateSelectKBest: a selector of scikit-learn that finds what matters and tells nothing else."""
+
+from __future__ import annotations
+
+from unittest import SkipTest
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency,
+    check_param_validation,
+    check_set_output_transform,
+    parametrize_with_checks,
+)
+
+from dpbayes_sklearn import (
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    Categories,
+    Interval,
+    PrivacyLeakWarning,
+    Schema,
+)
+from dpbayes_sklearn.audit.leaks import leaks
+from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.feature_selection.k_best import columns_for
+from dpbayes_sklearn.statistics.network import Network
+
+RNG = np.random.default_rng(0)
+CODES = RNG.integers(0, 2, (3000, 12))
+LABELS = CODES[:, 3] ^ (RNG.random(3000) < 0.15)
+DECLARED = {"bounds": (0, 1), "n_bins": 2, "classes": [0, 1]}
+
+
+@pytest.mark.filterwarnings("ignore::dpbayes_sklearn.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names")
+@parametrize_with_checks([PrivateSelectKBest(), PrivateSelectKBest("auto", bounds=(-5, 5))])
+def test_scikit_learn_checks(estimator, check):
+    try:
+        check(estimator)
+    except SkipTest as reason:
+        pytest.fail(f"skipped: {reason}")
+
+
+@pytest.mark.filterwarnings("ignore::dpbayes_sklearn.PrivacyLeakWarning")
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_dataframe_column_names_consistency,
+        check_param_validation,
+        check_set_output_transform,
+    ],
+)
+def test_checks_that_are_not_among_them(check):
+    check("PrivateSelectKBest", PrivateSelectKBest())
+
+
+def test_the_column_that_matters_is_found_and_nothing_else_is_published():
+    model = PrivateSelectKBest(1, epsilon=0.5, **DECLARED).fit(CODES, LABELS)
+    assert model.get_support(indices=True).tolist() == [3]
+    assert model.transform(CODES).shape == (3000, 1)
+    assert not hasattr(model, "scores_")
+    assert leaks(model, {"a column": CODES[:, 3], "labels": LABELS}) == []
+    assert model.guarantee_.conditions == ()
+
+
+def test_regression_and_text_in_a_frame():
+    job = RNG.choice(["clerk", "nurse", "pilot"], 4000)
+    frame = pd.DataFrame({"noise": RNG.random(4000), "job": job, "age": RNG.integers(18, 90, 4000)})
+    wage = 1000.0 * (job == "pilot") + 100 * RNG.random(4000)
+    columns = {
+        "noise": Interval(0, 1),
+        "job": Categories(["clerk", "nurse", "pilot"]),
+        "age": Interval(18, 90),
+    }
+    schema = Schema(columns, target=Interval(0, 1200))
+    model = PrivateSelectKBest(1, epsilon=1.0, schema=schema).fit(frame, wage)
+    assert model.get_feature_names_out().tolist() == ["job"]
+    assert model.transform(frame).columns.tolist() == ["job"]
+    with pytest.warns(PrivacyLeakWarning, match="values of the target"):
+        read = PrivateSelectKBest(1, schema=Schema(columns)).fit(frame, wage)
+    assert "values of the target" in read.guarantee_.conditions[0]
+
+
+def test_sparse_matrices_and_all_columns():
+    model = PrivateSelectKBest(50, epsilon=0.5, **DECLARED).fit(csr_array(CODES), LABELS)
+    assert model.get_support().all()
+    assert model.transform(csr_array(CODES)).shape == CODES.shape
+
+
+def test_dask_counts_where_the_records_are():
+    dask = pytest.importorskip("dask.array")
+    X, y = dask.from_array(CODES, chunks=(700, 12)), dask.from_array(LABELS, chunks=700)
+    model = PrivateSelectKBest(1, epsilon=2.0, **DECLARED).fit(X, y)
+    assert model.get_support(indices=True).tolist() == [3]
+    assert model.transform(X).compute().shape == (3000, 1)
+
+
+@pytest.mark.parametrize("freeze", [CHOKE_POINT, DRAWS])
+def test_a_neighbour_differs_in_nothing_but_the_release(freeze):
+    model = PrivateSelectKBest(2, epsilon=0.5, bounds=(0, 2), n_bins=3, classes=[0, 1, 2])
+    for _ in range(10):
+        X, y = RNG.integers(0, 3, (7, 4)).astype(float), RNG.integers(0, 3, 7)
+        X2, y2 = X.copy(), y.copy()
+        X2[2], y2[2] = [np.nan, np.inf, 1e308, 1], RNG.integers(0, 9)
+        found = replay(model, X, y, X2, y2, freeze=freeze)
+        assert found.sound, found.divergences
+        assert found.epsilon == 0.5
+
+
+def test_in_a_pipeline_every_step_is_charged():
+    ledger = BudgetAccountant()
+    pipe = make_pipeline(
+        PrivateSelectKBest(2, epsilon=0.3, **DECLARED),
+        BayesianNaiveBayes(0.7, **DECLARED),
+    )
+    with ledger:
+        pipe.fit(CODES, LABELS)
+    assert [float(entry.epsilon) for entry in ledger] == [0.3, 0.7]
+    assert np.mean(pipe.predict(CODES) == LABELS) > 0.8
+
+
+def test_the_automatic_number_of_columns_is_a_public_rule():
+    assert columns_for(Network.star([2] * 57, 2), 3200, 0.9) == 57
+    assert columns_for(Network.star([8] * 60, 3), 2200, 0.9) == 11
+    assert columns_for(Network.star([8] * 60, 3), 10, 0.1) == 1
+    few = PrivateSelectKBest("auto", epsilon=0.001, **DECLARED).fit(CODES, LABELS)
+    assert few.get_support().sum() == 1
+
+
+def test_two_declarations_of_the_target_are_refused_before_anything_is_spent():
+    ledger = BudgetAccountant()
+    model = PrivateSelectKBest(bounds_y=(0, 1), accountant=ledger, **DECLARED)
+    with pytest.raises(ValueError, match="either classes or bounds_y"):
+        model.fit(CODES, LABELS)
+    assert len(ledger) == 0
+    with pytest.raises(ValueError, match="JSON"):
+        PrivateSelectKBest(1, **DECLARED).fit(CODES, LABELS).to_json()

@@ -1,0 +1,66 @@
+"""Choices by score: private on all small data sets, good on large ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.mechanisms import PermuteAndFlip, permute_and_flip
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.statistics import dependence
+from dpbayes_sklearn.statistics.choices import ColumnChoice
+from dpbayes_sklearn.statistics.dependence import ColumnScores
+from dpbayes_sklearn.statistics.network import Network
+
+WORLDS = [
+    (ColumnChoice(Network.star([2, 2], 2), 1), 4),
+    (ColumnChoice(Network.star([2, 2, 2], 2), 2), 2),
+    (ColumnChoice(Network.star([3, 3], 3), 1), 2),
+]
+
+
+@pytest.mark.parametrize(("choice", "n"), WORLDS, ids=str)
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_all_neighbours_stay_within_the_claim(choice, n, epsilon):
+    found = enumerate_loss("permute_and_flip", choice, n, epsilon=epsilon, transcripts=3)
+    assert found.within
+    assert found.ratio > 0.3
+
+
+def test_the_exponential_mechanism_takes_over_for_many_candidates():
+    with mock.patch.object(permute_and_flip, "MAX_CANDIDATES", 1):
+        found = enumerate_loss("permute_and_flip", *WORLDS[0], epsilon=8.0)
+    assert found.within
+    assert found.ratio > 0.5
+
+
+def test_half_the_sensitivity_is_seen():
+    real = dependence.dependence_sensitivity
+    with mock.patch.object(dependence, "dependence_sensitivity", lambda *f: real(*f) // 2):
+        found = enumerate_loss("permute_and_flip", *WORLDS[0], epsilon=8.0)
+    assert not found.within
+
+
+@pytest.mark.parametrize("d", [20, 200])
+def test_high_scores_are_chosen(d):
+    scores = np.arange(d) * 2 * 1000 * 1000 // d
+    statistics = ColumnScores(scores, 1000, 2 * 2 * 1000)
+    choice = ColumnChoice(Network.star([2] * d, 2), 3)
+    budget = Budget(Fraction(100))
+    chosen = PermuteAndFlip().release(statistics, choice, budget, random_source(0)).posterior
+    assert len({*chosen}) == 3
+    assert min(chosen) > d * 0.8
+    exact = PermuteAndFlip().release(statistics, choice, Budget(float("inf")), random_source(0))
+    assert exact.posterior == (d - 1, d - 2, d - 3)
+
+
+def test_scores_that_no_record_can_change_are_compared_exactly():
+    statistics = ColumnScores(np.array([3, 5, 1]), 1, 0)
+    choice = ColumnChoice(Network.star([1, 1, 1], 2), 1)
+    found = PermuteAndFlip().release(statistics, choice, Budget(Fraction(1)), random_source(0))
+    assert found.posterior == (1,)

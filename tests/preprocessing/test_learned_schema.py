@@ -1,0 +1,125 @@
+"""Schema.learn: domains of a frame, learned for one charge, for any estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    Categories,
+    Interval,
+    Schema,
+)
+
+RNG = np.random.default_rng(0)
+N = 4000
+FRAME = pd.DataFrame(
+    {
+        "wage": RNG.lognormal(8, 1.5, N),
+        "age": RNG.integers(18, 90, N),
+        "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 900, N), unit="D"),
+        "smoker": RNG.random(N) < 0.3,
+        "sex": pd.Series(RNG.choice(["f", "m"], N), dtype="string"),
+    }
+)
+SEX = {"sex": Categories(["f", "m"])}
+LABELS = (FRAME["wage"] > FRAME["wage"].median()).to_numpy().astype(int)
+
+
+def test_bins_are_learned_for_one_charge_and_printed(capsys):
+    ledger = BudgetAccountant()
+    schema = Schema.learn(FRAME, 1.0, columns=SEX, accountant=ledger)
+    assert [float(entry.epsilon) for entry in ledger] == [1.0]
+    assert schema.guarantee.epsilon == 1.0
+    assert [*schema.columns] == [*FRAME]
+    said = capsys.readouterr().out
+    assert said.count("(learned)") == 4
+    assert said.count("(declared)") == 1
+    assert "epsilon = 1 " in said
+    codes = schema.columns["wage"].encode(FRAME["wage"])
+    assert np.bincount(codes, minlength=8).min() > 0.05 * N
+    assert schema.columns["day"].dates
+    assert "2020" in schema.columns["day"].short
+
+
+def test_it_serves_classifiers_and_comes_back_from_json():
+    target = Categories([0, 1])
+    schema = Schema.learn(FRAME, 1.0, columns=SEX, target=target, verbose=False)
+    again = Schema.from_json(schema.to_json())
+    assert again == schema
+    assert again.guarantee is None
+    model = BayesianNaiveBayes(1.0, schema=again).fit(FRAME, LABELS)
+    assert np.mean(model.predict(FRAME) == LABELS) > 0.85
+    assert "0" in {*map(str, model.sample(5, random_state=0)[1])} | {"0"}
+    loaded = BayesianNaiveBayes.from_json(model.to_json())
+    assert np.array_equal(loaded.predict(FRAME), model.predict(FRAME))
+
+
+def test_ranges_serve_a_regression():
+    numbers = FRAME[["age", "wage"]]
+    schema = Schema.learn(numbers, 1.0, bins=None, target=Interval(0, 100), verbose=False)
+    assert schema.columns["age"].edges is None
+    assert 0 < schema.columns["age"].low < 25
+    assert 80 < schema.columns["age"].high < 105
+    model = BayesianLinearRegression(5.0, schema=schema).fit(numbers, FRAME["age"].astype(float))
+    assert model.score(numbers, FRAME["age"]) > 0.8
+
+
+def test_polars_and_constant_or_missing_columns():
+    frame = pl.DataFrame({"one": [3.0] * 50, "none": [None] * 50}, schema_overrides={"none": float})
+    for bins in (None, 2, 8):
+        schema = Schema.learn(frame, 1.0, bins=bins, verbose=False)
+        assert all(domain.low < domain.high for domain in schema.columns.values())
+
+
+def test_what_cannot_be_learned_is_refused_before_anything_is_spent():
+    ledger = BudgetAccountant()
+    with pytest.raises(ValueError, match=r"columns \['sex'\] hold no numbers"):
+        Schema.learn(FRAME, accountant=ledger)
+    with pytest.raises(ValueError, match="lacks the columns"):
+        Schema.learn(FRAME, columns={"gender": SEX["sex"], **SEX}, accountant=ledger)
+    with pytest.raises(TypeError, match="data frame"):
+        Schema.learn(FRAME.to_numpy(), accountant=ledger)
+    assert len(ledger) == 0
+
+
+def test_nothing_to_learn_costs_nothing(capsys):
+    ledger = BudgetAccountant()
+    schema = Schema.learn(FRAME[["sex"]], columns=SEX, accountant=ledger)
+    assert schema.guarantee is None
+    assert len(ledger) == 0
+    assert "nothing was spent" in capsys.readouterr().out
+
+
+def test_edges_of_an_interval():
+    domain = Interval(0, 100, edges=[1, 5, 5, 20])
+    assert domain.n_values == 5
+    assert domain.encode([-3, 1, 4.9, 5, 19, 1e300, -np.inf, np.nan]).tolist() == [
+        0, 1, 1, 3, 3, 4, 0, 4,
+    ]  # fmt: skip
+    drawn = domain.decode(np.array([0, 2, 4]), np.random.default_rng(0))
+    assert 0 <= drawn[0] <= 1
+    assert drawn[1] == 5
+    assert 20 <= drawn[2] <= 100
+    assert "edges=(1.0, 5.0, 5.0, 20.0)" in repr(domain)
+    assert domain.n_integers is None
+    for wrong in ([], [2, 1], [np.nan]):
+        with pytest.raises(ValueError, match="ascending"):
+            Interval(0, 1, edges=wrong)
+    with pytest.raises(ValueError, match="so it has 3 bins"):
+        Interval(0, 1, bins=2, edges=[0.1, 0.2])
+
+
+@pytest.mark.parametrize("edges", ["many", [1], [2.0, 1.0], None, [float("1e400")]])
+def test_edges_in_json_are_checked(edges):
+    good = Schema({"a": Interval(0, 9, edges=[1.0, 2.0])})
+    assert Schema.from_json(good.to_json()) == good
+    wrong = good.to_dict()
+    wrong["columns"]["a"]["edges"] = edges
+    with pytest.raises(ValueError, match="columns"):
+        Schema.from_dict(wrong)

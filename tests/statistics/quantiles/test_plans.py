@@ -1,0 +1,89 @@
+"""Plans: what is asked, of whom, and at what price."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
+from dpbayes_sklearn.statistics.quantiles.plans import (
+    BinEdges,
+    CentreAndSpread,
+    OuterQuantiles,
+    Plans,
+)
+
+LOW, HIGH = Fraction(1, 100), Fraction(99, 100)
+PLANS = [
+    *(BinEdges(k, b) for k in (2, 3, 5, 8, 17) for b in (None, (0.0, 50.0))),
+    OuterQuantiles(LOW, HIGH, 1000, 1.0),
+    OuterQuantiles(LOW, HIGH, 1000, 1.0, (0.0, 50.0)),
+    CentreAndSpread(1000, 1.0),
+    CentreAndSpread(1000, 1.0, (0.0, 50.0)),
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=repr)
+def test_the_shares_of_all_levels_are_the_whole(plan):
+    assert sum(level.share for level in plan.levels) == 1
+    assert all(level.sensitivity >= 2 for level in plan.levels)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=repr)
+def test_questions_do_not_depend_on_the_data(plan):
+    def asked(column):
+        seen = []
+
+        def choose(ranks, level):
+            seen.append((ranks.q, ranks.lattice, level))
+            return (ranks.lattice.first + ranks.lattice.stop) // 2
+
+        plan.ask(column, choose)
+        return seen
+
+    assert asked(np.arange(7.0)) == asked(np.array([])) == asked(np.full(3, 1e300))
+
+
+def exact(plan, values):
+    column = np.array(values, dtype=float)[:, None]
+    return Plans((plan,)).update(SortedColumns(Table(column)))[0]
+
+
+def test_exact_edges_are_quantiles():
+    assert exact(BinEdges(4), range(1, 101)) == (25.0, 50.0, 75.0)
+    within = exact(BinEdges(4, (0.0, 128.0)), range(1, 101))
+    assert within == pytest.approx((25.0, 50.0, 75.0))
+
+
+def test_a_value_that_many_share_takes_one_edge():
+    edges = exact(BinEdges(8), [0.0] * 92 + [*range(100, 900, 100)])
+    assert edges[3] == 0.0
+    assert edges[4:] == (200.0, 400.0, 600.0)
+
+
+def test_ranges_have_no_outliers_and_a_constant_has_none():
+    few = [50.0 + k / 100 for k in range(-200, 201)] + [1e12]
+    low, high = exact(OuterQuantiles(LOW, HIGH, 402, np.inf), few)
+    assert -2 < low - 50 < -1.8 < 1.8 < high - 50 < 2
+    assert exact(OuterQuantiles(LOW, HIGH, 5, np.inf), [np.pi] * 5)[0] == pytest.approx(np.pi)
+    ends = exact(OuterQuantiles(LOW, HIGH, 5, np.inf), [np.pi] * 5)
+    assert ends[0] == ends[1]
+
+
+def test_the_spread_is_that_of_a_normal_law():
+    values = np.random.default_rng(0).normal(5, 3, 20_000)
+    centre, spread = exact(CentreAndSpread(20_000, np.inf), values)
+    assert centre == pytest.approx(5, abs=0.1)
+    assert spread == pytest.approx(3, rel=0.03)
+    wide = exact(CentreAndSpread(20_000, 0.002), values)  # asks for the half that is nearest
+    assert wide[1] == pytest.approx(3, rel=0.03)
+
+
+def test_missing_values_count_in_no_column():
+    columns = SortedColumns(Table(np.array([[np.nan, 1.0], [3.0, np.inf], [2.0, -np.inf]])))
+    assert columns.column(0).tolist() == [2.0, 3.0]
+    assert np.isfinite(columns.column(1)).all()
+    assert (columns.n, columns.n_columns) == (3, 2)
