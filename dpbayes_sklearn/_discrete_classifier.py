@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._advice import advise_if_noisy, hint_at_absent_classes
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn._scoring import ScoreMixin
 from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _fit_context
@@ -73,6 +73,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
+        **DELTA,
         "mechanism": [StrOptions(mechanism_names("counts")), Mechanism],
         "inference": [StrOptions({"plug_in", "noise_aware", "adaptive"})],
         "temperature": [StrOptions({"auto"}), Range(Real, 0, 1, closed="right")],

@@ -35,6 +35,10 @@ SEED_GIVERS = {
 """Modules of scikit-learn that set ``random_state`` of what they fit."""
 
 
+DELTA: dict[str, list[Any]] = {"delta": [Fraction, Range(Real, 0, 1, closed="left")]}
+"""The constraint of the parameter, for estimators that have it."""
+
+
 class _Here:
     """A process-unique token; process numbers are used again."""
 
@@ -83,7 +87,6 @@ class PrivateEstimator(PublishedModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Range cannot read one
         "epsilon": [Fraction, Range(Real, 0, math.inf, closed="right")],
-        "delta": [Fraction, Range(Real, 0, 1, closed="left")],
         "accountant": [BudgetAccountant, None],
         "random_state": ["random_state"],
     }

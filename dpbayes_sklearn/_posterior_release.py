@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn._scoring import warn_about_scores
 from dpbayes_sklearn._sklearn_compat import StrOptions
 from dpbayes_sklearn.data.reading import check_kind, read_column
@@ -45,6 +45,7 @@ class PosteriorRelease(PrivateEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
+        **DELTA,
         "mechanism": [StrOptions(mechanism_names("simplex")), Mechanism],
         "calibrate": ["boolean"],
         "inference": [StrOptions({"plug_in", "noise_aware"})],

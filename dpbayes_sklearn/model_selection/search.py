@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn._scoring import warn_about_scores
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn._supervised import SupervisedEstimator
@@ -154,6 +154,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
+        **DELTA,
         "estimator": [PrivateEstimator],
         "param_grid": [Mapping, Sequence],
         "runs_per_candidate": [Range(Integral, 1, None, closed="left")],
