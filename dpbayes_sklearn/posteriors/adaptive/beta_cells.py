@@ -24,13 +24,18 @@ _LEAST, _MOST = 1e-7, 1.0 - 1e-4  # outer nodes
 
 def beta_moments(
     m: FloatArray, concentration: FloatArray, y: FloatArray, v: FloatArray, n: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return posterior means and variances of cell probabilities, all arrays of one shape.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Return posterior means and variances of cell probabilities, and how means follow m.
+
+    All arrays have one shape. The slope of the mean in m is
+    :math:`\kappa \operatorname{Cov}(\theta, \operatorname{logit} \theta)`, as
+    :math:`\kappa m` multiplies :math:`\log\theta` and :math:`\kappa(1-m)`
+    :math:`\log(1-\theta)`.
 
     >>> one = np.ones(1)
-    >>> mean, variance = beta_moments(0.5 * one, 2 * one, 0.3 * one, 0 * one, 1000 * one)
-    >>> mean.round(3), (1000 * variance).round(2)
-    (array([0.3]), array([0.21]))
+    >>> mean, variance, slope = beta_moments(0.5 * one, 2 * one, 0.3 * one, 0 * one, 1000 * one)
+    >>> mean.round(3), (1000 * variance).round(2), slope.round(3)
+    (array([0.3]), array([0.21]), array([0.002]))
     """
     flip = m > 0.5
     m, y = np.where(flip, 1.0 - m, m), np.where(flip, 1.0 - y, y)
@@ -42,14 +47,18 @@ def beta_moments(
     log = a[..., None] * log_theta + b[..., None] * log_rest
     log -= 0.5 * (np.log(variance) + (y[..., None] - theta) ** 2 / variance)
     weight = np.exp(log - log.max(axis=-1, keepdims=True))
-    gaps = 0.5 * np.diff(log_theta - log_rest, axis=-1)
+    logit = log_theta - log_rest
+    gaps = 0.5 * np.diff(logit, axis=-1)
     weight[..., 1:-1] *= gaps[..., 1:] + gaps[..., :-1]
-    weight[..., 0] *= gaps[..., 0] + 1.0 / a
-    weight[..., -1] *= gaps[..., -1] + 1.0 / b
+    for node, side, rate in ((0, -1.0, a), (-1, 1.0, b)):  # beyond, an exponential of this rate
+        weight[..., node] *= gaps[..., node] + 1.0 / rate
+        logit[..., node] += side / (rate * (1.0 + rate * gaps[..., node]))
     weight /= weight.sum(axis=-1, keepdims=True)
-    mean = (weight * theta).sum(axis=-1)
-    spread = (weight * (theta - mean[..., None]) ** 2).sum(axis=-1)
-    return np.where(flip, 1.0 - mean, mean), spread
+    mean = np.einsum("...k,...k", weight, theta)
+    weight *= theta - mean[..., None]
+    spread = np.einsum("...k,...k", weight, theta)
+    slope = concentration * np.einsum("...k,...k", weight, logit)
+    return np.where(flip, 1.0 - mean, mean), spread, slope
 
 
 def _nodes(

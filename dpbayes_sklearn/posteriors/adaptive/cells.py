@@ -92,11 +92,8 @@ def _given_spread(
         v = np.broadcast_to(noise[..., None], shape)
     else:
         y, v, concentration = _smoothed(rows, prior, spread * covariance[use], counts, use)
-    mean, variance = beta_moments(prior, concentration, y, v, counts[:, None])
-    # the pooled row is not known better than this: near zero, where it was cut off, by far
-    other = np.clip(prior + np.sqrt(pooled_error), None, 0.5 * (1.0 + prior))
-    mean_there, variance_there = beta_moments(other, concentration, y, v, counts[:, None])
-    variance = 0.5 * (variance + variance_there) + (mean_there - mean) ** 2
+    mean, variance, slope = beta_moments(prior, concentration, y, v, counts[:, None])
+    variance = variance + np.minimum(slope, 1.0) ** 2 * pooled_error  # of the pooled row's error
     total = mean.sum(axis=2, keepdims=True)
     return mean / total, variance / total**2
 

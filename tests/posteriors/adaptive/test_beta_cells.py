@@ -44,6 +44,16 @@ def test_moments_are_those_of_the_posterior(
 
 def test_without_data_the_prior_remains() -> None:
     m = np.linspace(0.01, 0.99, 21)
-    found, spread = beta_moments(m, 0.67 + 0 * m, 0.3 + 0 * m, 1e12 + 0 * m, 10 + 0 * m)
+    found, spread, slope = beta_moments(m, 0.67 + 0 * m, 0.3 + 0 * m, 1e12 + 0 * m, 10 + 0 * m)
     np.testing.assert_allclose(found, m, atol=0.01)
     np.testing.assert_allclose(spread, m * (1 - m) / 1.67, rtol=0.1)
+    np.testing.assert_allclose(slope, 1.0, atol=0.1)
+
+
+# at m = 1/2 the nodes change sides, so a difference across it is no slope
+@pytest.mark.parametrize(("m", "k", "y", "v", "n"), [case for case in CASES if case[0] != 0.5])
+def test_the_slope_is_that_of_the_mean(m: float, k: float, y: float, v: float, n: float) -> None:
+    arrays = [np.array([value]) for value in (k, y, v, n)]
+    low, high = (beta_moments(np.array([m * f]), *arrays)[0][0] for f in (0.98, 1.02))
+    slope = beta_moments(np.array([m]), *arrays)[2][0]
+    assert slope == pytest.approx((high - low) / (0.04 * m), rel=0.4, abs=0.05)
