@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import expit, log_ndtr
 from scipy.stats import binom
 from sklearn.ensemble import BaggingClassifier
 
@@ -103,8 +103,10 @@ def _gaussian_fits() -> Iterator[str]:
     if _gaussian_delta(spread, ledger.total().epsilon) > 1e-5:
         yield f"10 fits with Gaussian noise: {ledger.total().epsilon:.3g} is too little"
     model.set_params(epsilon=1.0, temperature="auto").fit(records, labels)
-    left = float(1 - temperature_share(len(labels), Fraction(1)))
-    if _gaussian_delta(math.sqrt(6 / model.posterior_.released.noise(0).variance), left) > 1.1e-6:
+    share = float(temperature_share(len(labels), Fraction(1)))  # of a randomised response besides
+    spread, p = math.sqrt(6 / model.posterior_.released.noise(0).variance), expit(share)
+    deltas = [_gaussian_delta(spread, 1 + sign * share) for sign in (-1, 1)]
+    if p * deltas[0] + (1 - p) * deltas[1] > 1.1e-6:
         yield "the temperature is not paid for"
 
 

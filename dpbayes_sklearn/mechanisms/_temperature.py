@@ -41,8 +41,8 @@ def table_budget(temperature: float | str, n: int, budget: Budget) -> Budget:
     """Return the part of the budget for the tables, from public quantities only."""
     if temperature != "auto" or budget.infinite:
         return budget
-    share = temperature_share(n, Fraction(budget.epsilon))
-    return budget._replace(epsilon=(1 - share) * Fraction(budget.epsilon))
+    share = temperature_share(n, Fraction(budget.epsilon)) * Fraction(budget.epsilon)
+    return budget._replace(epsilon=Fraction(budget.epsilon) - share, pure=share)
 
 
 def tempered(

@@ -6,9 +6,10 @@ Guarantee
 one in each of :math:`\Delta_2^2` cells. *Claim*: :math:`(\varepsilon, \delta)`-DP, and
 :math:`\rho`-zCDP with :math:`\rho = \Delta_2^2/2\sigma^2`. *Proof*: :math:`\sigma^2` is the
 smallest for which the exact privacy loss of these shifts is within :math:`(\varepsilon, \delta)`
-(:mod:`dpbayes_sklearn.privacy.gaussian`). With a learned temperature, a pure
-:math:`\varepsilon_t` release, the tables have :math:`(\varepsilon - \varepsilon_t, \delta)`:
-adaptive composition gives :math:`(\varepsilon, \delta)`, and
+(:mod:`dpbayes_sklearn.privacy.gaussian`). A learned temperature is a pure release of
+:math:`\varepsilon_t` that looks at the tables. It is post-processing of them and of a randomised
+response, so both together have the exact loss of Gaussian noise and an independent loss of
+:math:`\pm\varepsilon_t`, within :math:`(\varepsilon, \delta)`; and
 :math:`\rho + \tfrac12\varepsilon_t^2`. What follows is post-processing.
 
 Noise law
@@ -68,8 +69,7 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
         share, shifts = self.budget_for(statistics, prior, budget), statistics.shifts(budget.unit)
         variance = max(_law(statistics, share).parameters)
         rho = gaussian_rho(variance, shifts) if shifts else Fraction(0)
-        pure = Fraction(budget.epsilon) - Fraction(share.epsilon)
-        return budget._replace(rho=rho + pure**2 / 2)
+        return budget._replace(rho=rho + Fraction(share.pure) ** 2 / 2)
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> GaussianNoise:
         """Return the law of one variable's counts."""
@@ -80,6 +80,6 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
 
 def _law(statistics: CountTables | SimplexCounts, budget: Budget) -> DiscreteGaussian:
     """Return the law with the least variance that the budget allows for these statistics."""
-    return statistics.gaussian_law(
-        budget.unit, partial(gaussian_variance, budget.epsilon, budget.delta)
-    )
+    together = Fraction(budget.epsilon) + Fraction(budget.pure)
+    calibrated = partial(gaussian_variance, together, budget.delta, pure=budget.pure)
+    return statistics.gaussian_law(budget.unit, calibrated)

@@ -52,13 +52,16 @@ class Budget(NamedTuple):
 
     ``unit`` is ``"record"`` (one whole record is replaced) or ``"feature"``
     (one feature value of one record is replaced, its label unchanged). ``rho`` is the zCDP of a
-    release for which it is known, beside its (epsilon, delta).
+    release for which it is known, beside its (epsilon, delta). ``pure`` is the epsilon of a purely
+    private release that is made after this one and has a budget of its own: together they may
+    spend (epsilon + pure, delta).
     """
 
     epsilon: Exact
     delta: Exact = Fraction(0)
     unit: str = "record"
     rho: Exact | None = None
+    pure: Exact = Fraction(0)
 
     @property
     def infinite(self) -> bool:

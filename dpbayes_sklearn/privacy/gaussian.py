@@ -44,6 +44,13 @@ the integral over :math:`\sqrt{2\pi\sigma^2 s}` is the continuous Gaussian's
 log-concave noise is harder to test, cell by cell and so for their product. Only the largest
 patterns a neighbour can make have to be given.
 
+**A pure release besides**, of loss at most :math:`\varepsilon_t`, may look at what was released.
+Every such release is post-processing of what it looks at and of a randomised response, which has
+loss :math:`\pm\varepsilon_t` with probabilities :math:`p = e^{\varepsilon_t}/(1+e^{\varepsilon_t})`
+and :math:`1-p` (Kairouz, Oh and Viswanath 2015). So both together have
+
+.. math:: p\,\delta(\varepsilon - \varepsilon_t) + (1-p)\,\delta(\varepsilon + \varepsilon_t) .
+
 **Rounding.** All sums have positive terms, so floats err by a relative 1e-11 (at most 2**22
 terms, exponents that matter below 1000, functions good to a few units in the last place); the
 result is multiplied by 1 + 1e-9.
@@ -89,7 +96,9 @@ def gaussian_rho(variance: Fraction, *patterns: Shifts) -> Fraction:
     return max(map(squared_norm, patterns)) / (2 * Fraction(variance))
 
 
-def gaussian_delta(variance: Fraction, epsilon: Exact, shifts: Shifts) -> float:
+def gaussian_delta(
+    variance: Fraction, epsilon: Exact, shifts: Shifts, pure: Exact = Fraction(0)
+) -> float:
     """Bound the delta of one release from above.
 
     Parameters
@@ -100,6 +109,8 @@ def gaussian_delta(variance: Fraction, epsilon: Exact, shifts: Shifts) -> float:
         At which delta is asked.
     shifts : mapping of int to int
         The amounts by which cells change between neighbours, with the numbers of cells.
+    pure : Fraction, default=0
+        Epsilon of a purely private release that is made besides, included in ``epsilon``.
 
     Examples
     --------
@@ -108,11 +119,13 @@ def gaussian_delta(variance: Fraction, epsilon: Exact, shifts: Shifts) -> float:
     """
     if variance < LEAST_VARIANCE:
         raise ValueError("variance must be at least 1/4.")
-    bound = _MARGIN * _excess(variance, shifts) * _lattice_delta(variance, epsilon, shifts)
+    bound = _MARGIN * _excess(variance, shifts) * _with_pure(variance, epsilon, shifts, pure)
     return min(bound, 1.0)
 
 
-def gaussian_variance(epsilon: Exact, delta: Exact, *patterns: Shifts) -> Fraction:
+def gaussian_variance(
+    epsilon: Exact, delta: Exact, *patterns: Shifts, pure: Exact = Fraction(0)
+) -> Fraction:
     """Return a variance parameter with which one release is (epsilon, delta)-DP.
 
     The smaller of two that are both certified: by the privacy loss (`gaussian_delta` of every
@@ -124,29 +137,42 @@ def gaussian_variance(epsilon: Exact, delta: Exact, *patterns: Shifts) -> Fracti
         What the release may spend; both positive, delta below 1.
     *patterns : mapping of int to int
         The largest patterns of shifts that a neighbour can make.
+    pure : Fraction, default=0
+        Epsilon of a purely private release that is made besides, included in ``epsilon``.
 
     Examples
     --------
     >>> math.sqrt(gaussian_variance(Fraction(1), Fraction(1, 10**6), {1: 2}) / 2)
     4.22...
     """
-    if not (0 < delta < 1 and 0 < epsilon < math.inf):
+    if not (0 < delta < 1 and pure < epsilon < math.inf):
         raise ValueError("epsilon must be positive and finite, delta between 0 and 1.")
-    rho = zcdp_rho(epsilon, delta)
+    rho = zcdp_rho(Fraction(epsilon) - Fraction(pure), delta)
     if not rho:
         raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
     largest = _rounded_up(max(map(squared_norm, patterns)) / (2 * Fraction(rho)))
     low, high = LEAST_VARIANCE, max(largest, LEAST_VARIANCE)
     while high > low * Fraction(10_001, 10_000):
         middle = (low + high) / 2
-        enough = all(_lattice_delta(middle, epsilon, shifts) <= delta for shifts in patterns)
+        enough = all(_with_pure(middle, epsilon, shifts, pure) <= delta for shifts in patterns)
         low, high = (low, middle) if enough else (middle, high)
     variance = _rounded_up(high)
     while variance < largest:
-        if all(gaussian_delta(variance, epsilon, shifts) <= delta for shifts in patterns):
+        if all(gaussian_delta(variance, epsilon, shifts, pure) <= delta for shifts in patterns):
             return variance
         variance = _rounded_up(variance * Fraction(1001, 1000))
     return max(largest, LEAST_VARIANCE)
+
+
+def _with_pure(variance: Fraction, epsilon: Exact, shifts: Shifts, pure: Exact) -> float:
+    """Return `_lattice_delta` with a randomised response of loss ``pure`` besides."""
+    if not pure:
+        return _lattice_delta(variance, epsilon, shifts)
+    epsilon, pure = Fraction(epsilon), Fraction(pure)
+    likely = 1 / (1 + math.exp(-pure))
+    rare = math.exp(-pure) * likely
+    above, below = (_lattice_delta(variance, epsilon + s * pure, shifts) for s in (1, -1))
+    return likely * below + rare * above
 
 
 def _lattice_delta(variance: Fraction, epsilon: Exact, shifts: Shifts) -> float:

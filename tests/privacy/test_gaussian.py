@@ -160,3 +160,23 @@ def test_budgets_that_no_gaussian_noise_has(epsilon: Fraction, delta: float) -> 
         gaussian_variance(Fraction(1, 10**30), Fraction(1, 10**300), {1: 2})
     with pytest.raises(ValueError, match="at least 1/4"):
         gaussian_delta(Fraction(1, 5), Fraction(1), {1: 2})
+
+
+@pytest.mark.parametrize("pure", [Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)])
+@pytest.mark.parametrize("shifts", [{1: 2}, {1: 60}, {1: 20, 2: 1}])
+def test_a_pure_release_besides_is_composed_exactly(pure: Fraction, shifts: dict[int, int]) -> None:
+    """By the joint law of T and a randomised response, whose loss is plus or minus ``pure``."""
+    epsilon, delta = Fraction(1), Fraction(1, 10**5)
+    variance = gaussian_variance(epsilon, delta, shifts, pure=pure)
+    p = 1 / (1 + math.exp(-pure))
+    joint = p * convolved_delta(variance, float(epsilon - pure), shifts)
+    joint += (1 - p) * convolved_delta(variance, float(epsilon + pure), shifts)
+    assert 0.9 * delta < joint <= delta
+    assert joint <= gaussian_delta(variance, epsilon, shifts, pure) <= delta
+    alone, split = (gaussian_variance(e, delta, shifts) for e in (epsilon, epsilon - pure))
+    assert alone < variance < split
+
+
+def test_a_pure_release_leaves_room_for_noise() -> None:
+    with pytest.raises(ValueError, match="epsilon must be positive"):
+        gaussian_variance(Fraction(1), Fraction(1, 10), {1: 1}, pure=Fraction(1))

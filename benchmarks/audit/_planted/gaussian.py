@@ -23,7 +23,7 @@ Replacements = Iterator[tuple[Any, str, Any]]
 def five_percent_less() -> Replacements:
     real = gaussian.gaussian_variance
     less = Fraction(95, 100) ** 2
-    yield gaussian, "gaussian_variance", lambda *args: real(*args) * less
+    yield gaussian, "gaussian_variance", lambda *args, **kw: real(*args, **kw) * less
 
 
 @fault("gaussian", "attacks", "The sampler draws with a quarter of the variance it was given")
