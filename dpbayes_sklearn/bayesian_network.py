@@ -207,9 +207,10 @@ def tree_augmented(
     else:
         above = _exact_tree(X, y, schema)
     names = [*schema.columns]
-    return {
-        name: [CLASS, *([names[above[j]]] if j in above else [])] for j, name in enumerate(names)
-    }
+    parents = {name: [CLASS] for name in names}
+    for child, parent in above.items():
+        parents[names[child]].append(names[parent])
+    return parents
 
 
 def _exact_tree(X: Any, y: Any, schema: Schema) -> dict[int, int]:
