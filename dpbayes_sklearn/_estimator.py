@@ -157,6 +157,10 @@ class PrivateEstimator(PublishedModel):
     def _attach(self, public: Any, release: Release[Any]) -> Self:
         """Set the fitted attributes."""
 
+    def _epsilon_wanted(self, n: int, n_features: int) -> float:
+        """Return the epsilon that makes a step of a pipeline accurate, from public quantities."""
+        return math.inf
+
     def _hint(self) -> None:
         """Log problems that the released values suggest: post-processing."""
 

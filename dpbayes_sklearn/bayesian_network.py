@@ -9,13 +9,15 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn._private_tree import PrivateTree
 from dpbayes_sklearn._sklearn_compat import HasMethods
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.table import Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Schema
-from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.conditional_dependence import pair_tables
 from dpbayes_sklearn.statistics.graph import CLASS, network_from_parents
 from dpbayes_sklearn.statistics.network import Network
 
@@ -83,7 +85,7 @@ class BayesianNetworkClassifier(DiscreteClassifier):
     Notes
     -----
     **Privacy.** As for :class:`BayesianNaiveBayes`. The graph must be public, or have been found
-    with a budget of its own: see :func:`tree_augmented`.
+    with a budget of its own: see ``epsilon`` of :func:`tree_augmented`.
 
     Examples
     --------
@@ -147,14 +149,24 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         return network_from_parents(self.parents, [*public.columns], sizes, n_classes)
 
 
-def tree_augmented(X: Any, y: Any, schema: Schema) -> dict[str, list[str]]:
-    """Return the parents of a tree-augmented naive Bayes network, learned from **public** data.
+def tree_augmented(
+    X: Any,
+    y: Any,
+    schema: Schema,
+    *,
+    epsilon: float | None = None,
+    accountant: BudgetAccountant | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> dict[str, list[str]]:
+    """Return the parents of a tree-augmented naive Bayes network.
 
-    The maximum spanning tree of the mutual information between features given the class (Chow and
-    Liu, as Friedman, Geiger and Goldszmidt use it), with the class above every feature. The data
-    are read exactly, so they must be public: older published records, or synthetic ones sampled
-    from a model that was released, and paid for, before (not a star: its records have no such
-    information).
+    A maximum spanning tree over the features, with the class above every feature (Chow and Liu, as
+    Friedman, Geiger and Goldszmidt use it). With ``epsilon`` the edges are chosen privately, by
+    n times the distance in total variation between the joint law of two features given the class
+    and the product of both. Without it they are weighted by mutual information given the class and
+    read exactly, so **the data must be public** then: older published records, or synthetic ones
+    sampled from a model that was released, and paid for, before (not a star: its records have no
+    such information).
 
     Parameters
     ----------
@@ -162,6 +174,12 @@ def tree_augmented(X: Any, y: Any, schema: Schema) -> dict[str, list[str]]:
     y : array-like of shape (n_samples,)
     schema : Schema
         With bins for every interval and the classes as target.
+    epsilon : float, optional
+        Privacy budget of the tree.
+    accountant : BudgetAccountant, optional
+        The ledger that a private tree is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Returns
     -------
@@ -176,7 +194,27 @@ def tree_augmented(X: Any, y: Any, schema: Schema) -> dict[str, list[str]]:
     >>> coin = Categories([0, 1])
     >>> tree_augmented(public[:, :2], public[:, 2], Schema({"a": coin, "b": coin}, coin))
     {'a': ['class'], 'b': ['class', 'a']}
+    >>> private = np.repeat(public, 500, axis=0)
+    >>> schema = Schema({"a": coin, "b": coin}, coin)
+    >>> tree_augmented(private[:, :2], private[:, 2], schema, epsilon=0.1)
+    {'a': ['class'], 'b': ['class', 'a']}
     """
+    if epsilon is not None:
+        learner = PrivateTree(
+            epsilon, schema=schema, accountant=accountant, random_state=random_state
+        )
+        above = {int(child): int(parent) for child, parent in learner.fit(X, y).edges_}
+    else:
+        above = _exact_tree(X, y, schema)
+    names = [*schema.columns]
+    parents = {name: [CLASS] for name in names}
+    for child, parent in above.items():
+        parents[names[child]].append(names[parent])
+    return parents
+
+
+def _exact_tree(X: Any, y: Any, schema: Schema) -> dict[int, int]:
+    """Return the parent of every feature but the first, by mutual information."""
     names, d = [*schema.columns], len(schema)
     encoder = Encoder([*schema.columns.values()])
     table = Table(X[names] if is_frame(X) else np.asarray(X))
@@ -184,25 +222,19 @@ def tree_augmented(X: Any, y: Any, schema: Schema) -> dict[str, list[str]]:
         raise ValueError(f"The schema declares {d} columns, but X has {table.n_columns} features.")
     codes = encoder.encode(table)
     labels = schema.classes.encode(np.asarray(y))
+    sizes = (*encoder.sizes, schema.classes.n_values)
     information = np.zeros((d, d))
-    for j in range(d):
-        for k in range(j):
-            pair = np.stack([codes[:, j], codes[:, k]], axis=1)
-            sizes = (encoder.sizes[j], encoder.sizes[k], schema.classes.n_values)
-            network = Network(sizes, ((1, 2), (2,), ()))
-            information[j, k] = _mutual_information(CountTables.count(network, [(pair, labels)]))
+    for (j, k), counts in pair_tables(codes, labels, sizes):
+        information[j, k] = _mutual_information(counts)
     # the solver takes zeros for missing edges, so every edge gets a negative weight
     tree = minimum_spanning_tree(-1.0 - information) if d > 1 else np.zeros((1, 1))
     _, above = breadth_first_order(tree, 0, directed=False)
-    parents = {name: [CLASS] for name in names}
-    for j in range(1, d):
-        parents[names[j]].append(names[int(above[j])])
-    return parents
+    return {j: int(above[j]) for j in range(1, d)}
 
 
-def _mutual_information(counts: CountTables) -> float:
+def _mutual_information(counts: IntArray) -> float:
     """I(j; k | c) = sum p(j, k, c) ln(p(j, k, c) p(c) / (p(j, c) p(k, c)))."""
-    joint = counts.tables[0].transpose(2, 0, 1) / counts.n  # axes j, k, c
+    joint = counts / counts.sum()
     by_class = joint.sum(axis=(0, 1))
     expected = joint.sum(axis=1)[:, None] * joint.sum(axis=0)[None] / np.maximum(by_class, 1e-300)
     seen = joint > 0

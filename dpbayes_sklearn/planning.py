@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -21,8 +22,16 @@ from dpbayes_sklearn._simulation import LinearSimulation, NetworkSimulation, Sim
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
+from dpbayes_sklearn.privacy import exact
 
-__all__ = ["ExpectedError", "Recommendation", "epsilon_for", "expected_error", "recommend"]
+__all__ = [
+    "ExpectedError",
+    "Recommendation",
+    "epsilon_for",
+    "expected_error",
+    "recommend",
+    "share_epsilon",
+]
 
 _LEAST, _MOST = 1e-4, 1e6  # the epsilons that are looked at
 _PRECISION = 1.01  # of the epsilon that is found
@@ -182,6 +191,61 @@ def recommend(
         release = simulation(candidate, n, _columns(estimator, n_features))
         errors[name] = float(release.after_inference().mean()) if release.possible() else math.inf
     return Recommendation(min(errors, key=errors.__getitem__), errors)
+
+
+def share_epsilon(pipeline: Any, epsilon: float, n: int, n_features: int) -> Any:
+    """Return a pipeline whose private steps share a total epsilon, by a public rule.
+
+    A transformer gets what it needs to be accurate with n records, between 5 and 20 % of the
+    total, and all transformers together at most 40 %; the last step gets the rest.
+
+    Parameters
+    ----------
+    pipeline : sklearn.pipeline.Pipeline
+        Its last step, and any steps or parts of steps before, are estimators of this library.
+    epsilon : float
+        The total.
+    n, n_features : int
+        Number of records and of columns.
+
+    Returns
+    -------
+    Pipeline
+        A clone with ``epsilon`` of every private step set; they add up to the total exactly.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from dpbayes_sklearn import BayesianNaiveBayes, planning
+    >>> from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
+    >>> model = make_pipeline(
+    ...     PrivateKBinsDiscretizer(8), BayesianNaiveBayes(bounds=(0, 7), n_bins=8, classes=[0, 1])
+    ... )
+    >>> shared = planning.share_epsilon(model, 1.0, n=100_000, n_features=5)
+    >>> [step.epsilon for _, step in shared.steps]
+    [0.1, 0.9]
+    """
+    total = exact(epsilon)
+    (last, _), shared = pipeline.steps[-1], clone(pipeline)
+    steps = {
+        name: step
+        for name, step in shared.get_params(deep=True).items()
+        if isinstance(step, PrivateEstimator) and name.split("__")[0] != last
+    }
+    if not isinstance(pipeline.steps[-1][1], PrivateEstimator) or isinstance(total, float):
+        raise ValueError(
+            "The last step of the pipeline must be a private model, and epsilon a finite number."
+        )
+    wanted = {
+        name: min(max(step._epsilon_wanted(n, n_features) / float(total), 0.05), 0.2)
+        for name, step in steps.items()
+    }
+    scale = min(1.0, 0.4 / sum(wanted.values())) if wanted else 1.0
+    shares = {name: Fraction(round(1000 * scale * part), 1000) for name, part in wanted.items()}
+    shares[last] = 1 - sum(shares.values(), Fraction(0))
+    return shared.set_params(
+        **{f"{name}__epsilon": float(total * part) for name, part in shares.items()}
+    )
 
 
 def _at(estimator: PrivateEstimator, epsilon: float | None) -> PrivateEstimator:

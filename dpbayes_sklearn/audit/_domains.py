@@ -19,7 +19,8 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.choices import ColumnChoice
+from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
+from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.dependence import ColumnScores
 from dpbayes_sklearn.statistics.design import Design, Scale
@@ -208,6 +209,24 @@ class ChoiceDomain(CountDomain):
 
 
 @dataclass(frozen=True)
+class TreeDomain(CountDomain):
+    """Records of features and a class, among which a tree is chosen."""
+
+    choice: TreeChoice
+
+    is_finite: ClassVar[bool] = False
+
+    def statistics(self, chosen: Sequence[int]) -> Any:
+        """Return the scores of all edges."""
+        codes = np.array([self.records[i] for i in chosen], np.uint8)
+        return EdgeScores.of(codes[:, :-1], codes[:, -1].astype(np.intp), self.network.sizes)
+
+    def prior(self, concentration: Any) -> Any:
+        """Return how many edges are chosen."""
+        return self.choice
+
+
+@dataclass(frozen=True)
 class ColumnDomain(Domain):
     """Records of columns whose quantiles are asked for: some numbers, ties and a missing one."""
 
@@ -248,3 +267,4 @@ domain_of.register(int, SimplexDomain)
 domain_of.register(Design, MomentDomain)
 domain_of.register(Plans, ColumnDomain)
 domain_of.register(ColumnChoice, lambda choice: ChoiceDomain(choice.network, choice))
+domain_of.register(TreeChoice, lambda choice: TreeDomain(choice.network, choice))

@@ -8,7 +8,7 @@ known in closed form:
   has no bound.
 - **Choice** draws independent points with integer weights: the sum over rows of
   :math:`\max_j [\log (w_j/W) - \log(w'_j/W')]`.
-- **Segments** draws a point of a lattice, whose weight is that of its segment: the largest ratio
+- **Point** draws a point of a lattice, whose weight is that of its segment: the largest ratio
   over the common refinement of both lists of segments, in exact rationals.
 - **Ball** draws from :math:`e^{-\frac12 w^\top A w + b^\top w}` on a ball: at most the range of
   :math:`\tfrac12 w^\top(A'-A)w + (b-b')^\top w` over it.
@@ -30,9 +30,9 @@ from scipy.optimize import minimize_scalar
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.laws import NoiseLaw
-from dpbayes_sklearn.statistics.quantiles.ranks import RankLaw
+from dpbayes_sklearn.statistics.quantiles.ranks import RankLaw, Segments
 
-__all__ = ["Ball", "Choice", "Fixed", "Noise", "Opaque", "Segments", "Step", "quadratic_range"]
+__all__ = ["Ball", "Choice", "Fixed", "Noise", "Opaque", "Point", "Step", "quadratic_range"]
 
 
 _OUTWARD = 2.0**-44  # a difference of logarithms of 62-bit integers errs by less
@@ -117,45 +117,48 @@ class Choice(Step):
 
 
 @dataclass(frozen=True)
-class Segments(Step):
-    """A point of a public lattice, with a weight for each segment."""
+class Point(Step):
+    """A point of public lattices, with a weight for each segment."""
 
     law: RankLaw
 
     @property
     def n_outcomes(self) -> int:
         """Number of segments."""
-        return len(self.law.weights)
+        return sum(len(part.weights) for part in self.law)
 
     def key(self) -> bytes:
-        """Return lattice, segments and weights."""
-        return repr((self.law.lattice, self.law.starts.tolist(), self.law.weights)).encode()
+        """Return lattices, segments and weights."""
+        parts = [(part.lattice, part.starts.tolist(), part.weights) for part in self.law]
+        return repr(parts).encode()
 
-    def _loss(self, other: Segments) -> float:
-        if self.law.lattice != other.law.lattice:
+    def _loss(self, other: Point) -> float:
+        if [part.lattice for part in self.law] != [part.lattice for part in other.law]:
             return math.inf
         ratio = self.ratio(other)
         return math.log(ratio.numerator) - math.log(ratio.denominator) + _OUTWARD
 
-    def ratio(self, other: Segments) -> Fraction:
+    def ratio(self, other: Point) -> Fraction:
         """Return the worst ratio of probabilities of a point as an exact fraction."""
-        starts = np.union1d(self.law.starts, other.law.starts)[:-1]
-        held = starts[np.diff([*self.law.lattice.below(starts), self._end]) > 0]
-        mine, theirs = self._weights(held), other._weights(held)
-        worst = max(Fraction(w, v) for w, v in zip(mine, theirs, strict=True))
+        pairs = zip(self.law, other.law, strict=True)
+        worst = max(_largest_quotient(mine, theirs) for mine, theirs in pairs)
         return worst * Fraction(other._total, self._total)
 
     @property
-    def _end(self) -> int:
-        return int(self.law.lattice.below(self.law.starts[-1:])[0])
-
-    @property
     def _total(self) -> int:
-        return sum(m * w for m, w in zip(self.law.masses, self.law.weights, strict=True))
+        pairs = (zip(part.masses, part.weights, strict=True) for part in self.law)
+        return sum(mass * weight for pair in pairs for mass, weight in pair)
 
-    def _weights(self, keys: IntArray) -> list[int]:
-        at = np.searchsorted(self.law.starts, keys, side="right") - 1
-        return [self.law.weights[i] for i in at.tolist()]
+
+def _largest_quotient(one: Segments, other: Segments) -> Fraction:
+    """Return the largest quotient of the weights of a point."""
+    starts = np.union1d(one.starts, other.starts)
+    held = starts[:-1][np.diff(one.lattice.below(starts)) > 0]
+    mine, theirs = (
+        [part.weights[i] for i in (np.searchsorted(part.starts, held, side="right") - 1).tolist()]
+        for part in (one, other)
+    )
+    return max(Fraction(w, v) for w, v in zip(mine, theirs, strict=True))
 
 
 @dataclass(frozen=True)

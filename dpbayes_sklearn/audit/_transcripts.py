@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 from dpbayes_sklearn.audit._reading import Recorder, no_bytes
-from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, Segments, Step
+from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, Point, Step
 from dpbayes_sklearn.laws import DiscreteLaplace, NoiseLaw, SupNorm
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
@@ -63,12 +63,12 @@ class _Steps:
         self._said, self._seed = said, seed
         self._add_noise = _moment_release.add_noise
         self._ball = vars(_coefficient_draws)["ball_gaussian"]
-        self._point = quantiles.key_of
+        self._point = quantiles.point_of
         self._choice = vars(permute_and_flip)["finite_draw"]
         self._patches: Sequence[Any] = (
             mock.patch.object(_moment_release, "add_noise", self.noise),
             mock.patch.object(_coefficient_draws, "ball_gaussian", self.ball),
-            mock.patch.object(quantiles, "key_of", self.point),
+            mock.patch.object(quantiles, "point_of", self.point),
             mock.patch.object(permute_and_flip, "finite_draw", self.choice),
         )
 
@@ -109,7 +109,7 @@ class _Steps:
 
     def point(self, law: Any, source: Any) -> Any:
         """Stand in for a point of a lattice."""
-        self.laws.append(Segments(law))
+        self.laws.append(Point(law))
         return self._answer(lambda seed: self._point(law, seed), ("point", 1))
 
     def choice(self, weights: Any, source: Any) -> Any:

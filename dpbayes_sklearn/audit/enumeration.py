@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.audit._domains import Domain, domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
-from dpbayes_sklearn.audit._steps import Choice, Fixed, Segments, Step
+from dpbayes_sklearn.audit._steps import Choice, Fixed, Point, Step
 from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
@@ -211,7 +211,7 @@ class _Comparison:
             loss = one.loss(other)
             if math.isinf(loss):
                 return False
-            if isinstance(one, (Choice, Segments)):
+            if isinstance(one, (Choice, Point)):
                 points: Any = other
                 ratio *= one.ratio(points)
             else:

@@ -59,7 +59,7 @@ DRAWS: Frozen = (
     (_temperature, "finite_draw"),
     (_moment_release, "add_noise"),
     (_coefficient_draws, "ball_gaussian"),
-    (quantiles, "key_of"),
+    (quantiles, "point_of"),
     (permute_and_flip, "finite_draw"),
 )
 """What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""

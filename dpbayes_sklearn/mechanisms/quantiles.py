@@ -47,8 +47,8 @@ class Quantiles(Mechanism):
     ) -> tuple[tuple[float, ...], ...]:
         share = Fraction(budget.epsilon) / statistics.n_columns
 
-        def choose(ranks: Ranks, level: Level) -> int:
-            return key_of(ranks.law(rate(level, share)), source)
+        def choose(ranks: Ranks, level: Level) -> float:
+            return point_of(ranks.law(rate(level, share)), source)
 
         return prior.ask(statistics, choose)
 
@@ -62,8 +62,14 @@ def rate(level: Level, epsilon: Fraction) -> float:
     return float(max(level.share * epsilon - ROUNDING, Fraction(0)) / level.sensitivity)
 
 
-def key_of(law: RankLaw, source: RandomSource) -> int:
-    """Draw the key of a point."""
-    segment, offset = segment_draw(law.masses, law.weights, source)
-    start, stop = law.starts[segment : segment + 2].tolist()
-    return key_at(law.lattice, start, stop, offset)
+def point_of(law: RankLaw, source: RandomSource) -> float:
+    """Draw a point of one of the lattices."""
+    masses = [mass for part in law for mass in part.masses]
+    weights = [weight for part in law for weight in part.weights]
+    segment, offset = segment_draw(masses, weights, source)
+    for part in law:
+        if segment < len(part.masses):
+            break
+        segment -= len(part.masses)
+    start, stop = part.starts[segment : segment + 2].tolist()
+    return part.lattice.value(key_at(part.lattice, start, stop, offset))

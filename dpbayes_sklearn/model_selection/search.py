@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +22,11 @@ from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.model_selection.pipelines import (
+    PrivatePipeline,
+    named,
+    refuse_other_steps,
+)
 from dpbayes_sklearn.model_selection.runs import (
     Prepaid,
     candidates_of,
@@ -78,8 +84,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     Parameters
     ----------
-    estimator : BayesianNaiveBayes, BayesianNetworkClassifier or BayesianLinearRegression
-        Cloned for every run. Its ``epsilon`` and ``random_state`` are those of the search.
+    estimator : classifier or regression of this library, or Pipeline
+        Cloned for every run. Its ``epsilon`` and ``random_state`` are those of the search. A
+        pipeline consists of estimators and transformers of this library only; its steps share
+        the epsilon of a run in proportion to their own.
     param_grid : dict or list of dict
         Candidates, as in :class:`sklearn.model_selection.GridSearchCV`.
     epsilon : float, default=1.0
@@ -155,7 +163,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         **DELTA,
-        "estimator": [PrivateEstimator],
+        "estimator": [PrivateEstimator, Pipeline],
         "param_grid": [Mapping, Sequence],
         "runs_per_candidate": [Range(Integral, 1, None, closed="left")],
         "stopping": [StrOptions({"geometric", "logarithmic"})],
@@ -230,7 +238,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        if not isinstance(self.estimator, SupervisedEstimator):
+        if isinstance(self.estimator, Pipeline):
+            refuse_other_steps(self.estimator)
+        elif not isinstance(self.estimator, SupervisedEstimator):
             raise InvalidParameterError(
                 "The 'estimator' parameter of PrivateSearchCV must be a classifier or a "
                 f"regression of this library. Got {type(self.estimator).__name__} instead."
@@ -238,13 +248,22 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     @property
     def _unit(self) -> str:
-        return self.estimator._unit
+        return self._last_step._unit
+
+    @property
+    def _last_step(self) -> SupervisedEstimator:
+        """The model itself, or the one at the end of a pipeline."""
+        pipeline = isinstance(self.estimator, Pipeline)
+        model: Any = self.estimator.steps[-1][1] if pipeline else self.estimator
+        return cast("SupervisedEstimator", model)
 
     def _ledger(self) -> BudgetAccountant | None:
-        return self.accountant or self.estimator.accountant or super()._ledger()
+        return self.accountant or self._last_step.accountant or super()._ledger()
 
     def _description(self, mechanism: Mechanism) -> str:
-        return f"{type(self).__name__} of {type(self.estimator).__name__}"
+        of = self.estimator
+        what = named(of.steps) if isinstance(of, Pipeline) else type(of).__name__
+        return f"{type(self).__name__} of {what}"
 
     def _resolve_mechanism(self) -> Selection:
         seeded = self.random_state is not None
@@ -292,8 +311,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         if rho is not None:
             epsilon = zcdp_epsilon(rho, budget.delta)
         own = {"epsilon": epsilon, "accountant": Prepaid(), "random_state": None}
+        if rho is not None and isinstance(self.estimator, Pipeline):
+            raise ValueError("A search over a pipeline has no delta: leave delta=0.")
         models = [
-            clone(self.estimator).set_params(**clone(params, safe=False)).set_params(**own)
+            _as_one(clone(self.estimator).set_params(**clone(params, safe=False))).set_params(**own)
             for params in candidates
         ]
         for model in models:
@@ -306,9 +327,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def _attach(self, public: list[dict[str, Any]], release: Release[Winner]) -> Self:
         winner, guarantee = release.posterior, release.guarantee
-        model = winner.model.set_params(accountant=self._ledger(), random_state=None)
+        model: Any = winner.model.set_params(accountant=self._ledger(), random_state=None)
         # the privacy cost of the search, not of a run
         model._attach(model.schema_, Release(model.posterior_, guarantee))
+        if isinstance(model, PrivatePipeline):
+            model = model.winner(self._ledger())
         self.cv_results_ = {"params": public}
         self.best_index_ = winner.candidate
         self.best_params_ = public[winner.candidate]
@@ -369,3 +392,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
             if of_kind is not None:
                 of_kind.poor_score = True  # 200 records and a third of the budget
         return tags
+
+
+def _as_one(model: Any) -> SupervisedEstimator:
+    """Return a candidate as an estimator of one epsilon."""
+    if not isinstance(model, Pipeline):
+        return cast("SupervisedEstimator", model)
+    refuse_other_steps(model)
+    return PrivatePipeline(model)

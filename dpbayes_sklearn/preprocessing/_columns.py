@@ -111,6 +111,10 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         self.guarantee_ = release.guarantee
         return self
 
+    def _epsilon_wanted(self, n: int, n_features: int) -> float:
+        """Return what finds a range of every column: 800 records per column and epsilon."""
+        return 800 * n_features / n
+
     def _restore(self, **released: Any) -> Self:
         raise ValueError("transformers have no JSON form")
 

@@ -135,7 +135,7 @@ def _interval(low: float, high: float, edges: tuple[float, ...] | None, dates: b
     most = 2.0**1000
     low, high = max(low, -most), min(high, most)
     wide = max(1.0, abs(low)) * 2.0**-20
-    if high - low < wide:
+    if high - low < wide:  # all records may have one value
         low, high = low - wide, low + wide
     return Interval(low, high, dates=dates, edges=edges)
 

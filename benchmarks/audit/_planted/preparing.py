@@ -40,10 +40,12 @@ def lattice_from_the_data() -> Replacements:
     real = ranks.Ranks.law
 
     def law(self: ranks.Ranks, rate: float) -> ranks.RankLaw:
-        found = real(self, rate)
-        if not len(self.keys) or len(found.weights) < 2:
-            return found
-        return replace(found, masses=[0, *found.masses[1:]], weights=[1, *found.weights[1:]])
+        return tuple(
+            replace(part, masses=[0, *part.masses[1:]], weights=[1, *part.weights[1:]])
+            if len(part.weights) > 1
+            else part
+            for part in real(self, rate)
+        )
 
     yield ranks.Ranks, "law", law
 

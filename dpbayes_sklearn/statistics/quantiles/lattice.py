@@ -9,6 +9,9 @@ more. A ninth of the measure, or a fifth on one side, is on the origin, because 
 
 `Even` has :math:`2^{32}` steps between two public bounds, and an eighth of the measure on each.
 
+A quantile may be looked for in several lattices at once, each with its own candidates: distances
+from a number that is known already find a column far from zero, whole numbers and zero find ties.
+
 Keys number the points in order; the measure of a range of keys is a difference of `below`.
 """
 
@@ -70,33 +73,36 @@ class Lattice(Protocol):
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """Numbers of any magnitude, on both sides of an origin or on one.
+    """Numbers of any magnitude around an origin, of which only a range may be meant.
 
     Parameters
     ----------
     origin : float, default=0.0
-    side : {-1, 0, 1}, default=0
-        Below the origin, both sides, or above it.
+    first, stop : int
+        The smallest key, and one more than the largest.
 
     Examples
     --------
     >>> lattice = Magnitudes()
     >>> [lattice.value(int(k)) for k in lattice.keys(np.array([-1e300, -0.25, 0.0, 37.0]))]
     [-9.99999999995523e+299, -0.25, 0.0, 37.0]
+    >>> above = Magnitudes.between(10.0, low=10.0)
+    >>> [above.value(int(k)) for k in above.keys(np.array([-1e300, 9.0, 37.0]))]
+    [10.0, 10.0, 37.0]
     """
 
     origin: float = 0.0
-    side: int = 0
+    first: int = 1 - _STOP
+    stop: int = _STOP
 
-    @property
-    def first(self) -> int:
-        """Smallest key."""
-        return 0 if self.side > 0 else 1 - _STOP
-
-    @property
-    def stop(self) -> int:
-        """One more than the largest key."""
-        return 1 if self.side < 0 else _STOP
+    @classmethod
+    def between(
+        cls, origin: float, low: float | None = None, high: float | None = None
+    ) -> Magnitudes:
+        """Return the lattice around an origin between two numbers; either may be left out."""
+        ends = cls(origin).keys(np.array([-LARGEST if low is None else low, high or 0.0]))
+        first = 1 - _STOP if low is None else int(ends[0])
+        return cls(origin, first, _STOP if high is None else max(int(ends[1]), first) + 1)
 
     def keys(self, values: FloatArray) -> IntArray:
         """Return the keys of numbers, truncated towards the origin."""
@@ -152,6 +158,7 @@ class Even:
     first = 0
     stop = _STEPS + 1
     _END = _STEPS // 6  # an eighth of the whole at each end
+    _UNIT = 1 << 28  # about as much in all as `Magnitudes`
 
     def keys(self, values: FloatArray) -> IntArray:
         """Return the keys of numbers, truncated towards the low end."""
@@ -168,7 +175,8 @@ class Even:
 
     def below(self, keys: IntArray) -> IntArray:
         """Return the measure of all points before each key."""
-        return np.asarray(keys + self._END * (keys > 0) + self._END * (keys > _STEPS))
+        ends = self._END * (keys > 0) + self._END * (keys > _STEPS)
+        return np.asarray((keys + ends) * self._UNIT)
 
 
 _FAN_OUT = 256
@@ -177,7 +185,8 @@ _FAN_OUT = 256
 def key_at(lattice: Lattice, start: int, stop: int, offset: int) -> int:
     """Return the key in [start, stop) whose point holds unit ``offset`` of the measure from start.
 
-    >>> [key_at(Even(0.0, 1.0), 0, 10, offset) for offset in (0, Even._END, Even._END + 5)]
+    >>> one = Even._UNIT
+    >>> [key_at(Even(0.0, 1.0), 0, 10, one * (Even._END + k)) for k in (-Even._END, 0, 5)]
     [0, 0, 5]
     """
     wanted = int(lattice.below(np.array([start]))[0]) + offset

@@ -62,8 +62,8 @@ class Level:
     sensitivity: Fraction
 
 
-Choose = Callable[[Ranks, Level], int]
-"""Answers a question: the key of the quantile, or of one near it."""
+Choose = Callable[[Ranks, Level], float]
+"""Answers a question: with the quantile, or a number near it in rank."""
 
 
 class Plan(Protocol):
@@ -97,23 +97,20 @@ def _disjoint(fractions: Sequence[Fraction]) -> Fraction:
     return max(Fraction(2), sum(sorted(map(change_range, fractions))[-2:], Fraction(0)))
 
 
-def _lattice(low: float | None, high: float | None) -> Lattice:
-    """Return the lattice for numbers between two ends, of which none needs to be known."""
+def _lattices(low: float | None, high: float | None) -> tuple[Lattice, ...]:
+    """Return lattices for numbers between two ends, of which none needs to be known."""
+    whole = Magnitudes.between(0.0, low, high)
     if low is not None and high is not None:
-        return Even(low, high)
+        return (Even(low, high), whole)
     if low is None and high is None:
-        return Magnitudes()
-    return Magnitudes(low, side=1) if low is not None else Magnitudes(high or 0.0, side=-1)
+        return (whole,)
+    known = low if low is not None else high
+    assert known is not None
+    return (Magnitudes.between(known, low, high), whole)
 
 
 def _ends(bounds: Bounds) -> tuple[float | None, float | None]:
     return (None, None) if bounds is None else bounds
-
-
-def _answer(
-    column: FloatArray, q: Fraction, lattice: Lattice, level: Level, choose: Choose
-) -> float:
-    return lattice.value(choose(Ranks(lattice.keys(column), q, lattice), level))
 
 
 @dataclass(frozen=True)
@@ -178,11 +175,9 @@ class BinEdges:
             node, part, low, high = pending.pop()
             if node is None:
                 continue
-            lattice = _lattice(low, high)
-            keys = lattice.keys(part)
-            key = choose(Ranks(keys, node.q, lattice), levels[node.level])
-            edge = edges[node.edge] = lattice.value(key)
-            below, up_to = np.searchsorted(keys, [key, key + 1]).tolist()
+            question = Ranks(part, node.q, _lattices(low, high))
+            edge = edges[node.edge] = choose(question, levels[node.level])
+            below, up_to = (int(np.searchsorted(part, edge, side)) for side in ("left", "right"))
             pending.append((node.lower, part[:below], low, edge))
             pending.append((node.upper, part[up_to:], edge, high))
         return tuple(edges)
@@ -213,9 +208,11 @@ class OuterQuantiles:
     """The range between two quantiles, one on each side of the median.
 
     Without bounds the median comes first. It is found wherever the column lies, and both other
-    quantiles are distances from it. Records equal to it count on both sides, so that a column of
-    one value has range 0. Where ``n`` and ``epsilon`` are too small for the quantiles, ones that
-    are nearer to the median are asked for, and their distances stretched as for a normal law.
+    quantiles are distances from it. Records equal to it count on both sides. Where ``n`` and
+    ``epsilon`` are too small for the quantiles, ones that are nearer to the median are asked for,
+    and their distances stretched as for a normal law; a distance of 0 is then that of the other
+    side. Where they are too small even for that, one distance serves both sides. A column of one
+    value has a range around it.
 
     Attributes
     ----------
@@ -236,33 +233,48 @@ class OuterQuantiles:
 
     @property
     def levels(self) -> Sequence[Level]:
-        """The median and both quantiles; with bounds one after the other."""
-        if self.bounds is not None:
+        """The median and both quantiles, or one distance; with bounds one after the other."""
+        if self.bounds is not None or self._symmetric:
             return [Level(HALF, Fraction(2))] * 2
         return [Level(MEDIAN_SHARE, Fraction(2)), Level(1 - MEDIAN_SHARE, Fraction(4))]
+
+    @property
+    def _symmetric(self) -> bool:
+        """Whether there are too few records for quartiles on both sides."""
+        return (1 - MEDIAN_SHARE) / 4 * self.n * self.epsilon < 4 * NATS
 
     def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
         """Return both ends of the range."""
         first, second = self.levels
         if self.bounds is not None:
-            even = Even(*self.bounds)
+            within, column = _lattices(*self.bounds), np.clip(column, *self.bounds)
             ends = [
-                _answer(column, q, even, level, choose)
+                choose(Ranks(column, q, within), level)
                 for q, level in ((self.low, first), (self.high, second))
             ]
             return min(ends), max(ends)
+        if self._symmetric:
+            centre, spread = CentreAndSpread(self.n, self.epsilon).ask(column, choose)
+            tail = max(min(self.low, 1 - self.high), Fraction(1, 1000))
+            away = -spread * float(ndtri(float(tail)))
+            away = away or max(1.0, abs(centre))
+            return max(centre - away, -LARGEST), min(centre + away, LARGEST)
         rate = float(second.share / second.sensitivity) * self.epsilon
         low = reachable(self.low, self.n, rate, QUARTER)
         high = reachable(1 - self.high, self.n, rate, QUARTER)
-        centre = _answer(column, HALF, Magnitudes(), first, choose)
-        below, above = Magnitudes(centre, side=-1), Magnitudes(centre, side=1)
-        bottom = _answer(column[column <= centre], 2 * low, below, second, choose)
-        top = _answer(column[column >= centre], 1 - 2 * high, above, second, choose)
-        ends = [
-            centre + _normal_ratio(self.low, low) * (bottom - centre),
-            centre + _normal_ratio(1 - self.high, high) * (top - centre),
-        ]
-        return tuple(np.clip(ends, -LARGEST, LARGEST).tolist())
+        centre = choose(Ranks(column, HALF, _lattices(None, None)), first)
+        lower, upper = column[column <= centre], column[column >= centre]
+        bottom = choose(Ranks(lower, 2 * low, _lattices(None, centre)), second)
+        top = choose(Ranks(upper, 1 - 2 * high, _lattices(centre, None)), second)
+        down = _normal_ratio(self.low, low) * (centre - bottom)
+        up = _normal_ratio(1 - self.high, high) * (top - centre)
+        if not down and low > self.low:  # many records have this value: look as far as above
+            down = up
+        if not up and high > 1 - self.high:
+            up = down
+        if not down and not up:
+            down = up = max(1.0, abs(centre))
+        return max(centre - down, -LARGEST), min(centre + up, LARGEST)
 
 
 @dataclass(frozen=True)
@@ -286,11 +298,11 @@ class CentreAndSpread:
         """Return median and spread."""
         first, second = self.levels
         low, high = _ends(self.bounds)
-        centre = _answer(column, HALF, _lattice(low, high), first, choose)
         clipped = np.clip(column, *(self.bounds or (-LARGEST, LARGEST)))
+        centre = choose(Ranks(clipped, HALF, _lattices(low, high)), first)
         distances = np.sort(np.abs(clipped - centre))
         span = None if low is None or high is None else min(high - low, LARGEST)
         rate = float(second.share / second.sensitivity) * self.epsilon
         beyond = reachable(TAIL, self.n, rate, HALF)
-        distance = _answer(distances, 1 - beyond, _lattice(0.0, span), second, choose)
+        distance = choose(Ranks(distances, 1 - beyond, _lattices(0.0, span)), second)
         return centre, distance / -float(ndtri(float(beyond / 2)))

@@ -31,10 +31,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.statistics.quantiles.lattice import Lattice
 
-__all__ = ["ROUNDING", "RankLaw", "Ranks", "change_range", "decay"]
+__all__ = ["ROUNDING", "RankLaw", "Ranks", "Segments", "change_range", "decay"]
 
 ROUNDING = Fraction(1, 2**35)
 """What integers for real numbers can add to the privacy loss of two draws."""
@@ -64,8 +64,8 @@ def decay(exponent: float) -> int:
 
 
 @dataclass(frozen=True)
-class RankLaw:
-    """The law of a point: segments [starts[i], starts[i+1]) of keys, all points of one weight."""
+class Segments:
+    """The points of one lattice: segments [starts[i], starts[i+1]), all points of one weight."""
 
     lattice: Lattice
     starts: IntArray
@@ -73,35 +73,43 @@ class RankLaw:
     weights: Sequence[int]
 
 
+RankLaw = tuple[Segments, ...]
+"""The law of a point: the segments of all lattices that it may come from."""
+
+
 @dataclass(frozen=True, repr=False)
 class Ranks:
-    """Sensitive: the keys of some records in order, and the quantile that is asked of them."""
+    """Sensitive: some records in order, and the quantile that is asked of them."""
 
-    keys: IntArray
+    values: FloatArray
     q: Fraction
-    lattice: Lattice
+    lattices: tuple[Lattice, ...]
 
     def law(self, rate: float) -> RankLaw:
         r"""Return the law with :math:`\eta` = ``rate``, in nats per rank."""
-        a, b, n = self.q.numerator, self.q.denominator, len(self.keys)
+        return tuple(self._segments(lattice, rate) for lattice in self.lattices)
+
+    def _segments(self, lattice: Lattice, rate: float) -> Segments:
+        keys = lattice.keys(self.values)
+        a, b, n = self.q.numerator, self.q.denominator, len(keys)
         reach = min(_FAR / rate + 2, n + 2) if rate > 0 else n + 2
         near = slice(max(0, int(self.q * n - reach)), math.ceil(self.q * n + reach))
-        points = np.unique(self.keys[near])
-        below = np.searchsorted(self.keys, points, side="left")
-        up_to = np.searchsorted(self.keys, points, side="right")
+        points = np.unique(keys[near])
+        below = np.searchsorted(keys, points, side="left")
+        up_to = np.searchsorted(keys, points, side="right")
         first_gap = 0 if near.start == 0 else int(below[0])
         at = np.maximum(0, np.maximum(b * below - a * n, a * n - b * up_to))
         after = np.abs(b * up_to - a * n)
         distances = [abs(b * first_gap - a * n), *np.stack([at, after], axis=1).ravel().tolist()]
         inner = np.stack([points, points + 1], axis=1).ravel()
-        starts = np.concatenate([[self.lattice.first], inner, [self.lattice.stop]])
-        masses = np.diff(self.lattice.below(starts)).tolist()
+        starts = np.concatenate([[lattice.first], inner, [lattice.stop]])
+        masses = np.diff(lattice.below(starts)).tolist()
         weights = [decay(rate * distance / b) for distance in distances]
-        return RankLaw(self.lattice, starts, masses, weights)
+        return Segments(lattice, starts, masses, weights)
 
-    def exact(self) -> int:
-        """Return the key of the quantile itself: the first with a distance of 0."""
-        if not len(self.keys):
-            return min(max(0, self.lattice.first), self.lattice.stop - 1)
-        place = math.ceil(self.q * len(self.keys)) - 1
-        return int(self.keys[min(max(place, 0), len(self.keys) - 1)])
+    def exact(self) -> float:
+        """Return the quantile itself: the first number with a distance of 0."""
+        if not len(self.values):
+            return self.lattices[0].value(self.lattices[0].first)
+        place = math.ceil(self.q * len(self.values)) - 1
+        return float(self.values[min(max(place, 0), len(self.values) - 1)])

@@ -38,8 +38,9 @@ def test_questions_do_not_depend_on_the_data(plan):
         seen = []
 
         def choose(ranks, level):
-            seen.append((ranks.q, ranks.lattice, level))
-            return (ranks.lattice.first + ranks.lattice.stop) // 2
+            seen.append((ranks.q, ranks.lattices, level))
+            first = ranks.lattices[0]
+            return first.value((first.first + first.stop) // 2)
 
         plan.ask(column, choose)
         return seen
@@ -68,9 +69,21 @@ def test_ranges_have_no_outliers_and_a_constant_has_none():
     few = [50.0 + k / 100 for k in range(-200, 201)] + [1e12]
     low, high = exact(OuterQuantiles(LOW, HIGH, 402, np.inf), few)
     assert -2 < low - 50 < -1.8 < 1.8 < high - 50 < 2
-    assert exact(OuterQuantiles(LOW, HIGH, 5, np.inf), [np.pi] * 5)[0] == pytest.approx(np.pi)
-    ends = exact(OuterQuantiles(LOW, HIGH, 5, np.inf), [np.pi] * 5)
-    assert ends[0] == ends[1]
+
+
+def test_a_column_of_one_value_has_a_range_around_it():
+    low, high = exact(OuterQuantiles(LOW, HIGH, 5, np.inf), [np.pi] * 5)
+    assert low == pytest.approx(0, abs=1e-9)
+    assert high == pytest.approx(2 * np.pi)
+    assert exact(OuterQuantiles(LOW, HIGH, 5, np.inf), [0.0] * 5) == (-1.0, 1.0)
+
+
+def test_a_side_that_cannot_be_seen_is_as_wide_as_the_other():
+    values = [12.0] * 60 + [*np.linspace(5, 11, 40)]
+    assert exact(OuterQuantiles(LOW, HIGH, 100, np.inf), values)[1] == 12.0  # there is nothing
+    low, high = exact(OuterQuantiles(LOW, HIGH, 100, 1.0), values)
+    assert low < 12.0 < high
+    assert high - 12.0 == pytest.approx(12.0 - low)
 
 
 def test_the_spread_is_that_of_a_normal_law():

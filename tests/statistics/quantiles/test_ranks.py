@@ -12,6 +12,7 @@ import pytest
 from dpbayes_sklearn.statistics.quantiles.lattice import Even
 from dpbayes_sklearn.statistics.quantiles.ranks import ROUNDING, Ranks, change_range, decay
 
+STEP = 2.0**-32
 KEYS = (0, 2, 3, 7)
 POINTS = range(9)
 FRACTIONS = [Fraction(1, 2), Fraction(1, 50), Fraction(1, 3), Fraction(9, 10), Fraction(0)]
@@ -27,7 +28,7 @@ def distance(keys, q, z):
 def test_every_point_has_the_weight_of_its_distance(q, rate):
     for n in range(5):
         for keys in combinations_with_replacement(KEYS, n):
-            law = Ranks(np.array(keys, np.int64), q, Even(0.0, 1.0)).law(rate)
+            (law,) = Ranks(np.array(keys) * STEP, q, (Even(0.0, 1.0),)).law(rate)
             for z in POINTS:
                 i = int(np.searchsorted(law.starts, z, side="right")) - 1
                 steps = int(distance(keys, q, z) * q.denominator)
@@ -36,8 +37,7 @@ def test_every_point_has_the_weight_of_its_distance(q, rate):
 
 
 def test_far_records_need_not_be_looked_at():
-    keys = np.arange(100_000)
-    law = Ranks(keys, Fraction(1, 2), Even(0.0, 1.0)).law(1.0)
+    (law,) = Ranks(np.arange(100_000) * STEP, Fraction(1, 2), (Even(0.0, 1.0),)).law(1.0)
     assert len(law.weights) < 300
     assert law.weights[0] == law.weights[-1] == 2**40
     assert max(law.weights) == 2**100
@@ -70,6 +70,6 @@ def test_decay_is_exact_within_its_rounding():
 
 
 def test_the_exact_quantile():
-    ranks = [Ranks(np.array([1, 1, 5, 9]), Fraction(k, 4), Even(0.0, 1.0)) for k in range(5)]
-    assert [r.exact() for r in ranks] == [1, 1, 1, 5, 9]
-    assert Ranks(np.array([], np.int64), Fraction(1, 2), Even(0.0, 1.0)).exact() == 0
+    values, lattices = np.array([1.0, 1.0, 5.0, 9.0]), (Even(0.0, 1.0),)
+    assert [Ranks(values, Fraction(k, 4), lattices).exact() for k in range(5)] == [1, 1, 1, 5, 9]
+    assert Ranks(values[:0], Fraction(1, 2), lattices).exact() == 0

@@ -1,0 +1,189 @@
+"""Pipelines of private steps as one private estimator, for a search.
+
+Guarantee
+---------
+*Precondition*: every step is an estimator of this library, fitted to the same people with its share
+of epsilon; a step maps every record by what earlier steps released. *Claim*: the fitted pipeline is
+private with the sum of the shares. *Proof*: adaptive composition. A step that is not private could
+reveal anything, so it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from dpbayes_sklearn._estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError
+from dpbayes_sklearn._supervised import SupervisedEstimator
+from dpbayes_sklearn.data.reading import read_target
+from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.model_selection.runs import Prepaid, seed_from
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
+
+__all__ = ["PrivatePipeline", "refuse_other_steps", "step_epsilons"]
+
+PASSES = ("passthrough", None)
+
+
+def private_steps(pipeline: Pipeline) -> list[tuple[str, PrivateEstimator]]:
+    """Return the steps that are fitted, by name."""
+    return [(name, step) for name, step in pipeline.steps if step not in PASSES]
+
+
+def refuse_other_steps(pipeline: Pipeline) -> None:
+    """Refuse pipelines with a step that is not private, or without a model at the end."""
+    for name, step in pipeline.steps:
+        if step not in PASSES and not isinstance(step, PrivateEstimator):
+            raise InvalidParameterError(
+                "The 'estimator' parameter of PrivateSearchCV may be a Pipeline of estimators of "
+                f"this library only. Its step {name!r} is a {type(step).__name__} instead."
+            )
+    if not isinstance(pipeline.steps[-1][1], SupervisedEstimator):
+        raise InvalidParameterError(
+            "The 'estimator' parameter of PrivateSearchCV must be a classifier or a regression of "
+            "this library, or a Pipeline that ends with one."
+        )
+
+
+def step_epsilons(pipeline: Pipeline, total: Any) -> dict[str, Any]:
+    """Return the epsilon of every step: a total, divided in proportion to their own epsilons."""
+    own = {name: exact(step.epsilon) for name, step in private_steps(pipeline)}
+    whole = sum(own.values(), Fraction(0))
+    if isinstance(whole, float) or isinstance(total, float):
+        return dict.fromkeys(own, float("inf"))
+    return {name: total * Fraction(part) / whole for name, part in own.items()}
+
+
+class People(NamedTuple):
+    """Sensitive: the records that every step is fitted to."""
+
+    X: Any
+    y: Any
+    n: int
+    kind: str = "records"
+
+
+class StepByStep(Mechanism):
+    """Fit the steps of a pipeline one after the other, each with its share of the budget."""
+
+    def preflight(self, statistics: Any, prior: Any, budget: Budget) -> None:
+        """Refuse nothing: every step refuses for itself."""
+
+    def release(
+        self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
+    ) -> Release[Pipeline]:
+        """Return the fitted pipeline."""
+        pipeline, seeded = clone(prior.pipeline), prior.random_state is not None
+        for name, epsilon in step_epsilons(pipeline, budget.epsilon).items():
+            seed = seed_from(source) if seeded else None
+            pipeline[name].set_params(epsilon=epsilon, accountant=Prepaid(), random_state=seed)
+        pipeline.fit(statistics.X, statistics.y)
+        fitted = [step.guarantee_ for _, step in private_steps(pipeline)]
+        conditions = [condition for guarantee in fitted for condition in guarantee.conditions]
+        promise = PrivacyGuarantee.of(budget, fitted[-1].mechanism, dict.fromkeys(conditions))
+        return Release(pipeline, promise)
+
+
+class PrivatePipeline(SupervisedEstimator):
+    """A pipeline of private steps that spends one epsilon.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Its steps share ``epsilon`` in proportion to their own.
+    epsilon, accountant, random_state
+        As for any estimator.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateEstimator._parameter_constraints,
+        "pipeline": [Pipeline],
+    }
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        *,
+        epsilon: Any = 1.0,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.epsilon = epsilon
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @property
+    def _model(self) -> SupervisedEstimator:
+        model: SupervisedEstimator = self.pipeline.steps[-1][1]
+        return model
+
+    @property
+    def _bounds(self) -> Any:
+        return self._model._bounds
+
+    @property
+    def _target(self) -> Any:
+        return self._model._target
+
+    def _target_from_data(self, values: Any) -> Any:
+        return self._model._target_from_data(values)
+
+    @property
+    def _unit(self) -> str:
+        return self._model._unit
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        for name, step in private_steps(self.pipeline):
+            step._validate_params()
+            if step._budget().delta:
+                raise ValueError(
+                    f"A pipeline in a search is purely private: {name!r} must have delta=0."
+                )
+
+    def _resolve_mechanism(self) -> Mechanism:
+        return StepByStep()
+
+    def _read(self, X: Any, y: Any, known: Any = None) -> FitInput:
+        target = read_target(self, y)
+        return FitInput(None, People(X, target, len(target)))
+
+    def _prior(self, public: Any) -> PrivatePipeline:
+        return self
+
+    def _attach(self, public: Any, release: Release[Any]) -> Self:
+        self.posterior_ = release.posterior
+        self.schema_ = release.posterior[-1].schema_
+        self.guarantee_ = release.guarantee
+        return self
+
+    def winner(self, ledger: BudgetAccountant | None) -> Pipeline:
+        """Return the fitted pipeline; all of its steps carry the guarantee of the whole."""
+        for _, step in private_steps(self.posterior_):
+            step.set_params(accountant=ledger, random_state=None)
+            step.guarantee_ = self.guarantee_
+        return self.posterior_
+
+    def predict(self, X: Any) -> Any:
+        """Return the predictions of the last step."""
+        return self.posterior_.predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        return self.pipeline.__sklearn_tags__()
+
+
+def named(steps: Sequence[tuple[str, Any]]) -> str:
+    """Return the names of the steps, for the ledger.
+
+    >>> named([("a", "passthrough"), ("b", 1)])
+    'int'
+    """
+    return " and ".join(type(step).__name__ for _, step in steps if step not in PASSES)

@@ -1,0 +1,96 @@
+r"""How strongly two features depend on each other given the class, for choosing a tree.
+
+With counts :math:`N_{jkc}` the score of the edge between two features is
+
+.. math:: \tfrac12 \sum_{c} \sum_{j,k} |N_{jkc} - N_{jc} N_{kc} / N_c|,
+
+n times a distance in total variation, rounded down to a lattice of 1/1024.
+
+**Sensitivity.** A record that leaves a class of m records changes the matrix :math:`N_{jk}` of the
+class by 1 in L1. The product :math:`m\,p \otimes q` of its margins becomes
+:math:`(mp - e_j) \otimes q'` with :math:`q' - q = (q - e_k)/(m-1)`, a change of
+:math:`\|mp \otimes (q'-q)\|_1 + \|e_j \otimes q'\|_1 \le 2(1 - q_k)\,m/(m-1) + 1 \le 3`, because
+:math:`q_k \ge 1/m`. So the score changes by at most 2, likewise for a record that comes, and by at
+most 4 if one is replaced. Rounding adds a step, floats another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._typing import IntArray
+
+__all__ = ["EdgeScores", "conditional_dependence", "pair_tables"]
+
+_STEPS = 1024  # of the lattice in one record
+
+Edge = tuple[int, int]
+
+
+def conditional_dependence(counts: IntArray) -> int:
+    """Return the score of a table of counts (j, k, class), in steps of 1/1024.
+
+    >>> both = np.zeros((2, 2, 1), int)
+    >>> both[0, 0], both[1, 1] = 50, 50
+    >>> conditional_dependence(both) / 1024
+    50.0
+    """
+    of_class = np.maximum(counts.sum(axis=(0, 1)), 1)
+    product = counts.sum(axis=1)[:, None] * counts.sum(axis=0)[None] / of_class
+    return int(np.floor(_STEPS / 2 * np.abs(counts - product).sum() + 2.0**-20))
+
+
+def pair_tables(
+    codes: npt.NDArray[Any], labels: npt.NDArray[Any], sizes: tuple[int, ...]
+) -> Iterator[tuple[Edge, IntArray]]:
+    """Yield the counts (j, k, class) of every pair of features j > k."""
+    *features, n_classes = sizes
+    for j, of_j in enumerate(features):
+        for k, of_k in enumerate(features[:j]):
+            cell = codes[:, j].astype(np.int64) * of_k + codes[:, k]
+            counts = np.bincount(cell * n_classes + labels, minlength=of_j * of_k * n_classes)
+            yield (j, k), counts.reshape(of_j, of_k, n_classes)
+
+
+@dataclass(frozen=True, repr=False)
+class EdgeScores:
+    """Sensitive: the score of every pair of features, from which the edges of a tree are chosen."""
+
+    scores: IntArray  # (d, d), symmetric
+    n: int
+
+    kind: ClassVar[str] = "scores"
+    sensitivity: ClassVar[int] = 4 * _STEPS + 2
+
+    @classmethod
+    def of(
+        cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any], sizes: tuple[int, ...]
+    ) -> EdgeScores:
+        """Return the scores of records, the number of classes last in ``sizes``."""
+        scores = np.zeros((len(sizes) - 1,) * 2, np.int64)
+        for (j, k), counts in pair_tables(codes, labels, sizes):
+            scores[j, k] = scores[k, j] = conditional_dependence(counts)
+        return cls(scores, len(labels))
+
+    @property
+    def largest(self) -> int:
+        """Largest score there can be."""
+        return _STEPS * self.n + 1
+
+    def options(self, chosen: tuple[Edge, ...]) -> tuple[list[Edge], IntArray]:
+        """Return the edges (new feature, feature of the tree), and their scores.
+
+        The tree grows from the first feature.
+        """
+        inside = [0, *(child for child, _ in chosen)]
+        edges = [(j, k) for j in range(len(self.scores)) if j not in inside for k in inside]
+        return edges, np.array([self.scores[edge] for edge in edges], np.int64)
+
+    def without_noise(self) -> EdgeScores:
+        """Return the scores themselves, where no privacy is asked for."""
+        return self

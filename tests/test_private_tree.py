@@ -1,0 +1,84 @@
+"""A private tree: found, charged, and nothing else of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpbayes_sklearn import (
+    BayesianNetworkClassifier,
+    BudgetAccountant,
+    Categories,
+    Interval,
+    Schema,
+    tree_augmented,
+)
+from dpbayes_sklearn._private_tree import PrivateTree
+from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
+from dpbayes_sklearn.statistics.choices import TreeChoice
+from dpbayes_sklearn.statistics.network import Network
+
+RNG = np.random.default_rng(0)
+CODES = RNG.integers(0, 3, (3000, 5))
+CODES[:, 3] = (CODES[:, 1] + (RNG.random(3000) < 0.1)) % 3
+CODES[:, 4] = (CODES[:, 2] + (RNG.random(3000) < 0.1)) % 3
+LABELS = RNG.integers(0, 2, 3000)
+SCHEMA = Schema({f"x{j}": Interval(0, 2, bins=3) for j in range(5)}, Categories([0, 1]))
+
+
+def edges(parents):
+    return {frozenset((child, p)) for child, above in parents.items() for p in above[1:]}
+
+
+def test_edges_that_matter_are_found_for_one_charge():
+    ledger = BudgetAccountant()
+    tree = tree_augmented(CODES, LABELS, SCHEMA, epsilon=1.0, accountant=ledger)
+    (entry,) = ledger
+    assert float(entry.epsilon) == 1.0
+    assert {frozenset(("x1", "x3")), frozenset(("x2", "x4"))} <= edges(tree)
+    assert len(edges(tree)) == 4
+    model = BayesianNetworkClassifier(parents=tree, schema=SCHEMA).fit(CODES, LABELS)
+    assert model.guarantee_.epsilon == 1.0
+
+
+def test_without_noise_it_is_the_best_tree():
+    tree = tree_augmented(CODES, LABELS, SCHEMA, epsilon=float("inf"))
+    public = tree_augmented(CODES, LABELS, SCHEMA)
+    strong = {frozenset(("x1", "x3")), frozenset(("x2", "x4"))}
+    assert strong <= edges(tree) & edges(public)
+
+
+def test_all_neighbours_stay_within_the_claim():
+    choice = TreeChoice(Network.star([2, 2, 2], 2))
+    for epsilon in (0.5, 8.0):
+        found = enumerate_loss("permute_and_flip", choice, 2, epsilon=epsilon, transcripts=2)
+        assert found.within
+        assert found.loss > 0
+
+
+@pytest.mark.parametrize("freeze", [CHOKE_POINT, DRAWS])
+def test_a_neighbour_differs_in_nothing_but_the_release(freeze):
+    for _ in range(5):
+        X, y = RNG.integers(0, 3, (8, 5)).astype(float), RNG.integers(0, 2, 8)
+        X2, y2 = X.copy(), y.copy()
+        X2[3], y2[3] = [np.nan, np.inf, -1e308, 1, 2], 9
+        found = replay(PrivateTree(0.5, schema=SCHEMA), X, y, X2, y2, freeze=freeze)
+        assert found.sound, found.divergences
+        assert found.epsilon == 0.5
+
+
+def test_one_feature_has_no_edges_and_dask_is_refused():
+    one = Schema({"a": Interval(0, 2, bins=3)}, Categories([0, 1]))
+    assert tree_augmented(CODES[:, :1], LABELS, one, epsilon=1.0) == {"a": ["class"]}
+    dask = pytest.importorskip("dask.array")
+    X, y = dask.from_array(CODES, chunks=1000), dask.from_array(LABELS, chunks=1000)
+    with pytest.raises(TypeError, match="records in memory"):
+        tree_augmented(X, y, SCHEMA, epsilon=1.0)
+
+
+def test_a_wrong_budget_is_refused_and_a_tree_has_no_json_form():
+    with pytest.raises(ValueError, match="epsilon"):
+        tree_augmented(CODES, LABELS, SCHEMA, epsilon=-1.0)
+    with pytest.raises(ValueError, match="JSON"):
+        PrivateTree(1.0, schema=SCHEMA).fit(CODES, LABELS).to_json()
