@@ -24,7 +24,7 @@ TUMOURS = (
 )
 MECHANISMS: dict[str, tuple[str | Mechanism, str]] = {
     "laplace": ("laplace", BLUE),
-    "laplace, joint noise": (Laplace(noise="joint"), "#3d8b5f"),
+    "laplace, independent noise": (Laplace(noise="independent"), "#3d8b5f"),
     "fourier": ("fourier", "#e09f3e"),
     "sampler": ("sampler", RED),
     "map": ("map", "#6a4c93"),
