@@ -352,8 +352,10 @@ def _differences(one: _Fit, two: _Fit) -> Iterator[str]:
         yield f"log: {len(one.logged)} and {len(two.logged)} lines, or other texts"
     if one.calls != two.calls:
         yield f"calls: {one.calls} and {two.calls}"
-    if (one.charged, one.deltas) != (two.charged, two.deltas):
-        yield f"charged: {one.charged}, {one.deltas} and {two.charged}, {two.deltas}"
+    if one.charged != two.charged:
+        yield f"epsilon charged: {one.charged} and {two.charged}"
+    if one.deltas != two.deltas:
+        yield f"delta charged: {one.deltas} and {two.deltas}"
     if [seen.told for seen in one.releases] != [seen.told for seen in two.releases]:
         yield "public facts that the mechanism was told"
     if one.pickled != two.pickled:

@@ -23,6 +23,9 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import Replay, replay
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, SEARCH
 from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.privacy.composition import Spend
+from dpbayes_sklearn.privacy.cost import Cost
+from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.statistics import moment_sums
 from dpbayes_sklearn.statistics.counts import CountTables
 
@@ -160,6 +163,20 @@ def test_another_number_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert noticed("calls")
     assert noticed("epsilon charged")
     assert noticed("promised epsilon 1, released 2")
+
+
+def test_a_delta_that_depends_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Ledger.charge
+    charges: list[int] = []
+
+    def cheaper(self: Any, spend: Any, *rest: Any) -> Any:
+        charges.append(1)
+        delta = Fraction(len(charges), 100)
+        return real(self, Spend(Cost(spend.cost.epsilon, delta), spend.rho), *rest)
+
+    monkeypatch.setattr(Ledger, "charge", cheaper)
+    assert noticed("delta charged")
+    assert noticed("charged delta")
 
 
 def test_a_record_that_moves_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
