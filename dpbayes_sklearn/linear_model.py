@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
+from dpbayes_sklearn._coefficients import CoefficientTable, coefficient_table
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._scoring import ScoreMixin
 from dpbayes_sklearn._shards import ShardedEstimator
@@ -60,11 +61,11 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         The b, on the scale of the bounds.
     noise_variance : float, optional
         The :math:`\sigma^2`, on the scale of the bounds. Left out, it is learned: from the
-        released moments ("laplace", "fourier"), or from the variance of the target, which
-        "sampler" and "map" release first with 5 % of the budget (more for few records).
+        released moments ("laplace", "fourier"), or from the spread of the target, which is
+        released first; and corrected by the residuals, which have 3 to 10 % of the budget.
     coef_bound : float, optional
-        Norm that the coefficients drawn by "sampler" and "map" may have, on the scale of the
-        bounds; the smaller, the less noise. Left out, it is 10 / sqrt(prior_precision).
+        Norm that the coefficients drawn by "sampler" and "map" may have, in units of the windows
+        in which target and columns lie; the smaller, the less noise. Left out, it is 0.375.
     fit_intercept : bool, default=True
         Whether the model has a constant.
     bounds_X : tuple (low, high), optional
@@ -105,8 +106,10 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     of the guarantee. With declared bounds no value makes ``fit`` fail: infinities are
     clipped and a missing value is the middle of its bounds.
 
-    The model is linear in the clipped features: inside the bounds ``predict`` is the function that
-    ``coef_`` and ``intercept_`` describe, and outside it stays as it is at the nearest bound.
+    With enough records, a share of epsilon locates every numeric column, and the target always:
+    values are clipped to windows around what was released, ``posterior_.windows``. The model is
+    linear there: inside the windows ``predict`` is the function that ``coef_`` and ``intercept_``
+    describe, and outside it stays as it is at the nearest end.
 
     Examples
     --------
@@ -265,6 +268,37 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
             predicted = answer(table)
         return (predicted[:, 0], predicted[:, 1]) if return_std else predicted
 
+    def coefficients(self, level: float = 0.95) -> CoefficientTable:
+        """Return names, estimates and intervals of the coefficients, in the units of the data.
+
+        They are read from the same release as ``coef_``, at no further privacy cost, but under weak
+        priors: ``coef_`` is shrunk to predict well, these are for statements about a single
+        coefficient. Intervals count the privacy noise and what clipping may hide.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval shall cover.
+
+        Returns
+        -------
+        CoefficientTable
+            Text, HTML, and ``to_frame()`` for a data frame.
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1. Got {level!r} instead.")
+        posterior, scale = self.posterior_, self._scale
+        return coefficient_table(
+            self.schema_,
+            self._design,
+            posterior.slopes,
+            posterior.slope_covariance,
+            scale.half,
+            scale.centre,
+            level,
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # scikit-learn's check asks for R2 > 0.5 on 200 records of 10 features, where exact
@@ -280,7 +314,7 @@ def _predictions(
     out, coefficients = np.empty((table.n_rows, *like.shape[1:])), posterior.mean()
     for rows, x in design.chunks(table):
         if like.ndim == 1:
-            out[rows] = x @ coefficients[1:] + coefficients[0]
+            out[rows] = posterior.windows.clip(x) @ coefficients[1:] + coefficients[0]
         else:
             out[rows, 0], variance = posterior.predictive(x)
             out[rows, 1] = np.sqrt(variance)

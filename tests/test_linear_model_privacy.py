@@ -23,7 +23,7 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn.mechanisms import _coefficient_draws as draws_module
-from dpbayes_sklearn.mechanisms import _moment_release as release_module
+from dpbayes_sklearn.mechanisms import _moment_noise as release_module
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 CANARY, NUMBER, MARK = "HIV+7391", 73917391.25, "7391"

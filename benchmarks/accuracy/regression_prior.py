@@ -44,6 +44,7 @@ def repeat(seed: int) -> dict[tuple[str, float], float]:
             model = BayesianLinearRegression(
                 **params,  # type: ignore[arg-type]
                 prior_precision=b,
+                coef_bound=10 / math.sqrt(b),
                 schema=schema,
                 random_state=seed,
             )

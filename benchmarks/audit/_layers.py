@@ -62,6 +62,8 @@ __all__ = ["LAYERS"]
 STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
 TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
 ODD = 0.12345678901234567  # its fraction is longer than what samplers take
+LOCATED = 1500.0  # so large that the number of one record is located too
+MATRIX = Design((Categories("abc"),) * 4)  # has matrix noise
 WORLDS: tuple[tuple[Any, Any, int, dict[str, Any]], ...] = (
     ("laplace", PAIR, 2, {}),
     ("laplace", PAIR, 2, {"unit": "feature"}),
@@ -86,9 +88,11 @@ WORLDS: tuple[tuple[Any, Any, int, dict[str, Any]], ...] = (
         for name in ("exponential", "hellinger", "local")
     ),
     *(
-        (name, Design((Interval(0, 1),)), 1, {})
+        (name, Design((Interval(0, 1),)), 1, {"epsilon": epsilon})
+        for epsilon in (1.0, LOCATED)
         for name in ("laplace", "fourier", "sampler", "map")
     ),
+    ("laplace", MATRIX, 1, {}),
     ("sampler", Design((Interval(0, 1),)), 1, {"prior": 100.0}),  # draws of norm 1 at most
     ("laplace", Design((Categories("abc"),)), 1, {}),
     ("quantiles", Plans((BinEdges(4),)), 3, {"epsilon": 6.0}),
@@ -179,7 +183,7 @@ def leak_walk() -> Iterator[str]:
         for mechanism in ("laplace", "fourier", "sampler", "map"):
             line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), mechanism=mechanism)
             line.fit(X, y)
-            sums = {"sums of the target": seen[-1].target_sums(1)}
+            sums = {"sums of columns and target": seen[-1].location_sums(1)[1]}
             yield from leaks(line, {"a column": X[:, 0], "the labels": y, **sums})
         for mechanism in ("geometric", "exponential", "laplace_improved"):
             codes = rng.integers(0, 3, 60)

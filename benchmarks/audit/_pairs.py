@@ -166,6 +166,11 @@ def subjects() -> Iterator[Subject]:
             _numbers("record", TARGETS),
         )
         yield Subject(
+            f"BayesianLinearRegression, {mechanism}, intercept={intercept}, located",
+            BayesianLinearRegression(1000.0, bounds_X=(-2, 1), bounds_y=(-1, 3), **options),
+            _numbers("record", TARGETS),
+        )
+        yield Subject(
             f"BayesianLinearRegression, {mechanism}, intercept={intercept}, schema",
             BayesianLinearRegression(
                 schema=Schema(SCHEMA, target=Interval(0, 1)), noise_variance=0.1, **options

@@ -15,7 +15,7 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
 )
 from dpbayes_sklearn.audit.leaks import fitted_numbers
-from dpbayes_sklearn.mechanisms import Mechanism, Sampler, _moment_release
+from dpbayes_sklearn.mechanisms import Mechanism, Sampler, _moment_noise
 from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.statistics.moments import WHOLE
 
@@ -73,7 +73,9 @@ def _missing_values() -> Iterator[str]:
     for middle in (0.5, np.nan):
         X[1], y[1] = middle, middle
         moments = model._read(X, y).statistics
-        exact.append([moments.gram(2**10, WHOLE).tolist(), moments.target_sums(2**10).tolist()])
+        exact.append(
+            [moments.gram(2**10, WHOLE).tolist(), moments.location_sums(2**10)[1].tolist()]
+        )
     if exact[0] != exact[1]:
         yield "a missing number is not the middle of its bounds"
 
@@ -150,14 +152,14 @@ def _lattices() -> Iterator[str]:
     if not np.allclose(odds / np.log(9) * 4, np.rint(odds / np.log(9) * 4)):
         yield "sampler: draws are not on the grid"
     noisy: list[Any] = []
-    real = _moment_release.add_noise
+    real = _moment_noise.add_noise
 
     def watched(sums: Any, block: Any, grid: int, *rest: Any) -> Any:
         found = real(sums, block, grid, *rest)
         noisy.append(np.asarray(found[0]) * grid**2)
         return found
 
-    with mock.patch.object(_moment_release, "add_noise", watched):
+    with mock.patch.object(_moment_noise, "add_noise", watched):
         BayesianLinearRegression(**MOMENTS).fit(X, y)
     if any((steps != np.rint(steps)).any() for steps in noisy):
         yield "moments: released sums are not on the grid"

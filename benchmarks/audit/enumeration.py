@@ -29,6 +29,8 @@ DESIGNS = (
     Design((Interval(5, 6), Categories("ab"))),
     Design((Interval(-1, 1), Interval(0, 1))),
 )
+MATRIX = Design((Categories("abc"),) * 4)
+LOCATED = 2500.0  # so large that numbers are located too
 PRIORS = (1.0, 0.01, (0.01, 5.0), (20.0, 3.0), 50.0)
 
 
@@ -98,11 +100,14 @@ def posteriors() -> Iterator[Case]:
 def moments() -> Iterator[Case]:
     """Yield regressions, step by step along several transcripts."""
     for mechanism, design, epsilon in product(
-        ("laplace", "fourier", "sampler", "map"), DESIGNS, (0.5, 4.0)
+        ("laplace", "fourier", "sampler", "map"), DESIGNS, (0.5, 4.0, LOCATED)
     ):
         small = len(design.domains) == 1
         options = {"epsilon": epsilon, "transcripts": 2}
         yield Case(f"moments, {mechanism}", mechanism, design, 2 if small else 1, options)
+    for epsilon in (0.5, 4.0):
+        options = {"epsilon": epsilon, "transcripts": 1}
+        yield Case("moments, laplace, matrix noise", "laplace", MATRIX, 1, options)
 
 
 def run(scale: float) -> Iterator[Row]:

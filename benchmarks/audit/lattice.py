@@ -23,7 +23,7 @@ from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.laws import ClassRows, SupNorm
-from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_release
+from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_noise
 from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC
 from dpbayes_sklearn.noise.ball_gaussian import LATTICE, ball_gaussian
@@ -145,7 +145,7 @@ def records(columns: int) -> Moments:
 def moments(scale: float) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design)
-    add_noise, counted = _moment_release.add_noise, [0, 0]
+    add_noise, counted = _moment_noise.add_noise, [0, 0]
 
     def watched(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
         noisy, variance = add_noise(sums, block, grid, epsilon, source)
@@ -155,7 +155,7 @@ def moments(scale: float) -> Iterator[Row]:
 
     for mechanism in (mechanisms.Laplace(), mechanisms.Fourier()):
         counted[:] = [0, 0]
-        with mock.patch.object(_moment_release, "add_noise", watched):
+        with mock.patch.object(_moment_noise, "add_noise", watched):
             while counted[0] < VALUES * scale:
                 mechanism.release(statistics, prior, BUDGET, random_source())
         yield row(f"moments, {mechanism.name()}", *counted)

@@ -11,18 +11,20 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from scipy.special import kve
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.laws import (
     ClassRows,
     DiscreteGaussian,
     DiscreteLaplace,
+    MatrixNoise,
     NoiseLaw,
     SupNorm,
     ZeroSum,
 )
 
-__all__ = ["halved", "log_density"]
+__all__ = ["halved", "log_density", "log_ratio"]
 
 
 @singledispatch
@@ -62,6 +64,35 @@ def _(law: ClassRows, noise: IntArray) -> FloatArray:
     parts = np.split(np.abs(noise), np.cumsum(law.sizes)[:-1], axis=1)
     rows = [part.reshape(len(noise), law.n_classes, -1).sum(axis=2) for part in parts]
     return np.asarray(-np.max(rows, axis=0).sum(axis=1) / float(law.scale * law.grid))
+
+
+@singledispatch
+def log_ratio(law: NoiseLaw, noise: IntArray, shift: IntArray) -> FloatArray:
+    """Return the log ratio of the densities at ``noise`` and at ``noise + shift``."""
+    return log_density(law, noise) - log_density(law, noise + shift)
+
+
+@log_ratio.register
+def _(law: MatrixNoise, noise: IntArray, shift: IntArray) -> FloatArray:
+    """Return that of the noise along the axes of the shift, as if they were independent.
+
+    The joint density has no closed form. Any order of the outcomes gives a bound from below.
+    """
+    p = len(law.weights)
+    a = np.array([float(weight) for weight in law.weights])
+    upper = np.triu_indices(p)
+    matrices = np.zeros((len(noise) + 1, p, p))
+    matrices[(slice(None), *upper)] = np.vstack([noise, shift])
+    full = (matrices + np.triu(matrices, 1).swapaxes(1, 2)) * np.outer(a, a) / float(law.scale)
+    values, axes = np.linalg.eigh(full[-1])
+    along = np.einsum("ik,rij,jk->rk", axes, full[:-1], axes)
+    return np.asarray((_log_bessel(along, p) - _log_bessel(along + values, p)).sum(axis=1))
+
+
+def _log_bessel(x: FloatArray, p: int) -> FloatArray:
+    """Log density of the difference of two Gamma variables of order (p + 1)/2 and scale 1."""
+    v, y = p / 2, np.maximum(np.abs(x), 1e-9)
+    return np.asarray(v * np.log(y) + np.log(kve(v, y)) - y)
 
 
 @singledispatch

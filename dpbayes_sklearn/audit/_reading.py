@@ -34,6 +34,7 @@ from dpbayes_sklearn.noise import (
     class_rows,
     discrete_gaussian,
     discrete_laplace,
+    matrix,
     sup_norm,
     zero_sum,
 )
@@ -48,6 +49,7 @@ _laplace = discrete_laplace._proposals
 _gaussian = discrete_gaussian._proposals
 _boxes = sup_norm.discrete_boxes
 _rows = class_rows.many_rows
+_matrices = matrix.wishart_differences
 
 
 def no_bytes(size: int) -> bytes:
@@ -64,6 +66,7 @@ class Recorder:
     groups: list[int] = field(default_factory=list)  # noises that cancel share a number
     boxes: dict[int, tuple[int, int]] = field(default_factory=dict)  # noise: its box, its side
     rows: dict[int, tuple[int, int]] = field(default_factory=dict)  # noise: its draw, its row
+    matrices: list[tuple[Fraction, ...]] = field(default_factory=list)  # weights of coordinates
     weights: list[npt.NDArray[np.uint64]] = field(default_factory=list)
 
     def laplace(self, scale: Fraction, count: int, source: RandomSource) -> IntArray:
@@ -94,6 +97,18 @@ class Recorder:
             self.boxes |= {first + i: (first, int(side)) for i, side in enumerate(sides)}
             rows.append(self._noise(scale, len(sides), [_ALONE] * len(sides)))
         return np.stack(rows)
+
+    def matrix(
+        self, scale: Fraction, weights: tuple[Fraction, ...], count: int, source: RandomSource
+    ) -> IntArray:
+        """Stand in for noises of whole matrices."""
+        if source is not no_bytes:
+            return _matrices(scale, weights, count, source)
+        self.matrices += [weights] * count
+        entries = len(weights) * (len(weights) + 1) // 2
+        return self._noise(scale, count * entries, [_ALONE] * count * entries).reshape(
+            count, entries
+        )
 
     def row_noise(
         self, sizes: Sequence[int], scale: Fraction, count: int, source: RandomSource
@@ -133,6 +148,7 @@ class Recorder:
                 (zero_sum, "_proposals", self.zero_sum),
                 (sup_norm, "discrete_boxes", self.box),
                 (class_rows, "many_rows", self.row_noise),
+                (matrix, "wishart_differences", self.matrix),
                 (_split_release, "finite_draw", self.choice),
                 (exponential, "finite_draw", self.choice),
                 (_temperature, "finite_draw", self.choice),

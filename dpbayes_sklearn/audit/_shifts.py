@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.mechanisms import _location
 from dpbayes_sklearn.statistics.fourier import CharacterSums
-from dpbayes_sklearn.statistics.moment_blocks import target_block, whole_block
+from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
+from dpbayes_sklearn.statistics.moment_blocks import whole_block
+from dpbayes_sklearn.statistics.moment_sums import RADII
 from dpbayes_sklearn.statistics.moments import WHOLE, largest_grid
 
 __all__ = ["Shift", "shifts"]
@@ -82,12 +87,23 @@ def _moments(one: Any, other: Any, unit: str) -> list[Shift]:
     if broken := _public("moments", *facts):
         return broken
     grid, block = largest_grid(one.n, 1.0), whole_block(one.design)
-    mine, theirs = (m.gram(grid, WHOLE)[block.rows, block.columns] for m in (one, other))
-    steps, target = one.sensitivity(unit) * grid**2, target_block(one.design.width).together
-    sums = [one.target_sums(grid)], [other.target_sums(grid)]
+    grams = [m.gram(grid, WHOLE) for m in (one, other)]
+    mine, theirs = (gram[block.rows, block.columns] for gram in grams)
+    steps, matrix = one.sensitivity(unit) * grid**2, GramMatrix.of(one.design)
+    sums = [m.location_sums(grid)[1] for m in (one, other)]
+    columns = len(sums[0])
+    shells = [[m.shell_counts(np.zeros(columns))] for m in (one, other)]
+    declared = (
+        float(vars(_location)["location_block"](one.design).together * grid**2),
+        float(vars(_location)["target_block"]().together * grid**2),
+        float(vars(_location)["shell_block"](columns, len(RADII)).together),
+    )
     return [
         _between("moments, in steps of the grid", [mine], [theirs], steps),
-        _between("sums of the target, in steps of the grid", *sums, float(target * grid**2)),
+        _as_matrix(matrix, (grams[0] - grams[1])[matrix.rows, matrix.columns], grid),
+        _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0]),
+        _between("sum of the target", [sums[0][-1:]], [sums[1][-1:]], declared[1]),
+        _between("counts of shells", shells[0], shells[1], declared[2]),
     ]
 
 
@@ -114,6 +130,13 @@ def _scores(one: Any, other: Any, unit: str) -> list[Shift]:
         return broken
     moved = np.abs(one.scores - other.scores).max(initial=0)
     return [Shift("largest change of a score", float(moved), float(one.sensitivity))]
+
+
+def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:
+    """Return the nuclear norm of the weighted moments."""
+    law = matrix.law(Fraction(1), 1)
+    moved = float(law.privacy_loss(shift)) * 2 * float(matrix.bound) / grid**2
+    return Shift("moments as a matrix", moved * (1 - 1e-12), 2 * float(matrix.bound))
 
 
 _BY_KIND: dict[str, Callable[[Any, Any, str], list[Shift]]] = {

@@ -19,11 +19,11 @@ import numpy as np
 
 from dpbayes_sklearn.audit._reading import Recorder, no_bytes
 from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, Point, Step
-from dpbayes_sklearn.laws import DiscreteLaplace, NoiseLaw, SupNorm
+from dpbayes_sklearn.laws import DiscreteLaplace, MatrixNoise, NoiseLaw, SupNorm
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
     _coefficient_draws,
-    _moment_release,
+    _moment_noise,
     permute_and_flip,
     quantiles,
 )
@@ -61,12 +61,12 @@ class _Steps:
     def __init__(self, said: list[Any], seed: RandomSource | None) -> None:
         self.laws: list[Step] = []
         self._said, self._seed = said, seed
-        self._add_noise = _moment_release.add_noise
+        self._add_noise = _moment_noise.add_noise
         self._ball = vars(_coefficient_draws)["ball_gaussian"]
         self._point = quantiles.point_of
         self._choice = vars(permute_and_flip)["finite_draw"]
         self._patches: Sequence[Any] = (
-            mock.patch.object(_moment_release, "add_noise", self.noise),
+            mock.patch.object(_moment_noise, "add_noise", self.noise),
             mock.patch.object(_coefficient_draws, "ball_gaussian", self.ball),
             mock.patch.object(quantiles, "point_of", self.point),
             mock.patch.object(permute_and_flip, "finite_draw", self.choice),
@@ -95,6 +95,8 @@ class _Steps:
         law: NoiseLaw = DiscreteLaplace.of(scale, [len(centre)])
         if recorder.boxes:
             law = SupNorm(scale, tuple(side for _, side in recorder.boxes.values()))
+        elif recorder.matrices:
+            law = MatrixNoise(scale, recorder.matrices[0])
         self.laws.append(Noise(centre, law))
         return self._answer(
             lambda seed: self._add_noise(sums, block, grid, epsilon, seed), ("sums", len(centre))

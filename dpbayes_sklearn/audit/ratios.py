@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.audit._densities import halved, log_density
+from dpbayes_sklearn.audit._densities import halved, log_ratio
 from dpbayes_sklearn.audit._steps import Ball, Choice, Noise, Step
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
     _coefficient_draws,
-    _moment_release,
+    _moment_noise,
     _noisy_categories,
     _noisy_counts,
     _split_release,
@@ -133,8 +133,8 @@ def _log_ratio(one: Any, other: Any, outcomes: npt.NDArray[Any]) -> FloatArray:
 
 
 def _noise_ratio(one: Noise, other: Noise, outcomes: npt.NDArray[Any]) -> FloatArray:
-    mine, theirs = (log_density(s.law, outcomes - s.centre * s.law.grid) for s in (one, other))
-    return mine - theirs
+    grid = one.law.grid
+    return log_ratio(one.law, outcomes - one.centre * grid, (one.centre - other.centre) * grid)
 
 
 def _choice_ratio(one: Choice, other: Choice, outcomes: npt.NDArray[Any]) -> FloatArray:
@@ -175,9 +175,8 @@ class _Watch:
                 (_noisy_counts, "add", self._added),
                 (fourier, "add", self._added),
                 (_noisy_categories, "add", self._added),
-                (_moment_release, "add", self._added),
-                (_moment_release, "add_noise", self._shared),
-                (fourier, "add_noise", self._shared),
+                (_moment_noise, "add", self._added),
+                (_moment_noise, "add_noise", self._shared),
                 (_split_release, "finite_draw", self._chosen),
                 (exponential, "finite_draw", self._chosen),
                 (_coefficient_draws, "ball_gaussian", self._in_ball),

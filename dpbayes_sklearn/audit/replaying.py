@@ -25,7 +25,7 @@ from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
     _coefficient_draws,
-    _moment_release,
+    _moment_noise,
     _noisy_categories,
     _noisy_counts,
     _split_release,
@@ -37,7 +37,7 @@ from dpbayes_sklearn.mechanisms import (
 )
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.selection import Selection
-from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy import BudgetAccountant, guarantee
 from dpbayes_sklearn.privacy.ledger import Ledger
 
 __all__ = ["CHOKE_POINT", "DRAWS", "SEARCH", "Replay", "replay"]
@@ -57,7 +57,7 @@ DRAWS: Frozen = (
     (_split_release, "finite_draw"),
     (exponential, "finite_draw"),
     (_temperature, "finite_draw"),
-    (_moment_release, "add_noise"),
+    (_moment_noise, "add_noise"),
     (_coefficient_draws, "ball_gaussian"),
     (quantiles, "point_of"),
     (permute_and_flip, "finite_draw"),
@@ -240,7 +240,10 @@ def _heard(fit: _Fit) -> Iterator[None]:
     ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
     logger.addHandler(ear)
     try:
-        with mock.patch.object(_advice.Told, "noisy", False):
+        with (
+            mock.patch.object(_advice.Told, "noisy", False),
+            mock.patch.object(guarantee, "_warned", False),
+        ):
             yield
     finally:
         logger.removeHandler(ear)

@@ -9,6 +9,7 @@ from dpbayes_sklearn.laws.choice import least_noise
 from dpbayes_sklearn.laws.class_rows import ClassRows
 from dpbayes_sklearn.laws.discrete_gaussian import DiscreteGaussian
 from dpbayes_sklearn.laws.discrete_laplace import DiscreteLaplace
+from dpbayes_sklearn.laws.matrix import MatrixNoise
 from dpbayes_sklearn.laws.sup_norm import SupNorm
 from dpbayes_sklearn.laws.zero_sum import ZeroSum
 
@@ -17,6 +18,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Marginal",
+    "MatrixNoise",
     "NoiseLaw",
     "SupNorm",
     "ZeroSum",

@@ -18,7 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn.mechanisms._moment_release import Shares, calibrated, grid_for, noisy_target
+from dpbayes_sklearn.mechanisms._location import located
+from dpbayes_sklearn.mechanisms._moment_noise import grid_for
+from dpbayes_sklearn.mechanisms._moment_release import calibrated
+from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.coefficient_draws import (
@@ -28,7 +31,7 @@ from dpbayes_sklearn.posteriors.coefficient_draws import (
 )
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.moments import WHOLE, Moments, Window, largest_grid
+from dpbayes_sklearn.statistics.moments import Moments, Window, Windows, largest_grid
 
 __all__ = ["REAL_ARITHMETIC", "DrawPlan", "check_draws", "largest_residual", "release_draws"]
 
@@ -41,24 +44,21 @@ _SPARE = 1 - 2.0**-30  # pays for the rounding of floats
 _MOST_EVIDENCE = 10**13  # records times epsilon, from which floats cannot hold the density
 
 
-class Target(NamedTuple):
-    """Where the target lies, and how it varies there."""
+class Units(NamedTuple):
+    """Where target and columns lie, and how the target varies in its window."""
 
     window: Window
+    windows: Windows
     variance: float
 
 
-def read_target(
-    statistics: Moments, prior: GaussianPrior, shares: Shares, source: RandomSource
-) -> Target:
-    """Release the target's mean and variance if the noise variance is to be learned."""
-    if prior.noise_variance is not None:
-        return Target(WHOLE, prior.noise_variance)
-    design, n, epsilon = statistics.design, statistics.n, shares.epsilon
-    grid = grid_for(design, n, epsilon)
-    target = noisy_target(statistics, grid, shares.target, source)
-    window = target.window(n * float(epsilon), design.intercept)
-    return Target(window, target.variance / window.half**2)
+def read_units(statistics: Moments, shares: Shares, source: RandomSource) -> Units:
+    """Release where target and columns lie."""
+    places = located(statistics, shares, source)
+    window = places.window
+    spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
+    windows = places.windows(statistics.design.numbers)
+    return Units(window, windows, min((spread / window.half) ** 2, 1.0))
 
 
 def release_draws(
@@ -68,12 +68,15 @@ def release_draws(
     source: RandomSource,
     plan: Callable[[float, float], DrawPlan],
 ) -> CoefficientDraws:
-    """Read the target, draw as ``plan(affordable kappa, target's variance)`` says, calibrate."""
+    """Read the units, draw as ``plan(affordable kappa, target's variance)`` says, calibrate."""
+    numbers = int(statistics.design.numbers.sum())
     learn = prior.noise_variance is None
-    shares = Shares.of(budget, statistics.n, target=learn, residuals=learn)
-    target = read_target(statistics, prior, shares, source)
+    shares = Shares.of(budget, statistics.n, numbers, mean=False, residuals=learn)
+    units = read_units(statistics, shares, source)
+    if prior.noise_variance is not None:
+        units = units._replace(variance=prior.noise_variance / units.window.half**2)
     affordable = float(shares.model) / largest_residual(prior) ** 2
-    drawn = draw_coefficients(statistics, prior, target, plan(affordable, target.variance), source)
+    drawn = draw_coefficients(statistics, prior, units, plan(affordable, units.variance), source)
     return calibrated(drawn, statistics, shares, source)
 
 
@@ -107,22 +110,23 @@ def largest_residual(prior: GaussianPrior) -> float:
 def draw_coefficients(
     statistics: Moments,
     prior: GaussianPrior,
-    target: Target,
+    units: Units,
     plan: DrawPlan,
     source: RandomSource,
 ) -> CoefficientDraws:
     """Draw from prior^sharpness * exp(-kappa/2 * squared residuals) in the ball."""
     grid = largest_grid(statistics.n, 1.0)
-    gram = statistics.gram(grid, target.window) / grid**2
+    gram = statistics.gram(grid, units.window, units.windows) / grid**2
     weight = plan.weight * _SPARE
     first = 0 if prior.design.intercept else 1
-    precisions = plan.sharpness * prior.precisions(target.window.half)
+    precisions = plan.sharpness * prior.precisions(units.window, units.windows)
+    precisions[1:] += prior.design.width / prior.radius**2  # the ball, as a prior
     precision = np.diag(precisions) + weight * gram[:-1, :-1]
     draws = np.zeros((plan.n_draws, len(precisions)))
     draws[:, first:] = ball_gaussian(
         precision[first:, first:], weight * gram[first:-1, -1], prior.radius, plan.n_draws, source
     )
     released = ReleasedDraws(
-        draws, precisions, weight, statistics.n, target.window, target.variance
+        draws, precisions, weight, statistics.n, units.window, units.windows, units.variance
     )
     return posterior_of_draws(released, prior)

@@ -35,14 +35,9 @@ import numpy as np
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import NoiseLaw
-from dpbayes_sklearn.mechanisms._moment_release import (
-    PublicMoments,
-    Shares,
-    add_noise,
-    calibrated,
-    grid_for,
-    noisy_moments,
-)
+from dpbayes_sklearn.mechanisms._moment_noise import add_noise, grid_for
+from dpbayes_sklearn.mechanisms._moment_release import PublicMoments, calibrated, noisy_moments
+from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise import add
 from dpbayes_sklearn.noise.source import RandomSource, random_source
@@ -178,13 +173,16 @@ class Fourier(Mechanism):
     ) -> GaussianPosterior:
         design = statistics.design
         shares = Shares.of(
-            budget, statistics.n, target=True, residuals=prior.noise_variance is None
+            budget,
+            statistics.n,
+            int(design.numbers.sum()),
+            mean=design.intercept,
+            residuals=prior.noise_variance is None,
         )
-        plan = [(whole_block(design), Fraction(1))]
-        noisy, window = noisy_moments(statistics, shares, plan, source)
+        noisy, places = noisy_moments(statistics, shares, whole_block(design), source)
         increment = moment_increment(design, self.stealth) / float(shares.model)
-        posterior = prior.update(noisy.released(window, increment))
-        return calibrated(posterior, statistics, shares, source)
+        released = noisy.released(places.window, places.windows(design.numbers), increment)
+        return calibrated(prior.update(released, places), statistics, shares, source)
 
 
 def paper_increment(network: Network, epsilon: float, t: float) -> float:

@@ -35,19 +35,16 @@ from typing import Any, ClassVar
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
-from dpbayes_sklearn.mechanisms._moment_release import (
-    Shares,
-    calibrated,
-    grid_for,
-    noisy_moments,
-    three_blocks,
-)
+from dpbayes_sklearn.mechanisms._moment_noise import grid_for
+from dpbayes_sklearn.mechanisms._moment_release import calibrated, noisy_moments
+from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.gram_matrix import gram_block
 from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["Laplace"]
@@ -106,8 +103,14 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
+        design = statistics.design
         shares = Shares.of(
-            budget, statistics.n, target=True, residuals=prior.noise_variance is None
+            budget,
+            statistics.n,
+            int(design.numbers.sum()),
+            mean=design.intercept,
+            residuals=prior.noise_variance is None,
         )
-        noisy, window = noisy_moments(statistics, shares, three_blocks(statistics.design), source)
-        return calibrated(prior.update(noisy.released(window)), statistics, shares, source)
+        noisy, places = noisy_moments(statistics, shares, gram_block(design), source)
+        released = noisy.released(places.window, places.windows(design.numbers))
+        return calibrated(prior.update(released, places), statistics, shares, source)

@@ -21,9 +21,9 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.noise_aware_regression import EXPLAINED, Belief
+from dpbayes_sklearn.posteriors.regression.belief import EXPLAINED, Belief
 from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.moments import Window
+from dpbayes_sklearn.statistics.moments import Window, Windows
 
 __all__ = ["CoefficientDraws", "ReleasedDraws", "posterior_of_draws"]
 
@@ -42,6 +42,7 @@ class ReleasedDraws(NamedTuple):
     n : int
         Number of records.
     window : Window
+    windows : Windows
     target_variance : float
         Variance of the target, released or declared, on the scale of the window.
     """
@@ -51,6 +52,7 @@ class ReleasedDraws(NamedTuple):
     weight: float
     n: int
     window: Window
+    windows: Windows
     target_variance: float
 
 
@@ -82,10 +84,11 @@ def posterior_of_draws(released: ReleasedDraws, prior: GaussianPrior) -> Coeffic
         mean = variance * gain / noise * mean
     if not prior.design.intercept:
         mean[0], variance[0] = 0.0, 0.0
-    moved = draws * window.half
+    moved = draws @ released.windows.to_bounds().T * window.half
     moved[:, 0] += window.centre
-    scaled = GaussianPosterior.of(Belief(mean, np.diag(variance), released.target_variance), window)
-    return CoefficientDraws(scaled.coefficients, scaled.covariance, scaled.noise_variance, moved)
+    belief = Belief(mean, np.diag(variance), released.target_variance)
+    scaled = GaussianPosterior.of(belief, belief, window, released.windows)
+    return CoefficientDraws(**vars(scaled), draws=moved)
 
 
 def even_squares(design: Design) -> FloatArray:

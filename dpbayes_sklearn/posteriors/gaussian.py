@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -10,14 +9,18 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.posteriors.noise_aware_regression import Belief, noise_aware_belief
+from dpbayes_sklearn.posteriors.location import Located
+from dpbayes_sklearn.posteriors.regression.belief import Belief
+from dpbayes_sklearn.posteriors.regression.centred import centred
+from dpbayes_sklearn.posteriors.regression.predictive import predictive_belief
+from dpbayes_sklearn.posteriors.regression.slopes import slope_belief
 from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.moments import Predictive, ReleasedMoments, Window
+from dpbayes_sklearn.statistics.moments import Predictive, ReleasedMoments, Window, Windows
 
 __all__ = ["GaussianPosterior", "GaussianPrior"]
 
 
-_SEED_BOUND = 10.0  # the norm bound of Zhang, Rubinstein and Dimitrakakis (2016) times sqrt(b)
+_BOUND = 0.375  # norm of drawn coefficients that explain a target in the units of the windows
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class GaussianPrior:
     inference : {"plug_in", "noise_aware"}
         How released moments are read: as exact moments, or as moments with noise of known variance.
     coef_bound : float or None
-        Norm that drawn coefficients may have; None couples it to the prior as 10/sqrt(b).
+        Norm that drawn coefficients may have, in units of the windows; None is 0.375.
     """
 
     design: Design
@@ -49,19 +52,25 @@ class GaussianPrior:
     @property
     def radius(self) -> float:
         """Return the largest norm of drawn coefficients."""
-        return self.coef_bound or _SEED_BOUND / math.sqrt(self.precision)
+        return self.coef_bound or _BOUND
 
-    def precisions(self, half: float) -> FloatArray:
-        """Return the prior precisions of (constant, coefficients) for a target in units of half."""
-        each = self.precision * np.where(self.design.signs, 2.0, 1.0) * half**2
-        return np.concatenate([[0.0], each])
+    def precisions(self, window: Window, windows: Windows) -> FloatArray:
+        """Return the prior precisions of (constant, coefficients) in units of the windows."""
+        each = self.precision * np.where(self.design.signs, 2.0, 1.0)
+        return np.concatenate([[0.0], each * (window.half / windows.halves) ** 2])
 
-    def update(self, released: ReleasedMoments) -> GaussianPosterior:
-        """Return the belief after seeing released moments."""
-        half = released.window.half
-        noise = None if self.noise_variance is None else self.noise_variance / half**2
-        infer = noise_aware_belief if self._sees_noise(released) else plug_in_belief
-        return GaussianPosterior.of(infer(released, self.precisions(half), noise), released.window)
+    def update(self, released: ReleasedMoments, places: Located | None = None) -> GaussianPosterior:
+        """Return the belief after seeing released moments, and where target and columns lie."""
+        window, windows = released.window, released.windows
+        noise = None if self.noise_variance is None else self.noise_variance / window.half**2
+        precisions = self.precisions(window, windows)
+        if not self._sees_noise(released):
+            belief = plug_in_belief(released, precisions, noise)
+            return GaussianPosterior.of(belief, belief, window, windows)
+        known = centred(released, places)
+        predicting = predictive_belief(known, precisions[1:], noise)
+        slopes = slope_belief(known, precisions[1:], noise)
+        return GaussianPosterior.of(predicting, slopes, window, windows)
 
     def _sees_noise(self, released: ReleasedMoments) -> bool:
         return self.inference == "noise_aware" and bool(released.variance.any())
@@ -74,24 +83,38 @@ class GaussianPosterior:
     Attributes
     ----------
     coefficients : array of shape (width + 1,)
-        Posterior mean.
+        Posterior mean, as predictions use it.
     covariance : array of shape (width + 1, width + 1)
         Uncertainty that the data and the privacy noise leave.
     noise_variance : float
         Variance of the target around the regression.
+    slopes : array of shape (width + 1,)
+        Posterior mean under weak priors, for statements about single coefficients.
+    slope_covariance : array of shape (width + 1, width + 1)
+        Its uncertainty.
+    windows : Windows
+        Where the coordinates were clipped: the model is constant outside.
     """
 
     coefficients: FloatArray
     covariance: FloatArray
     noise_variance: float
+    slopes: FloatArray
+    slope_covariance: FloatArray
+    windows: Windows
 
     @classmethod
-    def of(cls, belief: Belief, window: Window) -> GaussianPosterior:
-        """Return a belief about t = (y - centre)/half as one about y."""
-        coefficients = belief.mean * window.half
-        coefficients[0] += window.centre
-        scale = window.half**2
-        return cls(coefficients, belief.covariance * scale, belief.noise * scale)
+    def of(
+        cls, predicting: Belief, slopes: Belief, window: Window, windows: Windows
+    ) -> GaussianPosterior:
+        """Return beliefs in units of the windows as beliefs on the scale of the bounds."""
+        back = windows.to_bounds() * window.half
+        means = [back @ belief.mean for belief in (predicting, slopes)]
+        spreads = [back @ belief.covariance @ back.T for belief in (predicting, slopes)]
+        for mean in means:
+            mean[0] += window.centre
+        noise = predicting.noise * window.half**2
+        return cls(means[0], spreads[0], noise, means[1], spreads[1], windows)
 
     def scaled(self, factor: float) -> Self:
         """Return the belief with all variances times ``factor``."""
@@ -105,7 +128,8 @@ class GaussianPosterior:
         """Return mean and variance as products, to ask for residuals of this model."""
         values, axes = np.linalg.eigh(self.covariance)
         roots = axes * np.sqrt(np.maximum(values, 0.0))
-        return Predictive(np.column_stack([self.coefficients, roots]), self.noise_variance, reach)
+        both = np.column_stack([self.coefficients, roots])
+        return Predictive(both, self.noise_variance, reach, self.windows)
 
     def mean(self) -> FloatArray:
         """Return the expected (constant, coefficients)."""
@@ -117,7 +141,7 @@ class GaussianPosterior:
 
     def predictive(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the target for rows of coordinates."""
-        z = np.column_stack([np.ones(len(x)), x])
+        z = np.column_stack([np.ones(len(x)), self.windows.clip(x.copy())])
         spread = np.einsum("ij,ij->i", z @ self.covariance, z)
         return z @ self.coefficients, self.noise_variance + np.maximum(spread, 0.0)
 

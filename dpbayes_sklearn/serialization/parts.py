@@ -47,6 +47,7 @@ from dpbayes_sklearn.statistics.fourier import (
 )
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.temperature import Tempering
+from dpbayes_sklearn.statistics.windows import Windows
 
 __all__ = [
     "CATEGORIES",
@@ -156,6 +157,11 @@ def _wrong_gaussian(posterior: GaussianPosterior) -> str | None:
     width = posterior.coefficients.shape
     draws = getattr(posterior, "draws", np.zeros((1, *width)))
     fits = len(width) == 1 and posterior.covariance.shape == width * 2
+    fits = (
+        fits and posterior.slopes.shape == width and posterior.slope_covariance.shape == width * 2
+    )
+    ends = posterior.windows.centres.shape, posterior.windows.halves.shape
+    fits = fits and ends == ((width[0] - 1,),) * 2 and bool((posterior.windows.halves > 0).all())
     fits = fits and draws.shape == (len(draws), *width) and len(draws) > 0
     if not fits or (np.diag(posterior.covariance) < 0).any():
         return "has a covariance or draws that do not fit its coefficients"
@@ -194,6 +200,9 @@ _GAUSSIAN = {
     "coefficients": FLOATS,
     "covariance": FLOATS,
     "noise_variance": RealNumber(math.ulp(0.0)),
+    "slopes": FLOATS,
+    "slope_covariance": FLOATS,
+    "windows": Record(Windows, {"centres": FLOATS, "halves": FLOATS}),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.per_column import PerColumn, long_rows
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
+from dpbayes_sklearn.statistics.windows import Windows
 
 __all__ = ["Design", "Scale"]
 
@@ -115,25 +116,30 @@ class Design:
         centres, halves = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
         return centres, halves
 
-    def chunks(self, table: Table, grid: int | None = None) -> Iterator[tuple[slice, FloatArray]]:
+    def chunks(
+        self, table: Table, grid: int | None = None, windows: Windows | None = None
+    ) -> Iterator[tuple[slice, FloatArray]]:
         """Yield ``(rows, coordinates)``; the array is used again for the next chunk.
 
-        Numbers are clipped; a missing one is 0, the middle. With a ``grid`` the coordinates are
-        multiplied by it and rounded to integers.
+        Numbers are clipped; a missing one is 0, the middle. With ``windows`` they are clipped and
+        mapped further. With a ``grid`` the coordinates are multiplied by it and rounded to
+        integers.
         """
+        maps = self._maps if windows is None else self._narrowed(windows)
         step = max(1, _CHUNK_CELLS // max(1, self.width, table.n_columns))
         buffer = np.empty((min(step, table.n_rows), self.width))
         for rows, chunk in table.chunks(step):
             out = buffer[: rows.stop - rows.start]
-            self._fill(table, chunk, out, grid)
+            self._fill(table, chunk, out, grid, maps)
             yield rows, out
 
-    def _fill(self, table: Table, chunk: Any, out: FloatArray, grid: int | None) -> None:
+    def _fill(
+        self, table: Table, chunk: Any, out: FloatArray, grid: int | None, maps: _Maps
+    ) -> None:
         whole = table.as_numbers(chunk) if self.numbers.all() and self.width else None
         if whole is not None:
-            factor, shift = self._factor_and_shift
-            for x, mapped, rows in long_rows(whole, out, factor, shift, cells=_CACHE_CELLS):
-                _map_numbers(x, factor.of(rows), shift.of(rows), mapped, grid or 1)
+            for x, mapped, rows in long_rows(whole, out, *maps, cells=_CACHE_CELLS):
+                _map_numbers(x, [each.of(rows) for each in maps], mapped, grid or 1)
                 if grid:
                     np.rint(mapped, out=mapped)
             return
@@ -141,9 +147,8 @@ class Design:
             values, places = table.column(j, chunk), np.flatnonzero(self.column == j)
             mapped = out[:, places[0] : places[-1] + 1]
             if isinstance(domain, Interval):
-                centre, half = (pair[j] for pair in self.scales)
                 numbers = as_numbers(values)[:, None]
-                _map_numbers(numbers, 1 / half, centre / half, mapped, grid or 1)
+                _map_numbers(numbers, [each.each[j] for each in maps], mapped, grid or 1)
             elif self._is_sign(domain):
                 mapped[:, 0] = (grid or 1) * (2 * domain.encode(values) - 1)
             else:
@@ -153,10 +158,20 @@ class Design:
             np.rint(out, out=out)
 
     @cached_property
-    def _factor_and_shift(self) -> tuple[PerColumn, PerColumn]:
-        """The map of all columns together."""
+    def _maps(self) -> _Maps:
+        """The map of every column: factor, shift, and where missing numbers go."""
         centres, halves = self.scales
-        return PerColumn(1 / halves), PerColumn(centres / halves)
+        return _Maps(*map(PerColumn, (1 / halves, centres / halves, np.zeros(len(halves)))))
+
+    def _narrowed(self, windows: Windows) -> _Maps:
+        """Return the map of every column to its window."""
+        (centres, halves), (c, h) = self.scales, np.zeros((2, len(self.domains)))
+        h[:] = 1.0
+        single = self.numbers
+        c[self.column[single]] = windows.centres[single]
+        h[self.column[single]] = windows.halves[single]
+        each = (1 / (halves * h), (centres / halves + c) / h, -c / h)
+        return _Maps(*map(PerColumn, each))
 
     def in_units_of_columns(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """Return slopes per unit of each column, or per category, and the constant.
@@ -170,8 +185,17 @@ class Design:
         return np.concatenate([*by_column, []]), constant
 
 
-def _map_numbers(chunk: Any, factor: Any, shift: Any, out: FloatArray, grid: int) -> None:
-    """Write numbers mapped to [-grid, grid]; infinities go to the ends, NaN to 0."""
+class _Maps(NamedTuple):
+    """x becomes factor x - shift; a missing one becomes ``missing``."""
+
+    factor: PerColumn
+    shift: PerColumn
+    missing: PerColumn
+
+
+def _map_numbers(chunk: Any, maps: Sequence[Any], out: FloatArray, grid: int) -> None:
+    """Write numbers mapped to [-grid, grid]; infinities go to the ends, NaN where it is told."""
+    factor, shift, missing = maps
     with np.errstate(over="ignore", invalid="ignore"):
         np.multiply(chunk, grid * factor, out=out)
         if np.ndim(shift) or shift:
@@ -179,5 +203,5 @@ def _map_numbers(chunk: Any, factor: Any, shift: Any, out: FloatArray, grid: int
         # two looks at the cache are cheaper than clipping; both are NaN if any number is
         inside = out.size == 0 or (out.min() >= -grid and out.max() <= grid)
     if not inside:
-        np.nan_to_num(out, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        np.copyto(out, grid * missing, where=np.isnan(out))
         np.clip(out, -grid, grid, out=out)

@@ -41,7 +41,10 @@ __all__ = [
     "Block",
     "cross_block",
     "first_block",
+    "location_block",
+    "residual_block",
     "second_block",
+    "shell_block",
     "target_block",
     "whole_block",
 ]
@@ -68,6 +71,12 @@ class Block:
     together: Fraction
     each: IntArray
 
+    @classmethod
+    def of(cls, together: Fraction, each: IntArray) -> Block:
+        """Return sums that are no products of coordinates, and have no positions."""
+        nowhere = np.zeros(len(each), np.intp)
+        return cls(nowhere, nowhere, together, each)
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -92,14 +101,25 @@ class Block:
         return law
 
 
-def target_block(width: int) -> Block:
-    r"""Return the sums of t and t².
+def location_block(design: Design) -> Block:
+    """Return the sums of the numbers: sensitivity 2 for each."""
+    x = 1 + np.flatnonzero(design.numbers)
+    return Block(np.zeros(len(x), np.intp), x, Fraction(2 * len(x)), np.full(len(x), 2))
 
-    With :math:`a = |t - t'|`, :math:`b = |t + t'| \le 2 - a` they change by
-    :math:`a + ab \le a(3 - a) \le 9/4`.
-    """
-    t = width + 1
-    return Block(np.array([0, t]), np.array([t, t]), Fraction(9, 4), np.array([2, 1]))
+
+def target_block() -> Block:
+    """Return the sum of the target, of sensitivity 2."""
+    return Block.of(Fraction(2), np.array([2]))
+
+
+def shell_block(columns: int, shells: int) -> Block:
+    """Return counts of shells: a record leaves one shell of every column and enters another."""
+    return Block.of(Fraction(2 * columns), np.ones(columns * shells, np.int64))
+
+
+def residual_block() -> Block:
+    """Return a sum of numbers in [0, 1]."""
+    return Block.of(Fraction(1), np.ones(1, np.int64))
 
 
 def first_block(design: Design) -> Block:
@@ -117,15 +137,15 @@ def cross_block(design: Design) -> Block:
     """Return the products of coordinates and target, and the two sums of the target.
 
     A number or sign times t lies in [-1, 1]; the levels of a column times t change by
-    abs(t) + abs(t') <= 2.
+    abs(t) + abs(t') <= 2. With a = abs(t - t') and b = abs(t + t') <= 2 - a the sums of t and t²
+    change by a + ab <= a(3 - a) <= 9/4.
     """
-    t, own = design.width + 1, target_block(design.width)
-    x = np.arange(1, t)
+    t = design.width + 1
     return Block(
-        np.concatenate([x, own.rows]),
-        np.concatenate([np.full(len(x), t), own.columns]),
-        2 * len(design.domains) + own.together,
-        np.concatenate([np.full(len(x), 2), own.each]),
+        np.append(np.arange(1, t), [0, t]),
+        np.full(t + 1, t),
+        2 * len(design.domains) + Fraction(9, 4),
+        np.append(np.full(t - 1, 2), [2, 1]),
     )
 
 

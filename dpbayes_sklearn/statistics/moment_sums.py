@@ -12,16 +12,17 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.schema.domains import as_numbers
 from dpbayes_sklearn.statistics.design import Design, Scale
+from dpbayes_sklearn.statistics.windows import WHOLE, Window, Windows
 
 __all__ = [
-    "WHOLE",
+    "RADII",
     "Predictive",
-    "Window",
     "gram",
+    "location_sums",
     "plain_gram",
     "scaled_target",
+    "shell_counts",
     "squared_residuals",
-    "target_sums",
 ]
 
 _DOUBLE = 2**53  # integers up to here are exact in float64
@@ -29,27 +30,8 @@ _TARGETS = 1 << 15  # targets mapped at a time
 _FINE = 2.0**20  # steps from 0 to 1 that coefficients are rounded to
 _LARGE = 2.0**6  # no larger coefficient can stand for a regression on this scale
 
-
-class Window(NamedTuple):
-    """A range of the target, on its own scale, that is mapped to [-1, 1] around ``centre``."""
-
-    low: float = -1.0
-    high: float = 1.0
-    centre: float = 0.0
-
-    @property
-    def half(self) -> float:
-        """Return the distance from the centre to the farther end."""
-        return max(self.high - self.centre, self.centre - self.low)
-
-    def map(self, y: FloatArray) -> FloatArray:
-        """Return clipped targets as numbers in [-1, 1]."""
-        mapped = (np.clip(y, self.low, self.high) - self.centre) / self.half
-        return np.clip(mapped, -1.0, 1.0)
-
-
-WHOLE = Window()
-"""The target as its bounds have it."""
+RADII = 2.0 ** (1 - np.arange(17) / 2)
+"""Outer radii of shells around the centre of a column, on the scale of its bounds."""
 
 
 class Predictive(NamedTuple):
@@ -63,24 +45,59 @@ class Predictive(NamedTuple):
     noise : float
     reach : float
         Residuals are clipped at so many predictive standard deviations.
+    windows : Windows
+        Where the coordinates are clipped.
     """
 
     coefficients: FloatArray
     noise: float
     reach: float
+    windows: Windows
 
 
-def target_sums(shard: Shard, scale: Scale, grid: int) -> IntArray:
-    """Return the sums of y and y² in units of 1/grid², exactly."""
-    y = as_numbers(shard.target)
-    total = np.zeros(2, np.int64)
-    for start in range(0, len(y), _TARGETS):
-        steps = np.rint(scaled_target(y[start : start + _TARGETS], scale) * grid).astype(np.int64)
-        total += (grid * steps.sum(), (steps * steps).sum())
+def location_sums(shard: Shard, design: Design, scale: Scale, grid: int, every: int) -> IntArray:
+    """Return the rows, and the sums of the numbers and of the target in units of 1/grid², exactly.
+
+    Only each ``every``-th of all records counts.
+    """
+    total = np.zeros(2 + int(design.numbers.sum()), np.int64)
+    for x, y in _chosen(shard, design, scale, every, grid):
+        steps = np.column_stack([x[:, design.numbers], np.rint(grid * y)])
+        total[0] += len(x)
+        total[1:] += grid * steps.sum(axis=0).astype(np.int64)
     return total
 
 
-def gram(shard: Shard, design: Design, scale: Scale, grid: int, window: Window) -> IntArray:
+def shell_counts(
+    shard: Shard, design: Design, scale: Scale, centres: FloatArray, every: int
+) -> IntArray:
+    """Count for numbers and target how many lie in each shell around its centre.
+
+    Shell i holds the distances in (RADII[i+1], RADII[i]], the last one all that are nearer.
+    """
+    total = np.zeros((len(centres), len(RADII)), np.int64)
+    for x, y in _chosen(shard, design, scale, every):
+        columns = np.column_stack([x[:, design.numbers], y])
+        for row, (column, centre) in enumerate(zip(columns.T, centres, strict=True)):
+            nearer = np.searchsorted(RADII[::-1], np.abs(column - centre))
+            shell = np.maximum(len(RADII) - 1 - nearer, 0)
+            total[row] += np.bincount(shell, minlength=len(RADII))
+    return total
+
+
+def _chosen(
+    shard: Shard, design: Design, scale: Scale, every: int, grid: int | None = None
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield coordinates and scaled targets of each ``every``-th of all records."""
+    y, first = as_numbers(shard.target), -shard.start % every
+    for rows, x in design.chunks(shard.table.rows(slice(first, None, every)), grid):
+        chosen = slice(first + rows.start * every, first + rows.stop * every, every)
+        yield x, scaled_target(y[chosen], scale)
+
+
+def gram(
+    shard: Shard, design: Design, scale: Scale, grid: int, window: Window, windows: Windows | None
+) -> IntArray:
     """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t).
 
     Coordinates are rounded to integers of at most ``grid`` steps. Products of integer-valued
@@ -91,7 +108,7 @@ def gram(shard: Shard, design: Design, scale: Scale, grid: int, window: Window) 
     rows_at_once = _DOUBLE // grid**2
     total = np.zeros((design.width + 2,) * 2, np.int64)
     partial = _Products(design.width)
-    for x, edge in _coordinates(shard, design, scale, window, grid):
+    for x, edge in _coordinates(shard, design, scale, window, grid, windows):
         if partial.rows + len(x) > rows_at_once:
             total += partial.matrix().astype(np.int64)
             partial = _Products(design.width)
@@ -116,15 +133,12 @@ def squared_residuals(
     coefficients make the products of rows and coefficients integers, so that no bit depends
     on a chunk.
     """
-    y = as_numbers(shard.target)
     steps = np.rint(np.clip(model.coefficients, -_LARGE, _LARGE) * _FINE)
     total = used = 0
-    first = -shard.start % every
-    for rows, x in design.chunks(shard.table.rows(slice(first, None, every)), grid):
-        products = (x @ steps[1:] + grid * steps[0]) / (grid * _FINE)
-        chosen = slice(first + rows.start * every, first + rows.stop * every, every)
+    for x, y in _chosen(shard, design, scale, every, grid):
+        products = (model.windows.clip(x, grid) @ steps[1:] + grid * steps[0]) / (grid * _FINE)
         variance = model.noise + (products[:, 1:] ** 2).sum(axis=1)
-        residual = scaled_target(y[chosen], scale) - products[:, 0]
+        residual = y - products[:, 0]
         share = np.abs(residual) / (model.reach * np.sqrt(variance))
         total += int((np.rint(np.minimum(share, 1.0) * grid).astype(np.int64) ** 2).sum())
         used += len(x)
@@ -139,11 +153,16 @@ def scaled_target(y: FloatArray, scale: Scale) -> FloatArray:
 
 
 def _coordinates(
-    shard: Shard, design: Design, scale: Scale, window: Window, grid: int | None = None
+    shard: Shard,
+    design: Design,
+    scale: Scale,
+    window: Window,
+    grid: int | None = None,
+    windows: Windows | None = None,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield chunks of x and of (1, t), in [-1, 1], or in steps of a grid."""
     y, first, t = as_numbers(shard.target), 0, np.empty(0)
-    for rows, x in design.chunks(shard.table, grid):
+    for rows, x in design.chunks(shard.table, grid, windows):
         if rows.stop > first + len(t):  # targets of several chunks at once
             first = rows.start
             t = window.map(scaled_target(y[first : first + max(len(x), _TARGETS)], scale))

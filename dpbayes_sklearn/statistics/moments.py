@@ -13,7 +13,8 @@ from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.statistics import moment_sums
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
-from dpbayes_sklearn.statistics.moment_sums import WHOLE, Predictive, Window
+from dpbayes_sklearn.statistics.moment_sums import Predictive
+from dpbayes_sklearn.statistics.windows import WHOLE, Window, Windows
 
 __all__ = [
     "GRID",
@@ -22,6 +23,7 @@ __all__ = [
     "Predictive",
     "ReleasedMoments",
     "Window",
+    "Windows",
     "largest_grid",
 ]
 
@@ -98,16 +100,23 @@ class Moments:
             raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
         return float(whole_block(self.design).together)
 
-    def target_sums(self, grid: int) -> IntArray:
-        """Return the sums of y and y² in units of 1/grid², exactly."""
+    def location_sums(self, grid: int, every: int = 1) -> tuple[int, IntArray]:
+        """Return how many rows, and the sums of numbers and target in units of 1/grid², exactly."""
         self._check_grid(grid)
-        return self.records.total(partial(moment_sums.target_sums, scale=self.scale, grid=grid))
+        ask = partial(moment_sums.location_sums, design=self.design, scale=self.scale)
+        rows, *sums = self.records.total(partial(ask, grid=grid, every=every))
+        return int(rows), np.array(sums)
 
-    def gram(self, grid: int, window: Window) -> IntArray:
+    def shell_counts(self, centres: FloatArray, every: int = 1) -> IntArray:
+        """Count the numbers and the target in shells around public centres; see `moment_sums`."""
+        ask = partial(moment_sums.shell_counts, design=self.design, scale=self.scale)
+        return self.records.total(partial(ask, centres=centres, every=every))
+
+    def gram(self, grid: int, window: Window, windows: Windows | None = None) -> IntArray:
         """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t)."""
         self._check_grid(grid)
         ask = partial(moment_sums.gram, design=self.design, scale=self.scale)
-        return self.records.total(partial(ask, grid=grid, window=window))
+        return self.records.total(partial(ask, grid=grid, window=window, windows=windows))
 
     def squared_residuals(self, model: Predictive, grid: int, every: int) -> tuple[int, int]:
         """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over."""
@@ -120,7 +129,8 @@ class Moments:
         """Return the moments when no privacy is asked for: not rounded to the grid either."""
         ask = partial(moment_sums.plain_gram, design=self.design, scale=self.scale)
         gram = self.records.total(ask)
-        return ReleasedMoments(self.design, self.n, gram, np.zeros(gram.shape), WHOLE)
+        nothing, windows = np.zeros(gram.shape), Windows.whole(self.design.width)
+        return ReleasedMoments(self.design, self.n, gram, nothing, WHOLE, windows)
 
     def _check_grid(self, grid: int) -> None:
         """Refuse more records than 64-bit sums on this grid can hold."""
@@ -143,6 +153,8 @@ class ReleasedMoments:
         Variance of the noise in every entry; 0 where an entry is public or free of noise.
     window : Window
         Where the target was clipped, and the scale of t.
+    windows : Windows
+        Where the columns were clipped, and the scale of x.
     increment : float
         What was added to every diagonal entry so that the matrix is positive semi-definite.
     """
@@ -152,4 +164,5 @@ class ReleasedMoments:
     gram: FloatArray
     variance: FloatArray
     window: Window
+    windows: Windows
     increment: float = 0.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.audit import lattice
-from dpbayes_sklearn.mechanisms import _coefficient_draws, _moment_release, _noisy_counts
+from dpbayes_sklearn.mechanisms import _coefficient_draws, _moment_noise, _noisy_counts
 
 PARTS = ("integers", "chosen", "draws", "moments", "coefficients")
 
@@ -31,7 +31,7 @@ def test_floating_point_noise_on_counts_is_seen():
 
 
 def test_floating_point_noise_on_moments_is_seen():
-    with mock.patch.object(_moment_release, "add", continuous):
+    with mock.patch.object(_moment_noise, "add", continuous):
         assert not next(lattice.moments(0.002)).passed
 
 

@@ -12,15 +12,11 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.mechanisms import _coefficient_draws as draws_module
-from dpbayes_sklearn.mechanisms import _moment_release as release_module
-from dpbayes_sklearn.mechanisms._moment_release import (
-    NoisyTarget,
-    Shares,
-    add_noise,
-    calibrated,
-    grid_for,
-    three_blocks,
-)
+from dpbayes_sklearn.mechanisms import _moment_noise as release_module
+from dpbayes_sklearn.mechanisms._location import located
+from dpbayes_sklearn.mechanisms._moment_noise import add_noise, grid_for
+from dpbayes_sklearn.mechanisms._moment_release import calibrated, noisy_moments
+from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms.fourier import moment_increment
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
@@ -28,7 +24,7 @@ from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import Block, second_block, whole_block
-from dpbayes_sklearn.statistics.moments import WHOLE, Moments
+from dpbayes_sklearn.statistics.moments import WHOLE, Moments, Windows
 
 DESIGN = Design((Interval(-1, 1),) * 2 + (Categories("ab"), Categories("xyz")))
 MECHANISMS = [Laplace(), Fourier(), Sampler(n_samples=3), MAP()]
@@ -55,7 +51,7 @@ class Tape:
 
         def watched(sums, block, grid, epsilon, source):
             self.spent.append(epsilon)
-            self.sums.append((sums / grid**2, block))
+            self.sums.append((sums / grid**2, block, grid))
             answer = self.replay.pop(0) if self.replay else real(sums, block, grid, epsilon, source)
             self.released.append(answer)
             return answer
@@ -74,29 +70,14 @@ def test_the_parts_add_up_to_epsilon_exactly(mechanism, epsilon, intercept, monk
     assert sum(tape.spent) == epsilon
 
 
-@pytest.mark.parametrize(
-    "design",
-    [
-        DESIGN,
-        Design((Interval(-1, 1),) * 2, intercept=False),  # no means to release
-        Design((Categories("ab"),)),  # no products of coordinates
-    ],
-)
-def test_no_part_is_lost_where_a_block_is_empty(design):
-    assert all(len(block) for block, _ in three_blocks(design))
-    assert sum(part for _, part in three_blocks(design)) == 1
-
-
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(100)])  # numbers are located at 100
 @pytest.mark.parametrize("mechanism", [Laplace(), Fourier()], ids=str)
 def test_what_was_released_decides_everything_and_a_neighbour_costs_at_most_epsilon(
-    mechanism, monkeypatch
+    mechanism, epsilon, monkeypatch
 ):
-    """Replay: on a neighbour the same answers give the same posterior, and the loss is bounded.
-
-    In either norm the loss of a block is its epsilon times moved/declared.
-    """
+    """Replay: on a neighbour the same answers give the same posterior, and the loss is bounded."""
     rng = np.random.default_rng(1)
-    epsilon, worst = Fraction(1), 0.0
+    worst = 0.0
     for trial in range(60):
         X, y = records(seed=trial)
         first = Tape(monkeypatch)
@@ -114,13 +95,13 @@ def test_what_was_released_decides_everything_and_a_neighbour_costs_at_most_epsi
         assert np.array_equal(before.posterior.mean(), after.posterior.mean())
         assert np.array_equal(before.posterior.covariance, after.posterior.covariance)
         loss = 0.0
-        for (a, block), (b, _), share in zip(first.sums, second.sums, first.spent, strict=True):
-            moved = np.abs(a - b)
-            together = moved.sum() / float(block.together)
-            each = (moved / block.each).max()
-            loss += float(share) * max(together, each)
+        for (a, block, grid), (b, _, _), share in zip(
+            first.sums, second.sums, first.spent, strict=True
+        ):
+            shift = np.rint((a - b) * grid**2).astype(np.int64)
+            loss += float(block.law(share, grid).privacy_loss(shift))
         worst = max(worst, loss)
-    assert 0.3 < worst <= 1
+    assert 0.2 * float(epsilon) < worst <= float(epsilon)
 
 
 def sample_noise(block, epsilon, draws, seed=0):
@@ -156,24 +137,27 @@ def test_the_grid_gets_coarser_before_noise_overflows():
 
 
 @pytest.mark.parametrize("n", [1, 100, 777, 10**6])
-@pytest.mark.parametrize("parts", [(True, True), (True, False), (False, False)])
-def test_shares_add_up_and_shrink_with_data(n, parts):
-    shares = Shares.of(Budget(Fraction(1, 3)), n, target=parts[0], residuals=parts[1])
+@pytest.mark.parametrize("residuals", [True, False])
+@pytest.mark.parametrize("numbers", [0, 1, 30])
+def test_shares_add_up_and_shrink_with_data(n, numbers, residuals):
+    shares = Shares.of(Budget(Fraction(1, 3)), n, numbers, residuals=residuals)
     assert shares.epsilon == Fraction(1, 3)
     assert shares.model >= Fraction(1, 3) * Fraction(2, 5)
-    assert [bool(shares.target), bool(shares.residuals)] == list(parts)
+    assert bool(shares.residuals) == residuals
+    assert bool(shares.columns) == (0 < 1000 * numbers <= n / 3)
 
 
 @pytest.mark.parametrize("factor", [0.25, 1.0, 4.0])
 def test_residuals_correct_a_variance_that_is_off(factor):
     rng = np.random.default_rng(0)
     design = Design((Interval(-1, 1),) * 2)
-    X = rng.uniform(-1, 1, (20_000, 2))
-    y = X @ [0.3, -0.2] + rng.normal(size=20_000) * 0.1
+    X = rng.uniform(-1, 1, (60_000, 2))
+    y = X @ [0.3, -0.2] + rng.normal(size=60_000) * 0.1
     statistics = moments(X, y, design)
     covariance = 0.002 * np.eye(3)
-    said = GaussianPosterior(np.array([0.0, 0.3, -0.2]), covariance, 0.01).scaled(factor)
-    shares = Shares.of(Budget(Fraction(1)), 20_000, target=True, residuals=True)
+    w = np.array([0.0, 0.3, -0.2])
+    said = GaussianPosterior(w, covariance, 0.01, w, covariance, Windows.whole(2)).scaled(factor)
+    shares = Shares.of(Budget(Fraction(1)), 60_000, 2, residuals=True)
     found = calibrated(said, statistics, shares, random_source(0))
     mean, variance = found.predictive(X)
     assert np.mean((y - mean) ** 2 / variance) == pytest.approx(1, abs=0.25)
@@ -182,12 +166,24 @@ def test_residuals_correct_a_variance_that_is_off(factor):
 
 
 def test_windows_widen_with_data_and_do_not_shift_without_an_intercept():
-    target = NoisyTarget(0.5, 0.26, 1e-8)
-    narrow, wide = target.window(1000, True), target.window(1e7, True)
-    assert narrow.centre == 0.5
-    assert narrow.half < wide.half
-    assert target.window(1e12, True)[:2] == (-1, 1)
-    assert target.window(1000, False).centre == 0
+    rng = np.random.default_rng(0)
+    X = rng.normal(0.4, 0.05, (3000, 1))
+    y = X[:, 0] - 0.1
+    found = {}
+    for intercept in (True, False):
+        for epsilon in (1, 100):
+            statistics = moments(X, y, Design((Interval(-1, 1),), intercept))
+            shares = Shares.of(Budget(Fraction(epsilon)), 3000, 1, residuals=True)
+            found[intercept, epsilon] = located(statistics, shares, random_source(0))
+    few, many = found[True, 1], found[True, 100]
+    assert many.target.centre[0] == pytest.approx(0.3, abs=0.01)
+    assert few.window.half < many.window.half < 0.5
+    assert few.numbers is not None
+    assert 0.1 < many.numbers.half[0] < 0.5
+    for epsilon in (1, 100):
+        assert found[False, epsilon].window.centre == 0
+        assert found[False, epsilon].window.half > 0.5
+        assert found[False, epsilon].numbers.centre.tolist() == [0.0]
 
 
 def test_moments_are_semidefinite_with_the_asked_probability():
@@ -196,14 +192,16 @@ def test_moments_are_semidefinite_with_the_asked_probability():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (400, 6))
     statistics = moments(X, X.mean(axis=1), design)
-    plan = [(whole_block(design), Fraction(1))]
-    shares, smallest = Shares.of(Budget(Fraction(1)), 400, target=True, residuals=True), []
+    block = whole_block(design)
+    shares, smallest = Shares.of(Budget(Fraction(1)), 400, 6, residuals=True), []
     for seed in range(120):
-        noisy, window = release_module.noisy_moments(statistics, shares, plan, random_source(seed))
+        noisy, places = noisy_moments(statistics, shares, block, random_source(seed))
         increment = moment_increment(design, 0.9) / float(shares.model)
-        smallest.append(np.linalg.eigvalsh(noisy.released(window, increment).gram)[0])
+        smallest.append(
+            np.linalg.eigvalsh(noisy.released(places.window, increment=increment).gram)[0]
+        )
         if seed < 20:
-            assert np.linalg.eigvalsh(noisy.released(window).gram)[0] < 0
+            assert np.linalg.eigvalsh(noisy.released(places.window).gram)[0] < 0
     assert np.mean(np.array(smallest) >= 0) > 0.8
 
 
@@ -255,7 +253,7 @@ def test_the_sampler_never_sharpens_the_posterior_and_the_map_does():
         for mechanism in (Sampler(), MAP()):
             prior = GaussianPrior(DESIGN, noise_variance=0.1)
             mechanism.release(moments(X, y), prior, Budget(Fraction(10**7)), random_source(0))
-    assert weights[0] == pytest.approx(10)
+    assert 1 < weights[0] <= 10  # 1/0.1, times the square of half the target's window
     assert weights[1] > 1000
 
 

@@ -10,15 +10,17 @@ from dpbayes_sklearn.posteriors.coefficient_draws import (
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.moments import WHOLE, Window
+from dpbayes_sklearn.statistics.moments import WHOLE, Window, Windows
 
 DESIGN = Design((Interval(-1, 1), Categories("ab"), Categories("wxyz")))
 DRAWS = np.arange(14.0).reshape(2, 7) / 10
 
 
 def posterior(inference, weight=1.0, n=1000, window=WHOLE, design=DESIGN, draws=DRAWS):
-    prior = GaussianPrior(design, inference=inference)
-    law = ReleasedDraws(draws, prior.precisions(1.0), weight, n, window, 0.05)
+    prior = GaussianPrior(design, inference=inference, coef_bound=10.0)
+    windows = Windows.whole(design.width)
+    precisions = prior.precisions(WHOLE, windows)
+    law = ReleasedDraws(draws, precisions, weight, n, window, windows, 0.05)
     return posterior_of_draws(law, prior)
 
 

@@ -8,7 +8,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.moments import WHOLE, Moments, ReleasedMoments
+from dpbayes_sklearn.statistics.moments import WHOLE, Moments, ReleasedMoments, Windows
 
 DESIGN = Design((Interval(-1, 1),) * 4)
 RNG = np.random.default_rng(0)
@@ -64,21 +64,34 @@ def test_without_an_intercept_the_constant_is_nothing():
 
 def test_moments_without_a_model_are_projected():
     gram = exact().gram - 400 * np.eye(6)
-    released = ReleasedMoments(DESIGN, 300, gram, np.ones((6, 6)), WHOLE)
+    released = ReleasedMoments(DESIGN, 300, gram, np.ones((6, 6)), WHOLE, Windows.whole(4))
     posterior = GaussianPrior(DESIGN).update(released)
     assert np.isfinite(posterior.mean()).all()
     assert np.linalg.eigvalsh(posterior.covariance)[0] > 0
 
 
+def belief(covariance, windows=None):
+    w = np.array([1.0, -2.0])
+    whole = Windows.whole(1) if windows is None else windows
+    return GaussianPosterior(w, covariance, 0.1, w, covariance, whole)
+
+
+def test_predictions_are_constant_outside_of_the_windows():
+    narrow = belief(np.diag([0.5, 0.3]), Windows(np.array([0.2]), np.array([0.3])))
+    inside, outside = (narrow.predictive(np.array([[x]])) for x in (0.5, 0.9))
+    assert inside == outside
+    assert narrow.predictive(np.array([[0.4]])) != inside
+
+
 def test_draws_have_the_mean_and_covariance():
-    posterior = GaussianPosterior(np.array([1.0, -2.0]), np.array([[0.5, 0.2], [0.2, 0.3]]), 0.1)
+    posterior = belief(np.array([[0.5, 0.2], [0.2, 0.3]]))
     draws = posterior.sample(np.random.default_rng(0), 20_000)
     assert_allclose(draws.mean(axis=0), [1, -2], atol=0.03)
     assert_allclose(np.cov(draws.T), posterior.covariance, atol=0.03)
 
 
 def test_predictive_density_is_normal():
-    posterior = GaussianPosterior(np.array([1.0, -2.0]), np.diag([0.5, 0.3]), 0.1)
+    posterior = belief(np.diag([0.5, 0.3]))
     x, grid = np.array([[0.5]]), np.linspace(-9, 9, 4001)
     density = np.exp(posterior.log_predictive(np.repeat(x, 4001, axis=0), grid))
     mean, variance = posterior.predictive(x)
@@ -87,6 +100,6 @@ def test_predictive_density_is_normal():
     assert variance[0] == pytest.approx(0.1 + 0.5 + 0.25 * 0.3)
 
 
-def test_the_bound_of_drawn_coefficients_follows_the_prior_unless_given():
-    assert GaussianPrior(DESIGN, precision=4.0).radius == 5.0
+def test_the_bound_of_drawn_coefficients_is_public():
+    assert GaussianPrior(DESIGN, precision=4.0).radius == 0.375
     assert GaussianPrior(DESIGN, precision=4.0, coef_bound=0.5).radius == 0.5

@@ -29,7 +29,7 @@ from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import counting, design, moment_sums
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.moments import Moments, Predictive, Window
+from dpbayes_sklearn.statistics.moments import Moments, Predictive, Window, Windows
 from dpbayes_sklearn.statistics.network import Network
 
 DTYPES = [bool, np.uint8, np.int8, np.int64, np.uint64, np.float16, np.float32, np.float64, object]
@@ -180,19 +180,22 @@ def test_moments(
     domains = tuple(interval(seed if seed % 3 else seed + j) for j in range(X.shape[1]))
     window = Window(-0.5, 0.9, 0.125)
     expected = naive_moments(domains, X, y, grid, window)
-    model = Predictive(np.full((len(domains) + 1, 2), 0.3), 0.1, 2.0)
+    model = Predictive(np.full((len(domains) + 1, 2), 0.3), 0.1, 2.0, Windows.whole(len(domains)))
     order = np.random.default_rng(seed).permutation(len(y))
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
         patch.setattr(design, "_CHUNK_CELLS", cells)
         patch.setattr(design, "_CACHE_CELLS", max(1, cells // 3))
         patch.setattr(moment_sums, "_DOUBLE", 40 * grid**2)  # several partial sums
         residuals: list[Any] = []
+        shells: list[Any] = []
+        centres = np.linspace(-0.5, 0.5, len(domains) + 1)
         for X_, y_ in ((X, y), (X[order], y[order])):
             for way in spread(LAYOUTS[layout](X_), y_, cuts):
                 pooled = Moments(Design(domains), Scale(0.0, 2.0), way)
                 assert pooled.gram(grid, window).tolist() == expected
                 whole = np.array(naive_moments(domains, X, y, grid, Window()))
-                assert pooled.target_sums(grid).tolist() == [whole[0, -1], whole[-1, -1]]
+                assert pooled.location_sums(grid)[1].tolist() == whole[0, 1:].tolist()
+                shells.append(pooled.shell_counts(centres).tolist())
                 residuals.append(pooled.squared_residuals(model, grid, 1))
                 same_rows = [
                     Moments(Design(domains), Scale(0.0, 2.0), w).squared_residuals(model, grid, 3)

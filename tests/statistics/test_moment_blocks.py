@@ -14,10 +14,13 @@ from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import (
     cross_block,
     first_block,
+    location_block,
     second_block,
+    shell_block,
     target_block,
     whole_block,
 )
+from dpbayes_sklearn.statistics.moment_sums import RADII
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments
 
 GRID = 2**6
@@ -27,7 +30,7 @@ BLOCKS = {
     "cross": cross_block,
     "second": second_block,
     "whole": whole_block,
-    "target": lambda design: target_block(design.width),
+    "location": location_block,
 }
 
 
@@ -152,3 +155,20 @@ def test_what_no_block_holds_is_public(design):
     if not design.intercept:
         held[0, 1:] = held[1:, 0] = True  # not used by the model
     assert np.all(np.ptp(grams, axis=0)[~held] == 0)
+
+
+def test_counts_of_shells_and_the_target_move_as_far_as_declared():
+    design = Design((NUMBER, SIGN, NUMBER))
+    records = [(x, "a", z, t) for x, z, t in product(np.linspace(-1, 1, 5), repeat=3)]
+    centres = np.array([0.1, -0.2, 0.3])
+    seen = []
+    for record in records:
+        X, y = np.array([record[:-1]], dtype=object), np.array([record[-1]], float)
+        asked = Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
+        target = asked.location_sums(GRID)[1][-1] / GRID**2
+        seen.append(np.append(asked.shell_counts(centres).ravel(), target))
+    moved = np.abs(np.array(seen)[:, None] - np.array(seen))
+    block = shell_block(3, len(RADII))
+    assert moved[..., :-1].sum(axis=2).max() == block.together
+    assert moved[..., :-1].max() == block.each.max() == 1
+    assert moved[..., -1].max() == target_block().together == 2

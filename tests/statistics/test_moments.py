@@ -7,12 +7,14 @@ from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import design as design_module
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
+from dpbayes_sklearn.statistics.moment_sums import RADII
 from dpbayes_sklearn.statistics.moments import (
     GRID,
     WHOLE,
     Moments,
     Predictive,
     Window,
+    Windows,
     largest_grid,
 )
 
@@ -87,10 +89,45 @@ def test_a_wild_record_moves_the_sums_no_further_than_declared(bad, window):
     assert np.all(moved[block.rows, block.columns] <= block.each)
 
 
-def test_target_sums_are_those_of_the_gram_matrix():
+def test_sums_of_columns_and_target_are_those_of_the_gram_matrix():
     X, y = records()
     gram = moments(X, y).gram(GRID, WHOLE)
-    assert moments(X, y).target_sums(GRID).tolist() == [gram[0, -1], gram[-1, -1]]
+    assert moments(X, y).location_sums(GRID)[1].tolist() == gram[0, 1:].tolist()
+    rows, part = moments(X, y).location_sums(GRID, every=3)
+    assert rows == -(-len(y) // 3)
+    assert part.tolist() == moments(X[::3], y[::3]).gram(GRID, WHOLE)[0, 1:].tolist()
+
+
+def test_shells_count_every_record_once_at_its_distance():
+    X, y = records(300)
+    centres = np.array([0.3, -0.5, 0.0, 0.9])
+    counts = moments(X, y).shell_counts(centres)
+    x = np.clip((X - [1.5, 0.5, 20]) / [3.5, 0.5, 10], -1, 1)
+    away = np.abs(np.column_stack([x, np.clip(y / 2, -1, 1)]) - centres)
+    for column, distances in enumerate(away.T):
+        assert counts[column].sum() == 300
+        beyond = [(distances > r).sum() for r in RADII[1:]]
+        assert np.cumsum(counts[column])[:-1].tolist() == beyond
+
+
+def test_windows_clip_columns_further_and_missing_numbers_are_the_middle():
+    X, y = records(200)
+    X[3, 0] = np.nan
+    windows = Windows(np.array([0.4, 0.0, -0.2]), np.array([0.5, 1.0, 0.25]))
+    x = np.clip((X - [1.5, 0.5, 20]) / [3.5, 0.5, 10], -1, 1)
+    x[3, 0] = 0.0
+    mapped = np.rint(GRID * np.clip((x - windows.centres) / windows.halves, -1, 1))
+    gram = moments(X, y).gram(GRID, WHOLE, windows)
+    assert np.abs(gram[1:-1, 1:-1] - mapped.T @ mapped).max() <= 200 * 2 * GRID
+    assert np.allclose(windows.clip(x.copy()), np.clip(x, [-0.1, -1, -0.45], [0.9, 1.0, 0.05]))
+
+
+def test_a_map_to_windows_is_undone():
+    windows = Windows(np.array([0.4, 0.0]), np.array([0.5, 1.0]))
+    w, x = np.array([0.1, 0.2, -0.3]), np.array([0.6, -0.7])
+    inside = w[0] + w[1:] @ ((x - windows.centres) / windows.halves)
+    back = windows.to_bounds() @ w
+    assert inside == pytest.approx(back[0] + back[1:] @ x)
 
 
 def test_the_window_clips_and_recentres():
@@ -136,7 +173,20 @@ def test_categories_of_a_data_frame():
 
 def model(design=DESIGN, noise=0.04):
     roots = np.random.default_rng(3).normal(size=(design.width + 1, 3)) * 0.1
-    return Predictive(np.column_stack([[0.1, 0.3, -0.2, 0.1], roots]), noise, 3.0)
+    both = np.column_stack([[0.1, 0.3, -0.2, 0.1], roots])
+    return Predictive(both, noise, 3.0, Windows.whole(design.width))
+
+
+def test_residuals_are_those_of_a_model_that_is_constant_outside_of_its_windows():
+    X, y = records(400)
+    windows = Windows(np.array([0.4, 0.0, -0.2]), np.array([0.5, 1.0, 0.25]))
+    x = np.clip((X - [1.5, 0.5, 20]) / [3.5, 0.5, 10], -1, 1)
+    inside = windows.clip(x) * [3.5, 0.5, 10] + [1.5, 0.5, 20]
+    narrow = model()._replace(windows=windows)
+    ours, _ = moments(X, y).squared_residuals(narrow, GRID, 1)
+    theirs, _ = moments(inside, y).squared_residuals(model(), GRID, 1)
+    assert ours == pytest.approx(theirs, rel=1e-3)
+    assert ours != moments(X, y).squared_residuals(model(), GRID, 1)[0]
 
 
 def test_squared_residuals_are_standardised_and_clipped():

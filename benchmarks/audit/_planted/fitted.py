@@ -11,9 +11,8 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import Mechanism, _moment_release, _noisy_counts, laplace
+from dpbayes_sklearn.mechanisms import Mechanism, _location, _noisy_counts, laplace
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.statistics.moments import Window
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -88,33 +87,24 @@ def a_pickle_with_more() -> Replacements:
     "Where to clip the target is read from the exact sums instead of the noisy ones",
 )
 def a_window_of_the_data() -> Replacements:
-    real = _moment_release.noisy_target
+    real = _location.Steps.means
 
-    def peeking(statistics: Any, grid: int, epsilon: Any, source: Any) -> Any:
-        noisy = real(statistics, grid, epsilon, source)
-        sums = statistics.target_sums(grid) / grid**2 / statistics.n
-        return noisy._replace(mean=float(np.clip(sums[0], -1, 1)))
+    def peeking(self: Any, sums: Any, block: Any, epsilon: Any) -> Any:
+        noisy, errors = real(self, sums, block, epsilon)
+        return np.clip(sums / self._grid**2 / self._rows, -1, 1) + 0 * noisy, errors
 
-    yield _moment_release, "noisy_target", peeking
+    yield _location.Steps, "means", peeking
 
 
 @fault("fitted", "replay", "The window of the target is shifted by what its exact sums are")
 def a_shifted_window_of_the_data() -> Replacements:
-    real = _moment_release.NoisyTarget.window
+    real = _location.Steps.means
 
-    exact: list[float] = []
-    sums = _moment_release.noisy_target
+    def shifted(self: Any, sums: Any, block: Any, epsilon: Any) -> Any:
+        noisy, errors = real(self, sums, block, epsilon)
+        return noisy + 1e-6 * (int(sums.sum()) % 97), errors
 
-    def remembering(statistics: Any, *rest: Any) -> Any:
-        exact[:] = [float(statistics.target_sums(2**10).sum())]
-        return sums(statistics, *rest)
-
-    def shifted(self: Any, *args: Any) -> Window:
-        window = real(self, *args)
-        return window._replace(centre=window.centre + 1e-6 * (exact[0] % 97))
-
-    yield _moment_release, "noisy_target", remembering
-    yield _moment_release.NoisyTarget, "window", shifted
+    yield _location.Steps, "means", shifted
 
 
 @fault("fitted", "enumeration", "Negative noisy counts are replaced by the exact ones")

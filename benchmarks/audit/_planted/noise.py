@@ -13,7 +13,7 @@ from dpbayes_sklearn import _estimator
 from dpbayes_sklearn.laws import ClassRows
 from dpbayes_sklearn.mechanisms import (
     _coefficient_draws,
-    _moment_release,
+    _moment_noise,
     _noisy_counts,
     _split_release,
     fourier,
@@ -154,12 +154,12 @@ def noise_that_does_not_cancel_everywhere() -> Replacements:
     "noise", "enumeration", "The box of the moments' noise is half as wide as what one record moves"
 )
 def a_box_too_small() -> Replacements:
-    real = _moment_release.add_noise
+    real = _moment_noise.add_noise
 
     def narrow(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
         return real(sums, block, grid, epsilon * 2 if len(block) > 1 else epsilon, source)
 
-    yield _moment_release, "add_noise", narrow
+    yield _moment_noise, "add_noise", narrow
 
 
 @fault("noise", "enumeration", "Weights of the draws are rounded to eight bits")

@@ -11,16 +11,17 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.mechanisms import (
     Sampler,
     _coefficient_draws,
-    _moment_release,
+    _location,
+    _moment_shares,
     _split_release,
     fourier,
-    laplace,
 )
 from dpbayes_sklearn.mechanisms import map as map_module
 from dpbayes_sklearn.mechanisms.exponential import Exponential
 from dpbayes_sklearn.statistics import fourier as characters
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 
@@ -142,41 +143,65 @@ def moments_move_half() -> Replacements:
     "The steps of a regression together spend one and a half times epsilon",
 )
 def shares_above_one() -> Replacements:
-    real = _moment_release.Shares.of.__func__
+    real = _moment_shares.Shares.of.__func__
 
     def generous(cls: Any, *args: Any, **options: Any) -> Any:
         shares = real(cls, *args, **options)
         return shares._replace(model=shares.model + shares.epsilon / 2)
 
-    yield _moment_release.Shares, "of", classmethod(generous)
+    yield _moment_shares.Shares, "of", classmethod(generous)
 
 
 @fault("sensitivity", "enumeration", "The sum of the target is thought to move by 1, and not by 2")
 def target_moves_half() -> Replacements:
-    real = _moment_release.target_block
+    real = _location.target_block
 
-    def halved(width: int) -> Any:
-        block = real(width)
+    def halved() -> Any:
+        block = real()
         return replace(block, each=block.each // block.each, together=block.together / 2)
 
-    yield _moment_release, "target_block", halved
+    yield _location, "target_block", halved
 
 
-@fault("sensitivity", "enumeration", "A mean of a column is thought to move by 1, and not by 2")
+@fault("sensitivity", "replay", "A mean of a column is thought to move by 1, and not by 2")
 def means_move_half() -> Replacements:
-    real = _moment_release.first_block
+    real = _location.location_block
 
     def halved(design: Any) -> Any:
         block = real(design)
         return replace(block, each=block.each // block.each, together=block.together / 2)
 
-    yield _moment_release, "first_block", halved
+    yield _location, "location_block", halved
 
 
-@fault("sensitivity", "enumeration", "Each of three blocks of moments has all that they share")
-def blocks_do_not_share() -> Replacements:
-    real = laplace.three_blocks
-    yield laplace, "three_blocks", lambda design: [(b, Fraction(1)) for b, _ in real(design)]
+@fault("sensitivity", "replay", "A record is thought to enter a shell, but to leave none")
+def shells_move_half() -> Replacements:
+    real = _location.shell_block
+    yield (
+        _location,
+        "shell_block",
+        lambda *size: replace(b := real(*size), together=b.together / 2),
+    )
+
+
+@fault("sensitivity", "enumeration", "Of a replaced record only the square that comes is counted")
+def matrix_moves_half() -> Replacements:
+    real = GramMatrix.law
+    yield (
+        GramMatrix,
+        "law",
+        lambda self, epsilon, grid: real(replace(self, bound=self.bound / 2), epsilon, grid),
+    )
+
+
+@fault("sensitivity", "enumeration", "The weight of the target is left out of a record's square")
+def target_without_weight() -> Replacements:
+    real = GramMatrix.law
+
+    def less(self: Any, epsilon: Fraction, grid: int) -> Any:
+        return real(replace(self, bound=self.bound - self.weights[-1] ** 2), epsilon, grid)
+
+    yield GramMatrix, "law", less
 
 
 @fault("sensitivity", "enumeration", "Any character sum is thought to move by 1, and not by 2")

@@ -1,0 +1,157 @@
+"""Coverage of the 95 % intervals of every coefficient of a private regression.
+
+Seven families of data with public bounds, fresh data and fresh noise in every release: the lowest
+and the highest coverage among the coefficients, and the median width in units of the exact interval
+for the tight family. Run ``python -m benchmarks.accuracy.coefficient_coverage [--repeats 100]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from joblib import Parallel, delayed
+
+from dpbayes_sklearn import BayesianLinearRegression, Categories, Interval, Schema
+
+FloatArray = npt.NDArray[np.float64]
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+RECORDS = (2000, 20_000)
+
+
+class Data(NamedTuple):
+    """Features, target, what is public, and the true coefficients by their names."""
+
+    X: pd.DataFrame
+    y: FloatArray
+    schema: Schema
+    truth: dict[str, float]
+
+
+def hospital(n: int, rng: np.random.Generator) -> Data:
+    """Wide bounds: age and length of stay, and what they cost."""
+    X = pd.DataFrame({"age": rng.normal(60, 15, n), "los": rng.poisson(4, n).astype(float)})
+    y = 2000 + 30 * X["age"] + 650 * X["los"] + rng.normal(0, 1500, n)
+    domains = {"age": Interval(0, 110), "los": Interval(0, 30)}
+    schema = Schema(domains, target=Interval(0, 20_000))
+    return Data(X, y.to_numpy(), schema, {"age": 30, "los": 650})
+
+
+def _numbers(
+    x: FloatArray, w: list[float], end: float, noise: float, top: float, rng: object
+) -> Data:
+    assert isinstance(rng, np.random.Generator)
+    names = [f"x{i}" for i in range(len(w))]
+    y = x @ np.array(w) + rng.normal(0, noise, len(x))
+    schema = Schema(dict.fromkeys(names, Interval(-end, end)), target=Interval(-top, top))
+    return Data(pd.DataFrame(x, columns=names), y, schema, dict(zip(names, w, strict=True)))
+
+
+def tight(n: int, rng: np.random.Generator) -> Data:
+    """Make normal features that fill their bounds."""
+    x = np.clip(rng.normal(size=(n, 3)), -3, 3)
+    return _numbers(x, [0.5, -0.3, 0.2], 3, 0.5, 3, rng)
+
+
+def uniform(n: int, rng: np.random.Generator) -> Data:
+    """Uniform features."""
+    return _numbers(rng.uniform(-1, 1, (n, 3)), [0.25, -0.15, 0.1], 1, 0.2, 1, rng)
+
+
+def correlated(n: int, rng: np.random.Generator) -> Data:
+    """Two features with correlation 0.9."""
+    a, b = rng.normal(size=(2, n))
+    return _numbers(np.column_stack([a, 0.9 * a + 0.19**0.5 * b]), [1.0, -0.5], 5, 1, 8, rng)
+
+
+def rare_level(n: int, rng: np.random.Generator) -> Data:
+    """Make a category with a level of one percent."""
+    g, x = rng.choice(4, n, p=[0.5, 0.3, 0.19, 0.01]), rng.normal(size=n)
+    y = 0.5 * x + np.array([0, 0.5, -0.5, 1.5])[g] + rng.normal(size=n)
+    schema = Schema({"x": Interval(-4, 4), "g": Categories(range(4))}, target=Interval(-6, 6))
+    truth = {"x": 0.5, "g=1": 0.5, "g=2": -0.5, "g=3": 1.5}
+    return Data(pd.DataFrame({"x": x, "g": g}), y, schema, truth)
+
+
+def narrow(n: int, rng: np.random.Generator) -> Data:
+    """Make a feature whose spread is one percent of its bounds."""
+    X = pd.DataFrame({"a": rng.normal(50, 2, n), "b": rng.normal(size=n)})
+    y = X["a"] - 50 + X["b"] + rng.normal(0, 1.5, n)
+    schema = Schema({"a": Interval(0, 200), "b": Interval(-5, 5)}, target=Interval(-10, 10))
+    return Data(X, y.to_numpy(), schema, {"a": 1, "b": 1})
+
+
+def six(n: int, rng: np.random.Generator) -> Data:
+    """Six realistic features under wide bounds, one of them skewed."""
+    age = rng.normal(50, 15, n)
+    X = pd.DataFrame(
+        {
+            "age": age,
+            "bmi": rng.normal(27, 4, n),
+            "sbp": rng.normal(130, 18, n) + 0.3 * (age - 50),
+            "crp": np.clip(rng.exponential(4, n), 0, 60),
+            "visits": rng.poisson(3, n).astype(float),
+            "sex": rng.integers(0, 2, n),
+        }
+    )
+    truth = {"age": 7, "bmi": 20, "sbp": 3, "crp": 10, "visits": 50, "sex=1": 50}
+    y = 7 * age + 20 * X["bmi"] + 3 * X["sbp"] + 10 * X["crp"] + 50 * X["visits"] + 50 * X["sex"]
+    y = (y - 900 + rng.normal(0, 200, n)).to_numpy()
+    ends = {"age": 120, "bmi": 80, "sbp": 300, "crp": 100, "visits": 50}
+    domains = {name: Interval(0, end) for name, end in ends.items()}
+    schema = Schema({**domains, "sex": Categories([0, 1])}, target=Interval(0, 3000))
+    return Data(X, y, schema, truth)
+
+
+FAMILIES: dict[str, Callable[[int, np.random.Generator], Data]] = {
+    "wide bounds (hospital)": hospital,
+    "tight bounds": tight,
+    "uniform features": uniform,
+    "correlation 0.9": correlated,
+    "a level of 1 %": rare_level,
+    "spread 1 % of the bounds": narrow,
+    "six realistic features": six,
+}
+
+
+def release(family: str, n: int, epsilon: float, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Return which intervals hold, and their standard deviations over those of exact Bayes."""
+    data = FAMILIES[family](n, np.random.default_rng([seed, n]))
+    tables = [
+        BayesianLinearRegression(e, schema=data.schema, random_state=seed)
+        .fit(data.X, data.y)
+        .coefficients()
+        for e in (epsilon, float("inf"))
+    ]
+    rows = [(tables[0][name], tables[1][name], value) for name, value in data.truth.items()]
+    inside = [row.low < value < row.high for row, _, value in rows]
+    return np.array(inside, float), np.array([row.sd / exact.sd for row, exact, _ in rows])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=-1)
+    options = parser.parse_args()
+    settings = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
+    print("Coverage, lowest to highest coefficient (median width over that of exact Bayes)\n")
+    print("| family | " + " | ".join(f"n = {n:,}, ε = {e:g}" for n, e in settings) + " |")
+    print("|---" * (1 + len(settings)) + "|")
+    for family in FAMILIES:
+        cells = []
+        for n, epsilon in settings:
+            found = Parallel(n_jobs=options.jobs)(
+                delayed(release)(family, n, epsilon, seed) for seed in range(options.repeats)
+            )
+            inside = np.mean([one for one, _ in found], axis=0)
+            width = float(np.median([sd for _, sd in found]))
+            cells.append(f"{inside.min():.2f} to {inside.max():.2f} ({width:.2g})")
+        print(f"| {family} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

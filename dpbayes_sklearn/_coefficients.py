@@ -1,0 +1,129 @@
+"""A table of released coefficients: names, units, estimates and intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.schema import Categories, Schema
+from dpbayes_sklearn.statistics.design import Design
+
+__all__ = ["Coefficient", "CoefficientTable", "coefficient_table"]
+
+_COLUMNS = ("coefficient", "estimate", "sd", "low", "high")
+
+
+class Coefficient(NamedTuple):
+    """One row: a slope per unit of its column, or the difference of a category from the first."""
+
+    name: str
+    estimate: float
+    sd: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class CoefficientTable:
+    """Coefficients with intervals that count the privacy noise; everything in it is released.
+
+    Attributes
+    ----------
+    rows : tuple of Coefficient
+    level : float
+        Probability that an interval shall cover.
+    """
+
+    rows: tuple[Coefficient, ...]
+    level: float
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Coefficient:
+        return {row.name: row for row in self.rows}[name]
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row for each coefficient."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=list(_COLUMNS)).set_index("coefficient")
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [(row.name, *(f"{value:.4g}" for value in row[1:])) for row in self.rows]
+
+    @property
+    def _heads(self) -> tuple[str, ...]:
+        return ("coefficient", "estimate", "sd", f"{100 * self.level:g} % from", "to")
+
+    def __repr__(self) -> str:
+        lines = [self._heads, *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if i == 0 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        def line(cells: tuple[str, ...], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+        body = "".join(line(cells, "td") for cells in self._cells())
+        return f"<table><thead>{line(self._heads, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def coefficient_table(
+    schema: Schema,
+    design: Design,
+    mean: FloatArray,
+    covariance: FloatArray,
+    target_half: float,
+    target_centre: float,
+    level: float,
+) -> CoefficientTable:
+    """Return the table of a belief about (constant, coefficients) on the scale of the bounds.
+
+    Differences of categories are told from the first of their column; the intercept is the expected
+    target where all numbers are 0 and all categories the first.
+    """
+    names, contrasts = _contrasts(schema, design)
+    values = contrasts @ mean * target_half
+    spread = np.einsum("ij,jk,ik->i", contrasts, covariance, contrasts)
+    sds = np.sqrt(np.maximum(spread, 0.0)) * target_half
+    values[0] += target_centre
+    reach = float(ndtri(0.5 + level / 2))
+    rows = zip(names, values, sds, values - reach * sds, values + reach * sds, strict=True)
+    found = tuple(Coefficient(name, *map(float, numbers)) for name, *numbers in rows)
+    return CoefficientTable(found if design.intercept else found[1:], level)
+
+
+def _contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
+    """Return names, and for each the combination of (constant, coordinates) that it is."""
+    centres, halves = design.scales
+    rows, names = [np.eye(design.width + 1)[0]], ["intercept"]
+    for j, (name, domain) in enumerate(schema.columns.items()):
+        places = 1 + np.flatnonzero(design.column == j)
+        if not isinstance(domain, Categories):
+            slope = np.zeros(design.width + 1)
+            slope[places] = 1 / halves[j]
+            rows[0] = rows[0] - centres[j] * slope
+            rows.append(slope)
+            names.append(str(name))
+            continue
+        signs = design.signs[places[0] - 1]
+        units = np.zeros((domain.n_values, design.width + 1))
+        units[:, places] = [[-1.0], [1.0]] if signs else np.eye(domain.n_values)
+        first = units[0] if design.intercept else 0.0
+        rows[0] = rows[0] + first
+        kept = range(1 if design.intercept else 0, domain.n_values)
+        rows += [units[k] - first for k in kept]
+        names += [f"{name}={domain.values[k]}" for k in kept]
+    return names, np.array(rows)

@@ -1,0 +1,87 @@
+r"""Where target and columns lie: the first releases of a regression.
+
+1. The sums of the target and of the numbers; a record changes each by at most 2.
+2. Counts of shells around the released means; a record changes two counts of a column.
+
+Both become windows (:mod:`dpbayes_sklearn.posteriors.location`), in which moments are taken. So
+noise is relative to what the data do, not to the width of their bounds.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.mechanisms import _moment_noise
+from dpbayes_sklearn.mechanisms._moment_noise import grid_for, widening
+from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.posteriors.location import Located, Location, locate
+from dpbayes_sklearn.statistics.moment_blocks import (
+    Block,
+    location_block,
+    shell_block,
+    target_block,
+)
+from dpbayes_sklearn.statistics.moment_sums import RADII
+from dpbayes_sklearn.statistics.moments import Moments
+
+__all__ = ["located"]
+
+_MOST_RECORDS = 100_000  # times 1/epsilon: more records say nothing new about a location
+_LEAST_RECORDS = 10_000
+_TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
+_TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
+
+
+def located(statistics: Moments, shares: Shares, source: RandomSource) -> Located:
+    """Release where the target lies, and the numbers if they have a share."""
+    design, n, epsilon = statistics.design, statistics.n, shares.epsilon
+    every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
+    grid = grid_for(design, n, epsilon)
+    rows, sums = statistics.location_sums(grid, every)
+    columns, steps = len(sums) - 1, Steps(rows, grid, source)
+    blocks = (
+        (slice(columns, None), target_block(), shares.target, _TARGET_MEAN),
+        (slice(columns), location_block(design), shares.columns, _NUMBER_MEAN),
+    )
+    centres, errors = np.zeros(columns + 1), np.zeros(columns + 1)
+    if design.intercept:  # without it, columns must not be shifted
+        for which, block, share, part in blocks:
+            if share:
+                centres[which], errors[which] = steps.means(sums[which], block, part * share)
+    counts = statistics.shell_counts(centres, every)
+    reach = widening(n * float(epsilon))
+    found: list[Location | None] = []
+    for (which, block, share, part), at in zip(blocks, (_TARGET_REACH, _NUMBER_REACH), strict=True):
+        rest = share * (1 - part) if design.intercept else share
+        if not rest:
+            found.append(None)
+            continue
+        seen, variance = steps.shells(counts[which], len(block), rest)
+        found.append(locate(centres[which], errors[which], seen, variance, at * reach))
+    target, numbers = found
+    assert target is not None
+    return Located(target, numbers)
+
+
+class Steps:
+    """The noisy means and shares of so many records."""
+
+    def __init__(self, rows: int, grid: int, source: RandomSource) -> None:
+        self._rows, self._grid, self._source = rows, grid, source
+
+    def means(
+        self, sums: IntArray, block: Block, epsilon: Fraction
+    ) -> tuple[FloatArray, FloatArray]:
+        """Release means, and return the standard deviations of their noise."""
+        noisy, variance = _moment_noise.add_noise(sums, block, self._grid, epsilon, self._source)
+        return np.clip(noisy / self._rows, -1.0, 1.0), np.sqrt(variance) / self._rows
+
+    def shells(self, counts: IntArray, columns: int, epsilon: Fraction) -> tuple[FloatArray, float]:
+        """Release shares of shells, and return the variance of their noise."""
+        block = shell_block(columns, len(RADII))
+        noisy, variance = _moment_noise.add_noise(counts.ravel(), block, 1, epsilon, self._source)
+        return noisy.reshape(counts.shape) / self._rows, float(variance.max()) / self._rows**2

@@ -1,0 +1,47 @@
+"""The noise of every step of a regression, on an exact grid."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Protocol
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.laws import NoiseLaw
+from dpbayes_sklearn.noise import add
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.moments import largest_grid
+
+__all__ = ["Step", "add_noise", "grid_for", "widening"]
+
+
+class Step(Protocol):
+    """Sums that are released together and know the noise that they need."""
+
+    def law(self, epsilon: Fraction, grid: int) -> NoiseLaw:
+        """Return the law for a share of the budget, on sums in units of 1/grid²."""
+
+
+def grid_for(design: Design, n: int, epsilon: Fraction) -> int:
+    """Return the finest grid on which noise for the smallest share of epsilon is exact."""
+    entries = (design.width + 2) ** 2
+    return largest_grid(n, 100 * entries / float(epsilon))
+
+
+def add_noise(
+    sums: IntArray, step: Step, grid: int, epsilon: Fraction, source: RandomSource
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return sums plus noise, and the variance of the noise in every entry.
+
+    The law is the step's own: :math:`P(z) \propto e^{-\varepsilon\|z\|/\Delta}` in the L1 norm, if
+    one record changes few entries at a time (independent noise), in the sup norm, if it can change
+    all of them at once, or matrix noise.
+    """
+    law, unit = step.law(epsilon, grid), grid**2
+    (noisy,) = add([sums], law, source)
+    return noisy / unit, law.variances / unit**2
+
+
+def widening(n_epsilon: float) -> float:
+    """Return how much farther to clip with more data, so that the bias vanishes."""
+    return float(max(1.0, n_epsilon / 5000) ** 0.25)

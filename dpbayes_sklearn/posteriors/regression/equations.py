@@ -1,0 +1,117 @@
+r"""The normal equations with the errors of everything in them.
+
+With the errors :math:`e` of the mean products, of the means and of the target's mean, the residual
+of :math:`g = Cw` is, to first order,
+
+.. math:: e_{jt} - \sum_k e_{jk} w_k - e_j \alpha_j - m_j\Big(e_t - \sum_k e_k w_k\Big), \qquad
+          \alpha_j = \bar t - m^\top w + [\text{j is a level}]\, w_j
+
+(a level's square is its sum). So, averaged over the belief about w with :math:`B = ww^\top + S`,
+its covariance V has
+
+.. math:: \tfrac{\sigma^2}{n} C + \operatorname{diag}(v_g) + v_{jk}B_{jk} +
+    [j = k]\sum_{l \ne j} v_{jl}B_{ll} + [j = k] v_j\alpha_j^2 +
+    m_jm_k\Big(v_t + \sum_l v_l B_{ll}\Big) - q_jm_k - m_jq_k, \quad q = v_m w \alpha .
+
+The belief :math:`S = (CV^{-1}C + \Lambda)^{-1}`, :math:`w = SCV^{-1}g` and the weights are computed
+in turn until they agree.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.posteriors.regression.centred import Centred
+
+__all__ = ["Solution", "eigenvalues_at_least", "solve"]
+
+_MOST_ROUNDS = 30
+_DEGREES = 4.0  # of freedom of the prior where it has heavy tails
+
+
+class Solution(NamedTuple):
+    """Mean and covariance of the coefficients, and the unexplained variance.
+
+    ``evidence`` is the log density of g under a normal prior of these precisions, up to a constant.
+    """
+
+    w: FloatArray
+    spread: FloatArray
+    rest: float
+    evidence: float
+
+
+def solve(
+    known: Centred,
+    c: FloatArray,
+    error: FloatArray,
+    precisions: FloatArray,
+    noise: float | None,
+    heavy_tails: bool = False,
+) -> Solution:
+    """Return the belief about the coefficients, for covariances c with errors ``error``.
+
+    Parameters
+    ----------
+    known : Centred
+    c, error : arrays of shape (width, width)
+    precisions : array of shape (width,)
+        Of the prior.
+    noise : float or None
+        Variance of the target around the regression; learned if None.
+    heavy_tails : bool
+        Whether the prior is Student's with four degrees of freedom, found by EM.
+    """
+    g, total, diagonal = known.cross, known.total, np.diag_indices_from(c)
+    w, spread, prior = np.zeros(len(g)), np.diag(1 / precisions), precisions
+    rest = total if noise is None else noise
+    least = max(0.3 * float(np.sqrt(known.total_error)), 0.02 * total)
+    for _ in range(_MOST_ROUNDS):
+        v = _variance_of_residual(known, c, error, w, spread, rest)
+        v[diagonal] += 1e-12 * v[diagonal].max(initial=0.0) + 1e-300
+        factor = cho_factor(v, lower=True)
+        inverse_c = cho_solve(factor, c)
+        inner = c @ inverse_c
+        inner[diagonal] += prior
+        spread = cho_solve(cho_factor(inner, lower=True), np.eye(len(g)))
+        new = spread @ (inverse_c.T @ g)
+        if heavy_tails:
+            prior = (_DEGREES + 1) / (_DEGREES / precisions + new**2 + np.diag(spread))
+        if noise is None:
+            left = total - new @ c @ new - 0.5 * float(np.sum(c * spread))
+            rest = float(np.clip(left, min(least, total), total))
+        step = np.abs(new - w).max(initial=0.0)
+        w = (w + new) / 2  # damped: the weights depend on w themselves
+        if step <= 1e-5 * (1e-3 + np.abs(w).max(initial=0.0)):
+            break
+    marginal = cho_factor(v + (c / precisions) @ c, lower=True)
+    evidence = -0.5 * float(g @ cho_solve(marginal, g)) - float(np.log(np.diag(marginal[0])).sum())
+    return Solution(w, spread, rest, evidence)
+
+
+def _variance_of_residual(
+    known: Centred, c: FloatArray, error: FloatArray, w: FloatArray, spread: FloatArray, rest: float
+) -> FloatArray:
+    """Return V."""
+    m, mean_error, diagonal = known.mean, known.mean_error, np.diag_indices_from(c)
+    second = np.outer(w, w) + spread
+    squares = np.diag(second)
+    alpha = known.target - m @ w + known.design.levels * w
+    v = error * second + rest / known.n * c
+    v[diagonal] += error @ squares - np.diag(error) * squares
+    v[diagonal] += known.cross_error + mean_error * alpha**2
+    q = mean_error * w * alpha
+    v += np.outer(m, m) * (known.target_error + mean_error @ squares)
+    v -= np.outer(q, m) + np.outer(m, q)
+    return v
+
+
+def eigenvalues_at_least(floor: float, matrix: FloatArray) -> FloatArray:
+    """Return the matrix with its small eigenvalues raised."""
+    values, axes = np.linalg.eigh(matrix)
+    raised: FloatArray = (axes * np.maximum(values, floor)) @ axes.T
+    return raised

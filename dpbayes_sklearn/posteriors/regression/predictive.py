@@ -1,0 +1,91 @@
+"""The reading for predictions: covariances and coefficients shrunk to what is usual.
+
+Variances are averaged with the located spreads, correlations with zero (their usual size is learned
+from all of them), and coefficients have a heavy-tailed prior under which the features explain a
+share of the target's variance; beliefs for several shares are averaged by their evidence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.posteriors.regression.belief import Belief
+from dpbayes_sklearn.posteriors.regression.centred import Centred
+from dpbayes_sklearn.posteriors.regression.equations import eigenvalues_at_least, solve
+
+__all__ = ["predictive_belief"]
+
+_SHARES = np.array([0.03, 0.1, 0.2, 0.4, 0.7, 0.9])  # of the variance, that may be explained
+_SHARE_WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.25])
+_USUAL = 0.1  # variance of a number that was not located: bounds are usually wide
+_LOOSE = 0.25  # relative deviation of a variance from its located spread, beside its error
+_LEAST_CORRELATION, _MOST_CORRELATION = 0.05, 0.5
+
+
+def predictive_belief(known: Centred, precisions: FloatArray, noise: float | None) -> Belief:
+    """Return the belief about (constant, coefficients) that predicts best.
+
+    Parameters
+    ----------
+    known : Centred
+    precisions : array of shape (width,)
+        Prior precisions of the coefficients, in the windows.
+    noise : float or None
+        Variance of the target around the regression; learned if None.
+    """
+    c, error = _covariances(known)
+    s = np.sqrt(np.diag(c))
+    found = [
+        solve(known, c, error, precisions + s * s.sum() / (share * known.total), noise, True)
+        for share in _SHARES
+    ]
+    log_weight = np.array([one.evidence for one in found]) + np.log(_SHARE_WEIGHTS)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    w = sum(p * one.w for p, one in zip(weight, found, strict=True))
+    spread = sum(
+        p * (one.spread + np.outer(one.w - w, one.w - w))
+        for p, one in zip(weight, found, strict=True)
+    )
+    rest = float(sum(p * one.rest for p, one in zip(weight, found, strict=True)))
+    return Belief(*known.with_constant(np.asarray(w), np.asarray(spread), rest), rest)
+
+
+def _covariances(known: Centred) -> tuple[FloatArray, FloatArray]:
+    """Return shrunk covariances and the variances of their errors."""
+    design, c, error = known.design, known.covariance.copy(), known.error.copy()
+    diagonal = np.diag_indices_from(c)
+    guess, loose = (
+        np.full(design.width, _USUAL if design.intercept else 1 / 3),
+        np.ones(design.width),
+    )
+    if known.numbers is not None:
+        at = known.numbers
+        guess[design.numbers] = np.exp(2 * at.log_spread) / at.half**2
+        loose[design.numbers] = np.hypot(2 * at.log_spread_sd, _LOOSE)
+    own, own_error = c[diagonal], known.own_error
+    kept = np.where(design.numbers, 1 / (1 + own_error / (guess * loose) ** 2), 1.0)
+    own = guess + kept * (own - guess)
+    least = np.maximum(np.sqrt(kept * own_error) / 2, 1e-6)
+    c[diagonal] = np.maximum(own, least)
+    error[diagonal] *= kept
+    size = np.sqrt(np.outer(c[diagonal], c[diagonal]))
+    apart = design.column[:, None] != design.column
+    usual = _usual_correlation(c / size, error / size**2, apart)
+    kept_off = np.where(apart, 1 / (1 + error / (usual * size) ** 2), 1.0)
+    off = ~np.eye(len(c), dtype=bool)
+    c[off] *= kept_off[off]
+    error[off] *= kept_off[off]
+    floor = min(2e-3, float(np.sqrt(error.mean()) if error.size else 0.0)) + 1e-10
+    return eigenvalues_at_least(floor, c), error
+
+
+def _usual_correlation(r: FloatArray, error: FloatArray, apart: FloatArray) -> float:
+    """Return the root mean square of the correlations, their errors left out."""
+    seen, noise = r[apart], error[apart]
+    if not len(seen):
+        return _LEAST_CORRELATION
+    weight = 1 / (noise + 0.1**2) ** 2
+    square = float((weight * (seen**2 - noise)).sum() / weight.sum())
+    return float(np.sqrt(np.clip(square, _LEAST_CORRELATION**2, _MOST_CORRELATION**2)))

@@ -1,0 +1,111 @@
+r"""The reading for the coefficients themselves: weak priors, and intervals that cover.
+
+A coefficient is a covariance over a variance. Where the noise leaves a variance uncertain, so is
+the coefficient, in proportion: no single guess of it may decide. So the equations are solved at
+several
+quantiles of the posterior of every uncertain variance, and the solutions are combined,
+their differences counted as uncertainty. What clipping to the windows may hide is counted too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.posteriors.regression.belief import Belief
+from dpbayes_sklearn.posteriors.regression.centred import Centred
+from dpbayes_sklearn.posteriors.regression.equations import eigenvalues_at_least, solve
+
+__all__ = ["slope_belief"]
+
+_CORRELATION = 0.6  # prior standard deviation of a correlation
+_SURE = 10.0  # standard deviations above zero from which a variance is taken for known
+_QUANTILES = np.array([0.04, 0.25, 0.5, 0.75, 0.96])
+_LOOSE = 0.9  # of the logarithm of a variance about its located spread, beside its error
+_NARROWEST = 0.01  # spread of a column that was not located, on the scale of the bounds
+_GRID = 400
+
+
+def slope_belief(known: Centred, precisions: FloatArray, noise: float | None) -> Belief:
+    """Return the belief about (constant, coefficients) whose intervals cover.
+
+    Parameters are those of `predictive_belief`.
+    """
+    own, own_error = np.diag(known.covariance), known.own_error
+    unsure = own < _SURE * np.sqrt(own_error)
+    variances = _quantiles(known, own, own_error, unsure)
+    levels = _QUANTILES if unsure.any() else _QUANTILES[2:3]
+    found = []
+    for row in range(len(levels)):
+        c, error = _covariances(known, variances[:, row] if unsure.any() else own, unsure)
+        weak = precisions + np.diag(c) / known.total
+        found.append(solve(known, c, error, weak, noise))
+    w, spread = _combined(
+        np.array([one.w for one in found]), np.array([one.spread for one in found])
+    )
+    rest = float(np.mean([one.rest for one in found]))
+    spread = spread + np.diag(_clipping(known, w, np.median(variances, axis=1)))
+    return Belief(*known.with_constant(w, spread, rest), rest)
+
+
+def _combined(w: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Average solutions by their precisions; what they differ by is uncertainty."""
+    weight = 1 / np.maximum(np.diagonal(spread, axis1=1, axis2=2), 1e-300)
+    mean = (weight * w).sum(axis=0) / weight.sum(axis=0)
+    off = w - mean
+    return mean, np.asarray(spread.mean(axis=0) + np.einsum("qi,qj->ij", off, off) / len(w))
+
+
+def _quantiles(
+    known: Centred, own: FloatArray, own_error: FloatArray, unsure: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """Return quantiles of the posterior of every variance, shape (width, quantiles)."""
+    out = np.repeat(np.maximum(own, 1e-9)[:, None], len(_QUANTILES), axis=1)
+    located = known.numbers
+    position = np.cumsum(known.design.numbers) - 1
+    for j in np.flatnonzero(unsure):
+        low = (_NARROWEST / known.half[j]) ** 2
+        log_c = np.linspace(np.log(min(low, 0.5) * 1e-2 if located else min(low, 0.5)), 0.0, _GRID)
+        if known.design.numbers[j] and located is not None:
+            i = position[j]
+            centre = 2 * located.log_spread[i] - 2 * np.log(located.half[i])
+            width = np.hypot(2 * located.log_spread_sd[i], _LOOSE)
+            prior = -0.5 * ((log_c - centre) / width) ** 2
+        elif known.design.levels[j]:  # a share between 0 and 1: flat
+            prior = log_c
+        else:
+            prior = np.zeros(_GRID)
+        log_p = prior - 0.5 * (np.exp(log_c) - own[j]) ** 2 / own_error[j]
+        weight = np.exp(log_p - log_p.max())
+        out[j] = np.exp(np.interp(_QUANTILES, np.cumsum(weight) / weight.sum(), log_c))
+    return out
+
+
+def _covariances(
+    known: Centred, own: FloatArray, unsure: npt.NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    """Return covariances for these variances; what stands for the error of one has none."""
+    c, error = known.covariance.copy(), known.error.copy()
+    diagonal = np.diag_indices_from(c)
+    c[diagonal] = np.maximum(own, 1e-9)
+    error[diagonal] = np.where(unsure, 0.0, error[diagonal])
+    size = np.sqrt(np.outer(c[diagonal], c[diagonal]))
+    apart = known.design.column[:, None] != known.design.column
+    kept = np.where(apart, 1 / (1 + error / (_CORRELATION * size) ** 2), 1.0)
+    off = ~np.eye(len(c), dtype=bool)
+    c[off] *= kept[off]
+    error[off] *= kept[off]
+    floor = 1e-3 * float(c[diagonal].min(initial=1.0)) + 1e-12
+    return eigenvalues_at_least(floor, c), error
+
+
+def _clipping(known: Centred, w: FloatArray, variances: FloatArray) -> FloatArray:
+    """Return the variance of what clipping may hide: (w (p_t + p_x))² + (2 p_t √T/s)²."""
+    if known.places is None:
+        return np.zeros(len(w))
+    p_t, p_x = float(known.places.target.beyond[0]), np.zeros(len(w))
+    if known.numbers is not None:
+        p_x[known.design.numbers] = known.numbers.beyond
+    s = np.sqrt(np.maximum(variances, 1e-9))
+    return np.asarray((w * (p_t + p_x)) ** 2 + (2 * p_t * np.sqrt(known.total) / s) ** 2)

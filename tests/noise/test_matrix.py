@@ -1,0 +1,61 @@
+"""Exact matrix noise: products without rounding, and more bits where the first do not decide."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpbayes_sklearn.laws import MatrixNoise
+from dpbayes_sklearn.noise import add, matrix
+from dpbayes_sklearn.noise.matrix import wishart_differences
+from dpbayes_sklearn.noise.normal import Normals
+from dpbayes_sklearn.noise.source import random_source
+
+ONES = (Fraction(1),) * 3
+
+
+def test_products_of_large_integers_are_exact():
+    rng = np.random.default_rng(0)
+    g = np.array(
+        [int(v) * 2**70 + int(w) for v, w in rng.integers(-(2**40), 2**40, (24, 2))], object
+    )
+    g = g.reshape(2, 4, 3)
+    expected = [
+        [[sum(a[k, i] * a[k, j] for k in range(4)) for j in range(3)] for i in range(3)] for a in g
+    ]
+    assert matrix._products(g).tolist() == expected
+
+
+def test_entries_are_the_rounded_products_of_the_normals():
+    rng = np.random.default_rng(0)
+    exact = rng.normal(size=(2, 1, 4, 3))
+    cells = np.array([int(np.floor(v * 2.0**60)) for v in exact.ravel()], object)
+    found = matrix._rounded(Normals(cells, 60), Fraction(1000), ONES, 1, random_source(0))
+    a, b = (g.T @ g for g in exact[:, 0])
+    assert found[0].tolist() == np.rint(500 * (a - b))[np.triu_indices(3)].astype(int).tolist()
+
+
+def test_coarse_cells_are_refined_until_they_decide():
+    cells = np.array([3, -2, 1, 0] * 6, object)
+    asked = []
+
+    def source(size):
+        asked.append(size)
+        return random_source(len(asked))(size)
+
+    found = matrix._rounded(Normals(cells, 2), Fraction(100), ONES, 1, source)
+    assert found.shape == (1, 6)
+    assert len(asked) >= len(cells)
+
+
+def test_noise_beyond_64_bits_is_refused():
+    with pytest.raises(OverflowError, match="coarser grid"):
+        wishart_differences(Fraction(2**70), ONES, 4, random_source(0))
+
+
+def test_many_matrices_are_drawn_in_parts(monkeypatch):
+    monkeypatch.setattr(matrix, "_CELLS", 50)
+    assert wishart_differences(Fraction(100), ONES, 7, random_source(0)).shape == (7, 6)
+    law = MatrixNoise(Fraction(100), ONES)
+    (noisy,) = add([np.zeros(6, np.int64)], law, random_source(0))
+    assert noisy.dtype == np.int64

@@ -1,0 +1,90 @@
+"""The table of coefficients: names, units, intervals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbayes_sklearn import BayesianLinearRegression, Categories, Interval, Schema
+
+SCHEMA = Schema(
+    {
+        "age": Interval(20, 60),
+        "job": Categories(["clerk", "nurse", "smith"]),
+        "sex": Categories(["f", "m"]),
+    },
+    target=Interval(0, 20),
+)
+
+
+def frame(n=20_000, seed=0):
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame(
+        {
+            "age": rng.uniform(20, 60, n),
+            "job": rng.choice(["clerk", "nurse", "smith"], n),
+            "sex": rng.choice(["f", "m"], n),
+        }
+    )
+    y = 3 + 0.1 * data["age"] + 2 * (data["job"] == "nurse") - 1.5 * (data["sex"] == "m")
+    return data, y + rng.normal(size=n)
+
+
+NAMES = ["intercept", "age", "job=nurse", "job=smith", "sex=m"]
+TRUTH = [3, 0.1, 2, 0, -1.5]
+
+
+def test_without_noise_it_is_least_squares():
+    data, y = frame(3000)
+    table = BayesianLinearRegression(float("inf"), schema=SCHEMA, prior_precision=1e-9).fit(data, y)
+    table = table.coefficients().to_frame()
+    z = np.column_stack(
+        [
+            np.ones(len(y)),
+            data["age"],
+            data["job"] == "nurse",
+            data["job"] == "smith",
+            data["sex"] == "m",
+        ]
+    ).astype(float)
+    w = np.linalg.solve(z.T @ z, z.T @ y)
+    assert list(table.index) == NAMES
+    np.testing.assert_allclose(table["estimate"], w, atol=1e-6)
+    residual = np.mean((y - z @ w) ** 2)
+    np.testing.assert_allclose(
+        table["sd"], np.sqrt(residual * np.diag(np.linalg.inv(z.T @ z))), 5e-3
+    )
+
+
+def test_intervals_hold_in_most_releases():
+    data, y = frame()
+    inside = []
+    for seed in range(20):
+        model = BayesianLinearRegression(schema=SCHEMA, random_state=seed).fit(data, y)
+        table = model.coefficients().to_frame()
+        inside.append(((table["low"] < TRUTH) & (table["high"] > TRUTH)).to_numpy())
+    assert np.mean(inside) > 0.9
+
+
+def test_it_reads_as_text_and_html():
+    model = BayesianLinearRegression(schema=SCHEMA, random_state=0).fit(*frame(2000))
+    table = model.coefficients(level=0.5)
+    assert len(table) == 5
+    assert table["age"].low < table["age"].estimate < table["age"].high
+    assert repr(table).splitlines()[0].split("  ")[0] == "coefficient"
+    assert "50 % from" in repr(table)
+    assert table._repr_html_().count("<tr>") == 6
+    wide = model.coefficients(level=0.99)["age"]
+    assert wide.high - wide.low > table["age"].high - table["age"].low
+
+
+def test_without_an_intercept_every_category_has_a_row():
+    model = BayesianLinearRegression(schema=SCHEMA, fit_intercept=False, random_state=0)
+    names = [row.name for row in model.fit(*frame(2000)).coefficients().rows]
+    assert names == ["age", "job=clerk", "job=nurse", "job=smith", "sex=f", "sex=m"]
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95])
+def test_an_impossible_level_is_refused(level):
+    model = BayesianLinearRegression(schema=SCHEMA, random_state=0).fit(*frame(200))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        model.coefficients(level)
