@@ -64,7 +64,7 @@ def exact_normals(count: int, source: RandomSource, sure: float = _SURE) -> Norm
     >>> from dpbayes_sklearn.noise.source import random_source
     >>> drawn = exact_normals(3, random_source(0))
     >>> drawn.bits, (drawn.cells / 2.0**drawn.bits).astype(float).round(2).tolist()
-    (60, [-1.17, 0.31, -0.16])
+    (60, [-0.79, 0.57, -0.07])
     """
     parts: list[tuple[Integers, IntArray]] = []
     found, attempt = 0, rounds()

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.regression.centred import Centred
@@ -72,12 +72,10 @@ def solve(
     least = max(0.3 * float(np.sqrt(known.total_error)), 0.02 * total)
     for _ in range(_MOST_ROUNDS):
         v = _variance_of_residual(known, c, error, w, spread, rest)
-        v[diagonal] += 1e-12 * v[diagonal].max(initial=0.0) + 1e-300
-        factor = cho_factor(v, lower=True)
-        inverse_c = cho_solve(factor, c)
+        inverse_c, _ = _divided(v, c)
         inner = c @ inverse_c
         inner[diagonal] += prior
-        spread = cho_solve(cho_factor(inner, lower=True), np.eye(len(g)))
+        spread, _ = _divided(inner, np.eye(len(g)))
         new = spread @ (inverse_c.T @ g)
         if heavy_tails:
             prior = (_DEGREES + 1) / (_DEGREES / precisions + new**2 + np.diag(spread))
@@ -88,9 +86,19 @@ def solve(
         w = (w + new) / 2  # damped: the weights depend on w themselves
         if step <= 1e-5 * (1e-3 + np.abs(w).max(initial=0.0)):
             break
-    marginal = cho_factor(v + (c / precisions) @ c, lower=True)
-    evidence = -0.5 * float(g @ cho_solve(marginal, g)) - float(np.log(np.diag(marginal[0])).sum())
+    expected, root = _divided(v + (c / precisions) @ c, g[:, None])
+    evidence = -0.5 * float(g @ expected[:, 0]) - float(np.log(np.diag(root)).sum())
     return Solution(w, spread, rest, evidence)
+
+
+def _divided(matrix: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return matrix⁻¹ right and the Cholesky factor; the diagonal is raised if it has to be."""
+    size = float(np.abs(np.diag(matrix)).max(initial=0.0)) + 1e-300
+    for raised in (1e-12, 1e-9, 1e-6, 1e-3, 1.0):
+        root, solution, failed = dposv(matrix + raised * size * np.eye(len(matrix)), right)
+        if not failed:
+            break
+    return np.asarray(solution), np.asarray(root)
 
 
 def _variance_of_residual(
