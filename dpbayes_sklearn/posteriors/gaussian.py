@@ -69,7 +69,7 @@ class GaussianPrior:
             return GaussianPosterior.of(belief, belief, window, windows)
         known = centred(released, places)
         predicting = predictive_belief(known, precisions[1:], noise)
-        slopes = slope_belief(known, precisions[1:], noise)
+        slopes = slope_belief(known, noise)
         return GaussianPosterior.of(predicting, slopes, window, windows)
 
     def _sees_noise(self, released: ReleasedMoments) -> bool:

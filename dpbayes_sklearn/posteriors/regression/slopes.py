@@ -27,10 +27,11 @@ _NARROWEST = 0.01  # spread of a column that was not located, on the scale of th
 _GRID = 400
 
 
-def slope_belief(known: Centred, precisions: FloatArray, noise: float | None) -> Belief:
+def slope_belief(known: Centred, noise: float | None) -> Belief:
     """Return the belief about (constant, coefficients) whose intervals cover.
 
-    Parameters are those of `predictive_belief`.
+    The prior of a standardised coefficient is N(0, 1); `prior_precision` is no part of it, because on
+    the scale of wide bounds any fixed precision decides the coefficients of narrow columns.
     """
     own, own_error = np.diag(known.covariance), known.own_error
     unsure = own < _SURE * np.sqrt(own_error)
@@ -39,8 +40,7 @@ def slope_belief(known: Centred, precisions: FloatArray, noise: float | None) ->
     found = []
     for row in range(len(levels)):
         c, error = _covariances(known, variances[:, row] if unsure.any() else own, unsure)
-        weak = precisions + np.diag(c) / known.total
-        found.append(solve(known, c, error, weak, noise))
+        found.append(solve(known, c, error, np.diag(c) / known.total, noise))
     w, spread = _combined(
         np.array([one.w for one in found]), np.array([one.spread for one in found])
     )

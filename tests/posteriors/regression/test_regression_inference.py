@@ -134,7 +134,7 @@ def test_intervals_of_coefficients_cover(noise):
     hits = []
     for seed in range(40):
         known = centred(released(3000, noise, seed, around=0.3), None)
-        mean, sd = contrasts(slope_belief(known, PRECISIONS[1:], None))
+        mean, sd = contrasts(slope_belief(known, None))
         hits.append(np.abs(mean - truth) < 1.96 * sd)
     assert np.mean(hits, axis=0).min() >= 0.85
     assert np.mean(hits) >= 0.92
@@ -142,7 +142,7 @@ def test_intervals_of_coefficients_cover(noise):
 
 def test_with_little_noise_both_readings_are_the_same():
     known = centred(released(20_000, 1e-6), None)
-    mean, sd = contrasts(slope_belief(known, PRECISIONS[1:], None))
+    mean, sd = contrasts(slope_belief(known, None))
     other, _ = contrasts(predictive_belief(known, PRECISIONS[1:], None))
     assert_allclose(mean, other, atol=0.3 * sd.max())
     assert sd.max() < 0.01
@@ -151,5 +151,5 @@ def test_with_little_noise_both_readings_are_the_same():
 def test_an_unknown_variance_widens_intervals():
     """Where the noise hides the variance of a number, its slope is not known either."""
     sharp, blunt = (centred(released(3000, noise), None) for noise in (20, 2000))
-    sds = [contrasts(slope_belief(known, PRECISIONS[1:], None))[1] for known in (sharp, blunt)]
+    sds = [contrasts(slope_belief(known, None))[1] for known in (sharp, blunt)]
     assert (sds[1][:3] > 5 * sds[0][:3]).all()
