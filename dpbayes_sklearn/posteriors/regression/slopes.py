@@ -30,8 +30,8 @@ _GRID = 400
 def slope_belief(known: Centred, noise: float | None) -> Belief:
     """Return the belief about (constant, coefficients) whose intervals cover.
 
-    The prior of a standardised coefficient is N(0, 1); `prior_precision` is no part of it, because on
-    the scale of wide bounds any fixed precision decides the coefficients of narrow columns.
+    The prior of a standardised coefficient is N(0, 1); `prior_precision` is no part of it, because
+    on the scale of wide bounds any fixed precision decides the coefficients of narrow columns.
     """
     own, own_error = np.diag(known.covariance), known.own_error
     unsure = own < _SURE * np.sqrt(own_error)
