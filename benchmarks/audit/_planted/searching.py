@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.model_selection import runs, search, selection
+from dpbayes_sklearn.model_selection import pipelines, runs, search, selection
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
@@ -96,3 +96,24 @@ def other_candidates() -> Replacements:
 @fault("searching", "searches", "The search is not charged, as its runs are thought to be")
 def searches_are_free() -> Replacements:
     yield search.PrivateSearchCV, "_ledger", lambda self: None
+
+
+@fault("searching", "searches", "Every step of a pipeline has the epsilon of a whole run")
+def steps_do_not_share() -> Replacements:
+    real = pipelines.step_epsilons
+
+    def everything(pipeline: Any, total: Any) -> dict[str, Any]:
+        return dict.fromkeys(real(pipeline, total), total)
+
+    yield pipelines, "step_epsilons", everything
+
+
+@fault("searching", "searches", "A pipeline in a search may have steps that are not private")
+def any_step_will_do() -> Replacements:
+    yield pipelines, "private_steps", _steps_with_a_guarantee
+    yield pipelines.PrivatePipeline, "_validate_params", lambda self: None
+    yield search, "refuse_other_steps", lambda pipeline: None
+
+
+def _steps_with_a_guarantee(pipeline: Any) -> list[tuple[str, Any]]:
+    return [(name, step) for name, step in pipeline.steps if hasattr(step, "epsilon")]

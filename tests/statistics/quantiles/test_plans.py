@@ -86,6 +86,14 @@ def test_a_side_that_cannot_be_seen_is_as_wide_as_the_other():
     assert high - 12.0 == pytest.approx(12.0 - low)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_quartiles_inside_a_tie_are_mirrored(sign):
+    values = sign * np.array([12.0] * 240 + [*np.linspace(5, 11, 160)])
+    low, high = exact(OuterQuantiles(LOW, HIGH, 400, 1.0), values)
+    assert low < sign * 12.0 < high
+    assert high + low == pytest.approx(sign * 24.0)
+
+
 def test_the_spread_is_that_of_a_normal_law():
     values = np.random.default_rng(0).normal(5, 3, 20_000)
     centre, spread = exact(CentreAndSpread(20_000, np.inf), values)
