@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
@@ -22,6 +22,7 @@ from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.model_selection.cost import SearchCost
 from dpbayes_sklearn.model_selection.pipelines import (
     PrivatePipeline,
     named,
@@ -42,31 +43,9 @@ from dpbayes_sklearn.privacy.guarantee import round_up
 from dpbayes_sklearn.privacy.selection import run_rho
 from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 
-__all__ = ["PrivateSearchCV", "SearchCost"]
+__all__ = ["PrivateSearchCV"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-class SearchCost(NamedTuple):
-    """The privacy cost of a search, known before any data are read.
-
-    Attributes
-    ----------
-    epsilon : float
-        Of the whole search.
-    epsilon_per_run : float
-        Of each of its fits, the winner included.
-    n_runs : int
-        How many fits to expect; the actual number is random, and secret.
-    n_train, n_test : int
-        People that the candidates are fitted to, and people that they are scored on.
-    """
-
-    epsilon: float
-    epsilon_per_run: float
-    n_runs: int
-    n_train: int
-    n_test: int
 
 
 def _estimator_has(name: str) -> Callable[[Method], Method]:
