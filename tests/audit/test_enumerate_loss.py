@@ -22,7 +22,7 @@ from dpbayes_sklearn.mechanisms import (
     _moment_release,
     fourier,
 )
-from dpbayes_sklearn.mechanisms import laplace as laplace_module
+from dpbayes_sklearn.mechanisms import _noisy_counts as counts_module
 from dpbayes_sklearn.mechanisms.fourier import stealth_increment
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import counts
@@ -101,9 +101,9 @@ def test_a_sensitivity_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_number_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace_module.add
+    real = counts_module.add
     monkeypatch.setattr(
-        laplace_module, "add", lambda arrays, *rest: (*real(arrays, *rest)[:-1], arrays[-1])
+        counts_module, "add", lambda arrays, *rest: (*real(arrays, *rest)[:-1], arrays[-1])
     )
     found = enumerate_loss("laplace", STAR, 2)
     assert math.isinf(found.loss)
@@ -112,13 +112,13 @@ def test_a_number_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_noise_that_two_numbers_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace_module.add
+    real = counts_module.add
 
     def shared(arrays: Any, law: Any, source: Any) -> Any:
         noise = real(arrays, law, source)[0].flat[0] - arrays[0].flat[0]
         return tuple(array + noise for array in arrays)
 
-    monkeypatch.setattr(laplace_module, "add", shared)
+    monkeypatch.setattr(counts_module, "add", shared)
     assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
 
@@ -154,7 +154,7 @@ def test_an_exact_number_beside_the_noisy_ones(monkeypatch: pytest.MonkeyPatch) 
         exact[:] = [int(statistics.tables[-1][0])]
         return real(self, statistics, budget)
 
-    monkeypatch.setattr(laplace_module, "ReleasedCounts", Leaky)
+    monkeypatch.setattr(counts_module, "ReleasedCounts", Leaky)
     monkeypatch.setattr(Laplace, "_count_law", remembers)
     assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
@@ -173,12 +173,12 @@ def test_a_share_spent_twice_in_a_regression(
 
 
 def test_noise_that_is_not_only_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = laplace_module.add
+    real = counts_module.add
 
     def cut(arrays: Any, *rest: Any) -> Any:
         return tuple(np.minimum(noisy, 9) for noisy in real(arrays, *rest))
 
-    monkeypatch.setattr(laplace_module, "add", cut)
+    monkeypatch.setattr(counts_module, "add", cut)
     assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
 
