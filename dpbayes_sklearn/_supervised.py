@@ -79,6 +79,12 @@ class SupervisedEstimator(PrivateEstimator):
             warn_about_scores(self._ledger())
         return read_table(self, X, reset=False, declared=self._declares_columns)
 
+    def _learned_domains(self) -> tuple[str, ...]:
+        """Return what domains that were learned have cost, which no fit pays for."""
+        learned = None if self.schema is None else self.schema.guarantee
+        paid = "the learned domains, which the model shows, are accounted for besides: "
+        return () if learned is None else (paid + str(learned).rstrip("."),)
+
     def _public_schema(self, records: Any) -> tuple[Schema, tuple[str, ...]]:
         """Return the domains of all columns and of the target, and what they had to leak."""
         table, bounds = records.table, self._bounds
@@ -100,7 +106,8 @@ class SupervisedEstimator(PrivateEstimator):
             target = self._target_from_data(records.target)
         unnamed = [f"x{j}" for j in range(table.n_columns)]
         names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
-        return Schema(dict(zip(names, domains, strict=True)), target), (*leaks, *conditions)
+        public = Schema(dict(zip(names, domains, strict=True)), target)
+        return public, (*leaks, *conditions, *self._learned_domains())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

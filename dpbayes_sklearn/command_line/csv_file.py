@@ -1,8 +1,9 @@
 """A CSV file, read by declared domains so that no value can make it fail.
 
-A number is what Python reads as one, a date what is written as YYYY-MM-DD with or without a time, a
-category what equals one in writing or as a number. Anything else is missing, and so are the
-cells that a short line lacks; what a line has too much is not read.
+A record is one line, and no line can change how another is read: quotes do not span lines, and an
+empty line is a record without values. A number is what Python reads as one, a date what is written
+as YYYY-MM-DD with or without a time, a category what equals one in writing or as a number. Anything
+else is missing, and so are the cells that a short line lacks; what a line has too much is not read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ class CsvFile:
     names : tuple of str
         The first line.
     lines : list of lists of str
-        All others but empty ones.
+        All others, one for each record.
     """
 
     names: tuple[str, ...]
@@ -51,7 +53,7 @@ class CsvFile:
         """Read a file; bytes that are no UTF-8 are replaced."""
         csv.field_size_limit(sys.maxsize)
         with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            names, *lines = [line for line in csv.reader(file) if line] or [[]]
+            names, *lines = map(_cells, file.read().removesuffix("\n").split("\n"))
         repeated = [name for name, times in Counter(names).items() if times > 1]
         if not names or repeated:
             raise FileError(
@@ -65,7 +67,7 @@ class CsvFile:
     def texts(self, name: str) -> list[str]:
         """Return the cells of a column as they are written."""
         if name not in self.names:
-            raise FileError(f"There is no column {name!r}. There are: {', '.join(self.names)}.")
+            raise FileError(f"There is no column {name!r} among the names in the first line.")
         j = self.names.index(name)
         return [line[j] if j < len(line) else _MISSING for line in self.lines]
 
@@ -74,6 +76,11 @@ class CsvFile:
         values = np.empty(len(self.lines), object)
         values[:] = [*map(_reader(domain), self.texts(name))]
         return values
+
+
+def _cells(line: str) -> list[str]:
+    """Return the cells of one line, whatever it holds: an open quote ends with the line."""
+    return next(csv.reader([line.removesuffix("\r").replace("\r", " ")]), [])
 
 
 def is_number(text: str) -> bool:
@@ -88,10 +95,10 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _date(text: str) -> np.datetime64 | None:
+def _date(text: str) -> datetime | None:
     try:
-        return np.datetime64(text.strip(), "us")
-    except (ValueError, OverflowError):
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
         return None
 
 

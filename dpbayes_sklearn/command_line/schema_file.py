@@ -27,12 +27,12 @@ def read_schema(path: Path) -> Schema:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise FileError(f"{path.name} is not JSON.") from None
-    if not isinstance(fields, dict) or set(fields) != {"columns", "target"}:
+    if not isinstance(fields, dict) or set(fields) - {"guarantee"} != {"columns", "target"}:
         raise FileError(f"{path.name} must be an object with the fields columns and target.")
     if not isinstance(fields["columns"], dict) or not fields["columns"]:
         raise FileError(f"The columns in {path.name} must be an object, by column name.")
     columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
-    return Schema(columns, _domain(fields["target"], "target"))
+    return Schema(columns, _domain(fields["target"], "target"), fields.get("guarantee"))
 
 
 def skeleton(file: CsvFile, target: str) -> str:

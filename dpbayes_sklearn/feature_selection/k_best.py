@@ -26,6 +26,7 @@ from dpbayes_sklearn.data.undeclared import classes_from_data, domain_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip, Release
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Domain, Interval, Schema
+from dpbayes_sklearn.schema.cells import as_cells
 from dpbayes_sklearn.schema.domains import as_numbers
 from dpbayes_sklearn.schema.resolution import Bins, declared_classes, intervals_from_bounds
 from dpbayes_sklearn.statistics.choices import ColumnChoice
@@ -232,7 +233,14 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         places = np.flatnonzero(self._support).tolist()
         if is_frame(X):
             return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
-        return (X if hasattr(X, "dtype") else np.asarray(X))[:, places]
+        return X[:, places] if hasattr(X, "dtype") else self._chosen(as_cells(X, 2)[:, places])
+
+    def _chosen(self, cells: Any) -> Any:
+        """Return the cells of a list: numbers where all columns hold them, else as they are."""
+        pairs = zip(self.schema_.columns.values(), self._support, strict=True)
+        domains = [domain for domain, kept in pairs if kept]
+        numbers = all(isinstance(domain, Interval) and not domain.dates for domain in domains)
+        return as_numbers(cells) if numbers else cells
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

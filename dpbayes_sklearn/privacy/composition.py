@@ -8,8 +8,9 @@ perhaps that it is :math:`\rho`-zCDP. Two rules give a total at most at the ceil
 * *Rényi.* A release with a :math:`\rho_i` has divergence :math:`\alpha\rho_i` of order
   :math:`\alpha`; one without has at most
   :math:`\min(\varepsilon_i, \tfrac12\alpha\varepsilon_i^2)` but for an event of probability
-  :math:`\delta_i` (approximate zCDP, Bun and Steinke 2016, Section 8). Divergences add up and so
-  do the :math:`\delta_i`; what is left of the ceiling's :math:`\delta` converts the sum.
+  :math:`\delta_i` (approximate zCDP, Bun and Steinke 2016, Section 8). Divergences add up and are
+  converted at 15/16 of the ceiling's :math:`\delta`; the :math:`\delta_i` may add up to the rest.
+  The shares are fixed, because results could otherwise decide how much is left to convert with.
 
 **What is reported and what is enforced.** A report (`tightest`) takes the best order for the
 releases that were made, which is a statement about budgets that do not depend on results. Budgets
@@ -37,6 +38,7 @@ from dpbayes_sklearn.privacy.zcdp import best_order, pure_left, renyi_epsilon, z
 __all__ = ["Spend", "allowed", "in_parallel", "privacy_loss_total", "remaining", "tightest"]
 
 _WORTH = Fraction(99, 100)  # a gain in epsilon of less than 1 % is not worth all of delta
+_CONVERTS = Fraction(15, 16)  # of delta; the rest is for releases that may fail
 _FLOAT_ERROR = 1e-9  # the package's figures are floats, which may fall short by about 1e-15
 
 
@@ -112,12 +114,13 @@ def tightest(ceiling: Cost, added: Cost, spends: Mapping[Spend, int]) -> Cost:
     ``added`` is the sum; ``spends`` are the same releases, as many as there are of each kind.
 
     >>> tightest(Cost.of(10, 1e-6), Cost.of(10), {Spend.of(0.1): 100}).rounded_up()
-    Cost(epsilon=5.22..., delta=1e-06)
+    Cost(epsilon=5.23..., delta=1e-06)
     """
     rho, pure, failure = _parts(spends)
-    if ceiling.delta <= failure or math.inf in pure:
+    conversion = _conversion(ceiling)
+    if not conversion or failure > Fraction(ceiling.delta) - conversion or math.inf in pure:
         return added
-    best = zcdp_epsilon(rho, Fraction(ceiling.delta) - Fraction(failure), pure)
+    best = zcdp_epsilon(rho, conversion, pure)
     epsilon = min(best, ceiling.epsilon) if _slack(ceiling, spends) >= 0 else best
     enough = added <= ceiling and added.epsilon * _WORTH <= epsilon
     return added if enough else Cost(epsilon, ceiling.delta)
@@ -144,10 +147,16 @@ def remaining(ceiling: Cost, added: Cost, spends: Mapping[Spend, int]) -> Cost:
 def _slack(ceiling: Cost, spends: Mapping[Spend, int]) -> Exact:
     """Return what the Rényi rule leaves of the ceiling's epsilon, negative where it is crossed."""
     rho, pure, failure = _parts(spends)
-    if not 0 < ceiling.epsilon < math.inf or ceiling.delta <= failure or math.inf in pure:
+    conversion = _conversion(ceiling)
+    failed = not conversion or failure > Fraction(ceiling.delta) - conversion
+    if failed or not 0 < ceiling.epsilon < math.inf or math.inf in pure:
         return -math.inf
-    spare = Fraction(ceiling.delta) - Fraction(failure)
-    return ceiling.epsilon - renyi_epsilon(best_order(*ceiling), rho, spare, pure)
+    return ceiling.epsilon - renyi_epsilon(best_order(*ceiling), rho, conversion, pure)
+
+
+def _conversion(ceiling: Cost) -> Fraction:
+    """Return the share of the ceiling's delta that converts Rényi divergences."""
+    return Fraction(ceiling.delta) * _CONVERTS
 
 
 def privacy_loss_total(spends: Mapping[Spend, int], delta: float) -> float:

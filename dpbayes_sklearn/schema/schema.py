@@ -30,8 +30,9 @@ class Schema:
         taken in the order of the mapping.
     target : Interval or Categories, optional
         Domain of the target: the classes of a classifier or the bounds of a regression.
-    guarantee : PrivacyGuarantee, optional
-        The price of what was learned from data, set by :meth:`learn`.
+    guarantee : PrivacyGuarantee or str, optional
+        The price of what was learned from data, set by :meth:`learn`; its text in JSON. Models that
+        are fitted with the schema name it among the conditions of their own guarantee.
 
     Examples
     --------
@@ -135,7 +136,8 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as an object for JSON; categories must be JSON values."""
         columns = {name: fields_of(domain) for name, domain in self.columns.items()}
-        return {"columns": columns, "target": self.target and fields_of(self.target)}
+        learned = {} if self.guarantee is None else {"guarantee": str(self.guarantee)}
+        return {"columns": columns, "target": self.target and fields_of(self.target), **learned}
 
     @classmethod
     def from_dict(cls, fields: Any, where: str = "schema") -> Schema:
@@ -143,12 +145,15 @@ class Schema:
 
         ``where`` is its place in a larger document, for error messages.
         """
-        given = read_fields(fields, ("columns", "target"), where)
+        learned = isinstance(fields, dict) and isinstance(fields.get("guarantee"), str)
+        names = ("columns", "target", *["guarantee"] * learned)
+        given = read_fields(fields, names, where)
         if not isinstance(given["columns"], dict):
             raise NotTheForm(f"{where}.columns", "must be an object")
         columns = {n: read_domain(d, f"{where}.columns.{n}") for n, d in given["columns"].items()}
         target = given["target"]
-        return cls(columns, None if target is None else read_domain(target, f"{where}.target"))
+        domain = None if target is None else read_domain(target, f"{where}.target")
+        return cls(columns, domain, given.get("guarantee"))
 
     def to_json(self) -> str:
         """Return the schema as JSON text; categories must be JSON values."""

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shlex
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def test_the_ledger_must_exist_and_is_charged_once(files: Path, capsys: Any) -> 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"--target": "wages"}, "There is no column 'wages'. There are: age, job"),
+        ({"--target": "wages"}, "There is no column 'wages' among the names"),
         ({"--epsilon": "-1"}, "must be"),
         ({"--schema": "data.csv"}, "data.csv is not JSON"),
         ({"--schema": "missing.json"}, "No such file"),
@@ -154,7 +155,7 @@ def test_bad_input_is_told_in_one_line_and_nothing_is_written(
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "must be column names"), ("a,b,a\n1,2,3\n", "Repeated: 'a'"), ("a,b\n\n", "no records")],
+    [("", "must be column names"), ("a,b,a\n1,2,3\n", "Repeated: 'a'"), ("a,b\n", "no records")],
 )
 def test_files_that_are_no_tables(files: Path, capsys: Any, text: str, message: str) -> None:
     (files / "odd.csv").write_text(text)
@@ -172,12 +173,30 @@ def test_cards_and_models_that_are_none(files: Path, capsys: Any) -> None:
 
 def test_no_value_can_make_reading_fail(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
-    path.write_bytes(b"a,b,c\n1,x\n\xff\xfe,3.0,2020-01-01\n\n2,3,nonsense,9\n")
+    path.write_bytes(b"a,b,c\r\n1,x\n\xff\xfe,3.0,2020-01-01\n\n2,3,nonsense,9\n")
     file = CsvFile.read(path)
-    assert file.column("a", Interval(0, 9)).tolist() == [1.0, None, 2.0]
-    assert file.column("b", Categories([3, 4])).tolist() == [None, 3, 3]
+    assert file.column("a", Interval(0, 9)).tolist() == [1.0, None, None, 2.0]
+    assert file.column("b", Categories([3, 4])).tolist() == [None, 3, None, 3]
     dates = file.column("c", Interval(np.datetime64("2019-01-01"), np.datetime64("2021-01-01")))
-    assert [*map(str, dates)] == ["NaT", "2020-01-01T00:00:00.000000", "None"]
+    assert [*map(str, dates)] == ["None", "2020-01-01 00:00:00", "None", "None"]
+
+
+@pytest.mark.parametrize(
+    "odd", ['"1', "1\r2", "", '1"', "2020-05-05T00:00Z", "now", "\0", "1\n" * 0]
+)
+def test_one_line_changes_no_other_and_says_nothing(tmp_path: Path, odd: str) -> None:
+    domains = (Interval(0, 9), Interval(np.datetime64("2019-01-01"), np.datetime64("2021-01-01")))
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(["a,b", "1,2020-01-01", odd, "2,2020-02-01"]) + "\n", newline="")
+    file = CsvFile.read(path)
+    for name, domain, others in (
+        ("a", domains[0], [1.0, 2.0]),
+        ("b", domains[1], [datetime(2020, 1, 1), datetime(2020, 2, 1)]),
+    ):
+        column = file.column(name, domain)
+        domain.encode(column) if domain.bins else domain.holds(column)
+        assert [column[0], column[2]] == others
+        assert len(column) == 3
 
 
 def test_a_schema_that_the_library_wrote(tmp_path: Path) -> None:

@@ -140,3 +140,14 @@ def test_two_declarations_of_the_target_are_refused_before_anything_is_spent():
     assert len(ledger) == 0
     with pytest.raises(ValueError, match="JSON"):
         PrivateSelectKBest(1, **DECLARED).fit(CODES, LABELS).to_json()
+
+
+def test_a_record_recodes_no_other_in_a_list() -> None:
+    schema = Schema({"a": Interval(0, 1), "b": Categories(["1.0", "2"])}, target=Categories([0, 1]))
+    rows, labels = [[0.5, 1.0], [0.25, 2.0], [1.0, 1.0]] * 20, [0, 1, 1] * 20
+    select = PrivateSelectKBest(2, epsilon=5.0, schema=schema).fit(rows, labels)
+    for odd in ("text", ["nested"], None, 10**400):
+        changed = select.transform([*rows[:-1], [odd, odd]])
+        assert changed[:-1].tolist() == select.transform(rows)[:-1].tolist()
+    numbers = PrivateSelectKBest(1, epsilon=5.0, bounds=(0, 9), classes=[0, 1]).fit(rows, labels)
+    assert numbers.transform([["text", 1.0], [2.0, "text"]]).dtype == np.float64

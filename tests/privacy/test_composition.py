@@ -14,6 +14,8 @@ from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.guarantee import round_up
 from dpbayes_sklearn.privacy.zcdp import best_order, renyi_epsilon, zcdp_epsilon, zcdp_rho
 
+CONVERTS = Fraction(15, 16 * 10**6)  # of a ceiling of 1e-6
+
 
 def best_delta(epsilon: float, each: float, times: int) -> float:
     """Return the exact delta of ``times`` pure releases (Kairouz, Oh and Viswanath, 2015).
@@ -60,7 +62,7 @@ def test_zcdp_adds_up_and_is_converted_at_the_ceilings_delta(gaussian):
     accountant = BudgetAccountant(1, 1e-6)
     times = granted(accountant, **gaussian)
     # the sum would allow 10 (δ) or 20 (ε)
-    assert times == zcdp_rho(Fraction(1), Fraction(1, 10**6)) // gaussian["rho"] > 200
+    assert times == zcdp_rho(Fraction(1), CONVERTS) // gaussian["rho"] > 200
     assert accountant.total().delta == 1e-6
     assert 0.99 < accountant.total().epsilon <= 1
     assert accountant.total("sum") == (times / 20, times / 10**7)
@@ -73,7 +75,7 @@ def test_a_release_known_only_by_its_zcdp(gaussian):
     entry = accountant.spend(rho=gaussian["rho"], label="a query")
     assert (entry.epsilon, entry.rho) == (math.inf, pytest.approx(float(gaussian["rho"])))
     assert accountant.total() == (
-        round_up(zcdp_epsilon(gaussian["rho"], Fraction(1, 10**6))), 1e-6,
+        round_up(zcdp_epsilon(gaussian["rho"], CONVERTS)), 1e-6,
     )  # fmt: skip
     assert accountant.total("sum").epsilon == math.inf
     for refused in (BudgetAccountant(1), BudgetAccountant(1, 1e-6)):
@@ -98,30 +100,38 @@ def test_mixtures_are_no_dearer_than_apart_and_no_dearer_than_all_as_zcdp(gaussi
     for _ in range(50):
         accountant.spend(0.01)  # better as zCDP
         accountant.spend(**gaussian)
-    rho, millionth = 50 * gaussian["rho"], Fraction(1, 10**6)
-    apart = 1 + zcdp_epsilon(rho, millionth)
-    all_zcdp = zcdp_epsilon(rho + Fraction(1, 8) + 50 * Fraction(1, 20_000), millionth)
-    best = Fraction(1, 2) + zcdp_epsilon(rho + 50 * Fraction(1, 20_000), millionth)
+    rho = 50 * gaussian["rho"]
+    apart = 1 + zcdp_epsilon(rho, CONVERTS)
+    all_zcdp = zcdp_epsilon(rho + Fraction(1, 8) + 50 * Fraction(1, 20_000), CONVERTS)
+    best = Fraction(1, 2) + zcdp_epsilon(rho + 50 * Fraction(1, 20_000), CONVERTS)
     assert accountant.total().epsilon == pytest.approx(float(best), rel=1e-6)
     assert best < min(apart, all_zcdp)
 
 
-def test_deltas_without_rho_come_off_the_ceilings(gaussian):
+def test_deltas_without_rho_have_a_share_of_the_ceilings(gaussian):
     accountant = BudgetAccountant(1, 1e-6)
-    accountant.spend(0.001, 4e-7)
-    accountant.spend(**gaussian)
-    left = Fraction(6, 10**7)
-    expected = zcdp_epsilon(gaussian["rho"], left, {Fraction(1, 1000): 1})
-    added = Fraction(51, 1000)
-    assert accountant.total("sum").epsilon == float(added)
-    for _ in range(6):
-        accountant.spend(**gaussian)  # by the sum, δ is now 1.1e-6
-    expected = zcdp_epsilon(7 * gaussian["rho"], left, {Fraction(1, 1000): 1})
+    accountant.spend(0.001, 4e-8)
+    for _ in range(10):
+        accountant.spend(**gaussian)  # by the sum, δ is now 1.04e-6
+    expected = zcdp_epsilon(10 * gaussian["rho"], CONVERTS, {Fraction(1, 1000): 1})
     assert accountant.total() == (round_up(expected), 1e-6)
-    doubled = zcdp_epsilon(7 * gaussian["rho"], Fraction(1, 10**6), {Fraction(1, 1000): 1})
-    assert doubled < expected  # what it would be if the 4e-7 were spent twice
-    with pytest.raises(BudgetError):
-        accountant.spend(0.001, 7e-7)
+    accountant.check(0.001, 2e-8)
+    with pytest.raises(BudgetError):  # more than a sixteenth of δ together
+        accountant.spend(0.001, 3e-8)
+
+
+def test_results_cannot_decide_what_is_left_to_convert_with():
+    """Half the zCDP, and then, as its result suggests, the other half or a δ: never both in full.
+
+    Failures of more than a sixteenth would add to the conversion of the first release.
+    """
+    rho = zcdp_rho(Fraction(1), CONVERTS) * Fraction(49, 100)
+    for second in ({"rho": rho}, {"epsilon": 0, "delta": Fraction(1, 16 * 10**6)}):
+        accountant = BudgetAccountant(1, 1e-6)
+        accountant.spend(rho=rho)
+        accountant.spend(**second)
+        with pytest.raises(BudgetError):
+            accountant.spend(0, Fraction(1, 10**6) / 16 + Fraction(1, 10**9))
 
 
 def test_a_delta_spent_twice_would_be_seen(gaussian, monkeypatch):
@@ -166,7 +176,7 @@ def test_without_a_delta_only_the_sum_counts(gaussian):
 def test_many_pure_releases_fit_under_a_ceiling_with_a_delta():
     accountant = BudgetAccountant(1, 1e-6)
     times = granted(accountant, epsilon=Fraction(1, 100))
-    assert times == zcdp_rho(Fraction(1), Fraction(1, 10**6)) // Fraction(1, 20_000) > 400
+    assert times == zcdp_rho(Fraction(1), CONVERTS) // Fraction(1, 20_000) > 400
     assert best_delta(1.0, 0.01, times) < 1e-6
 
 
