@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 
 from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning
-from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 
 __all__ = ["PrivacyUtilityCurve", "Scores", "privacy_utility_curve"]
 
@@ -53,7 +53,7 @@ def privacy_utility_curve(
     X, y : data
     epsilons : sequence of float, default=(0.1, 0.3, 1, 3, 10)
     mechanisms : sequence of str or Mechanism, optional
-        By default all that the estimator has.
+        By default all that the estimator has but "auto"; those that need a delta only with one.
     cv, scoring, n_jobs
         As in :func:`sklearn.model_selection.cross_val_score`.
     verbose : bool, default=False
@@ -112,9 +112,12 @@ def _where(estimator: Any) -> str:
 
 
 def _all_mechanisms(estimator: Any, prefix: str) -> list[str]:
+    """Return the names of all mechanisms but "auto"; those that need a delta if there is one."""
     model = estimator.get_params()[prefix.removesuffix("__")] if prefix else estimator
     names, _ = type(model)._parameter_constraints["mechanism"]
-    return sorted(names.options, key=lambda name: (name != "laplace", name))
+    pure = not model.get_params().get("delta", 0)
+    left_out = {n for n in names.options if pure and resolve_mechanism(n).needs_delta} | {"auto"}
+    return sorted(names.options - left_out, key=lambda name: (name != "laplace", name))
 
 
 def _label(mechanism: str | Mechanism) -> str:
