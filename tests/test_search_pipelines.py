@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -17,7 +19,8 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, step_epsilons
+from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline
+from dpbayes_sklearn.model_selection.steps import step_epsilons
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 
 RNG = np.random.default_rng(0)
@@ -50,8 +53,10 @@ def test_a_search_is_one_charge_and_the_winner_a_pipeline():
 def test_steps_share_the_epsilon_of_a_run_in_proportion():
     shares = step_epsilons(PIPE, 1)
     assert [float(share) for share in shares.values()] == [0.2, 0.2, 0.6]
-    exact = clone(PIPE).set_params(bayesiannaivebayes__epsilon=float("inf"))
-    assert {*step_epsilons(exact, 1).values()} == {float("inf")}
+    exact = clone(PIPE).set_params(bayesiannaivebayes__epsilon=math.inf)
+    assert {*step_epsilons(exact, math.inf).values()} == {math.inf}
+    with pytest.raises(ValueError, match="'bayesiannaivebayes' of a pipeline has an infinite"):
+        step_epsilons(exact, 1)
 
 
 def test_a_regression_and_workers():

@@ -10,9 +10,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
+from benchmarks.audit._search_steps import steps_of_pipelines
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -23,11 +22,9 @@ from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import runs as of_runs
 from dpbayes_sklearn.model_selection import selection
-from dpbayes_sklearn.model_selection.pipelines import StepByStep
 from dpbayes_sklearn.model_selection.selection import Selection
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
 __all__ = ["searches"]
@@ -47,7 +44,7 @@ def searches() -> Iterator[str]:
     yield from _what_is_heard()
     yield from _number_of_runs()
     yield from _with_a_delta()
-    yield from _steps_of_pipelines()
+    yield from steps_of_pipelines()
 
 
 def _what_runs_get() -> Iterator[str]:
@@ -84,36 +81,6 @@ def _what_runs_get() -> Iterator[str]:
             yield f"{name}: the search was charged {ledger.total().epsilon}"
         if set(search.cv_results_) != {"params"}:
             yield f"{name}: the search tells how other candidates did"
-
-
-def _steps_of_pipelines() -> Iterator[str]:
-    """See that the steps of a pipeline share the epsilon of a run, and that all are private."""
-    spent: list[Any] = []
-    inner, whole = Mechanism.release, StepByStep.release
-
-    def step(self: Any, s: Any, p: Any, budget: Any, *rest: Any) -> Any:
-        spent[-1] += budget.epsilon
-        return inner(self, s, p, budget, *rest)
-
-    def run(self: Any, *args: Any) -> Any:
-        spent.append(Fraction(0))
-        return whole(self, *args)
-
-    model = BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), n_bins=2, inference="plug_in")
-    pipe = make_pipeline(PrivateKBinsDiscretizer(2), model)
-    grid = {"bayesiannaivebayes__alpha": [0.5, 1.0]}
-    with (
-        mock.patch.object(Mechanism, "release", step),
-        mock.patch.object(StepByStep, "release", run),
-    ):
-        PrivateSearchCV(pipe, grid, epsilon=0.9, runs_per_candidate=1).fit(X, Y)
-    if any(total > Fraction(3, 10) for total in spent):
-        yield "the steps of a pipeline have more than a third of epsilon"
-    try:
-        PrivateSearchCV(make_pipeline(StandardScaler(), model), grid).fit(X, Y)
-    except ValueError:
-        return
-    yield "a step that is not private is taken"
 
 
 def _noise_of_scores() -> Iterator[str]:

@@ -54,8 +54,8 @@ class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
 
     def chosen(self, statistics: Any, prior: Any, budget: Budget) -> Mechanism:
         """Return the mechanism with less variance in the part of the budget for the counts."""
-        if budget.infinite:
-            return self
+        if budget.infinite or not self.supports(statistics.kind):
+            return self  # which refuses other statistics
         share = self.budget_for(statistics, prior, budget)
         if statistics.kind == "counts":
             return _for_counts(statistics, share)

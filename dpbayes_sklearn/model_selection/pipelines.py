@@ -3,62 +3,34 @@
 Guarantee
 ---------
 *Precondition*: every step is an estimator of this library, fitted to the same people with its share
-of epsilon; a step maps every record by what earlier steps released. *Claim*: the fitted pipeline is
-private with the sum of the shares. *Proof*: adaptive composition. A step that is not private could
-reveal anything, so it is refused.
+of epsilon and noise of its own; a step maps every record by what earlier steps released. *Claim*:
+the fitted pipeline is private with the sum of the shares. *Proof*: adaptive composition. A step
+that is not private could reveal anything, so it is refused; so is one of infinite epsilon, and a
+cache of fitted steps is not used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from dpbayes_sklearn._estimator import FitInput, PrivateEstimator
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.runs import Prepaid, seed_from
+from dpbayes_sklearn.model_selection.steps import (
+    fresh,
+    private_steps,
+    refuse_others,
+    step_epsilons,
+)
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
 
-__all__ = ["PrivatePipeline", "refuse_other_steps", "step_epsilons"]
-
-PASSES = ("passthrough", None)
-
-
-def private_steps(pipeline: Pipeline) -> list[tuple[str, PrivateEstimator]]:
-    """Return the steps that are fitted, by name."""
-    return [(name, step) for name, step in pipeline.steps if step not in PASSES]
-
-
-def refuse_other_steps(pipeline: Pipeline) -> None:
-    """Refuse pipelines with a step that is not private, or without a model at the end."""
-    for name, step in pipeline.steps:
-        if step not in PASSES and not isinstance(step, PrivateEstimator):
-            raise InvalidParameterError(
-                "The 'estimator' parameter of PrivateSearchCV may be a Pipeline of estimators of "
-                f"this library only. Its step {name!r} is a {type(step).__name__} instead."
-            )
-    if not isinstance(pipeline.steps[-1][1], SupervisedEstimator):
-        raise InvalidParameterError(
-            "The 'estimator' parameter of PrivateSearchCV must be a classifier or a regression of "
-            "this library, or a Pipeline that ends with one."
-        )
-
-
-def step_epsilons(pipeline: Pipeline, total: Any) -> dict[str, Any]:
-    """Return the epsilon of every step: a total, divided in proportion to their own epsilons."""
-    own = {name: exact(step.epsilon) for name, step in private_steps(pipeline)}
-    whole = sum(own.values(), Fraction(0))
-    if isinstance(whole, float) or isinstance(total, float):
-        return dict.fromkeys(own, float("inf"))
-    return {name: total * Fraction(part) / whole for name, part in own.items()}
+__all__ = ["PrivatePipeline", "as_one"]
 
 
 class People(NamedTuple):
@@ -80,7 +52,7 @@ class StepByStep(Mechanism):
         self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
     ) -> Release[Pipeline]:
         """Return the fitted pipeline."""
-        pipeline, seeded = clone(prior.pipeline), prior.random_state is not None
+        pipeline, seeded = fresh(prior.pipeline), prior.random_state is not None
         for name, epsilon in step_epsilons(pipeline, budget.epsilon).items():
             seed = seed_from(source) if seeded else None
             pipeline[name].set_params(epsilon=epsilon, accountant=Prepaid(), random_state=seed)
@@ -148,6 +120,7 @@ class PrivatePipeline(SupervisedEstimator):
                 raise ValueError(
                     f"A pipeline in a search is purely private: {name!r} must have delta=0."
                 )
+        step_epsilons(self.pipeline, self._budget().epsilon)  # refuses infinite ones
 
     def _resolve_mechanism(self) -> Mechanism:
         return StepByStep()
@@ -170,6 +143,8 @@ class PrivatePipeline(SupervisedEstimator):
         for _, step in private_steps(self.posterior_):
             step.set_params(accountant=ledger, random_state=None)
             step.guarantee_ = self.guarantee_
+        model = self.posterior_[-1]  # which also keeps the guarantees of its batches
+        model._attach(model.schema_, Release(model.posterior_, self.guarantee_))
         return self.posterior_
 
     def predict(self, X: Any) -> Any:
@@ -180,10 +155,7 @@ class PrivatePipeline(SupervisedEstimator):
         return self.pipeline.__sklearn_tags__()
 
 
-def named(steps: Sequence[tuple[str, Any]]) -> str:
-    """Return the names of the steps, for the ledger.
-
-    >>> named([("a", "passthrough"), ("b", 1)])
-    'int'
-    """
-    return " and ".join(type(step).__name__ for _, step in steps if step not in PASSES)
+def as_one(model: Any) -> SupervisedEstimator:
+    """Return a model or a pipeline as an estimator of one epsilon."""
+    refuse_others(model)
+    return PrivatePipeline(model) if isinstance(model, Pipeline) else model

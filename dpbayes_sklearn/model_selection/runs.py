@@ -111,8 +111,10 @@ class Prepaid(BudgetAccountant):
 def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
     """Return the points of the grid, refusing parameters that belong to the search."""
     candidates = list(ParameterGrid(param_grid))
-    for name in sorted({name for params in candidates for name in params} & _OWN.keys()):
-        raise ValueError(f"param_grid must not hold {name!r}: {_OWN[name]}.")
+    for name in sorted({name for params in candidates for name in params}):
+        own = name.rpartition("__")[2]  # of a step as well
+        if own in _OWN:
+            raise ValueError(f"param_grid must not hold {name!r}: {_OWN[own]}.")
     return candidates
 
 

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
@@ -17,17 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn._scoring import warn_about_scores
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
+from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
-from dpbayes_sklearn.model_selection.cost import SearchCost
-from dpbayes_sklearn.model_selection.pipelines import (
-    PrivatePipeline,
-    named,
-    refuse_other_steps,
-)
+from dpbayes_sklearn.model_selection.cost import SearchCost, search_cost
+from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, as_one
 from dpbayes_sklearn.model_selection.runs import (
     Prepaid,
     candidates_of,
@@ -36,10 +32,10 @@ from dpbayes_sklearn.model_selection.runs import (
     seed_from,
 )
 from dpbayes_sklearn.model_selection.selection import Selection, Split, Winner
+from dpbayes_sklearn.model_selection.steps import named, refuse_others, shared_ledger, with_params
 from dpbayes_sklearn.noise.random_stopping import PRICE
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy import BudgetAccountant, exact
-from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.selection import run_rho
 from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 
@@ -66,7 +62,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     estimator : classifier or regression of this library, or Pipeline
         Cloned for every run. Its ``epsilon`` and ``random_state`` are those of the search. A
         pipeline consists of estimators and transformers of this library only; its steps share
-        the epsilon of a run in proportion to their own.
+        the epsilon of a run in proportion to their own, which must be finite. Its ``memory`` and
+        ``verbose`` are not used.
     param_grid : dict or list of dict
         Candidates, as in :class:`sklearn.model_selection.GridSearchCV`.
     epsilon : float, default=1.0
@@ -85,8 +82,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     test_size : float, default=0.2
         Share of the people who are held out.
     accountant : BudgetAccountant, optional
-        The ledger that the search is charged to, once; by default the estimator's, or that of an
-        open ``with`` block. The fits inside are not charged again.
+        The ledger that the search is charged to, once; by default the estimator's, which all steps
+        of a pipeline must share, or that of an open ``with`` block. The fits inside are not
+        charged again.
     n_jobs : int, optional
         Runs at the same time, as in joblib.
     random_state : int, RandomState or None, default=None
@@ -187,8 +185,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ) -> SearchCost:
         """Return the privacy cost of a search whose selected model has the estimator's epsilon.
 
-        Of purely private candidates, without a delta. Neither n nor the size of the grid changes
-        the epsilon, only the time.
+        Of purely private candidates: Gaussian noise is refused. A pipeline has the sum of the
+        epsilons of its steps. Neither n nor the size of the grid changes the epsilon, only the
+        time.
 
         Parameters
         ----------
@@ -209,21 +208,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         >>> PrivateSearchCV.cost(BayesianNaiveBayes(0.1), {"alpha": [0.1, 1, 10]}, n=1000)
         SearchCost(epsilon=0.3, epsilon_per_run=0.1, n_runs=30, n_train=800, n_test=200)
         """
-        per_run = exact(estimator.epsilon)
-        parts = train_test_split(range(n), test_size=test_size)
-        n_runs = runs_per_candidate * len(candidates_of(param_grid))
-        total = round_up(PRICE[stopping] * per_run)
-        return SearchCost(total, round_up(per_run), n_runs, *map(len, parts))
+        return search_cost(estimator, param_grid, n, runs_per_candidate, stopping, test_size)
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        if isinstance(self.estimator, Pipeline):
-            refuse_other_steps(self.estimator)
-        elif not isinstance(self.estimator, SupervisedEstimator):
-            raise InvalidParameterError(
-                "The 'estimator' parameter of PrivateSearchCV must be a classifier or a "
-                f"regression of this library. Got {type(self.estimator).__name__} instead."
-            )
+        refuse_others(self.estimator)
 
     @property
     def _unit(self) -> str:
@@ -237,7 +226,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return cast("SupervisedEstimator", model)
 
     def _ledger(self) -> BudgetAccountant | None:
-        return self.accountant or self._last_step.accountant or super()._ledger()
+        own: BudgetAccountant | None = self.accountant
+        return own or self._ledger_of_steps() or super()._ledger()
+
+    def _ledger_of_steps(self) -> BudgetAccountant | None:
+        candidates = with_params(self.estimator, candidates_of(self.param_grid))
+        return shared_ledger([self.estimator, *candidates])
 
     def _description(self, mechanism: Mechanism) -> str:
         of = self.estimator
@@ -293,13 +287,14 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         if rho is not None and isinstance(self.estimator, Pipeline):
             raise ValueError("A search over a pipeline has no delta: leave delta=0.")
         models = [
-            _as_one(clone(self.estimator).set_params(**clone(params, safe=False))).set_params(**own)
-            for params in candidates
+            as_one(model).set_params(**own) for model in with_params(self.estimator, candidates)
         ]
         for model in models:
             if "delta" in model.get_params():
                 model.set_params(delta=budget.delta)
             model._validate_params()
+            if model._unit != self._unit:
+                raise ValueError("All candidates of a search must protect the same privacy_unit.")
             if rho is None and model._resolve_mechanism().needs_delta:
                 raise ValueError("Gaussian noise needs a delta: set delta of the search.")
         return models
@@ -371,11 +366,3 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
             if of_kind is not None:
                 of_kind.poor_score = True  # 200 records and a third of the budget
         return tags
-
-
-def _as_one(model: Any) -> SupervisedEstimator:
-    """Return a candidate as an estimator of one epsilon."""
-    if not isinstance(model, Pipeline):
-        return cast("SupervisedEstimator", model)
-    refuse_other_steps(model)
-    return PrivatePipeline(model)

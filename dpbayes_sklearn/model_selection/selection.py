@@ -60,7 +60,7 @@ class Selection(Mechanism):
     Guarantee: three times (logarithmic stopping: twice) the epsilon of one run, see
     :mod:`dpbayes_sklearn.noise.random_stopping`; with a delta by the zCDP of a run, see
     :mod:`dpbayes_sklearn.privacy.selection`. The number of runs is secret, so a run prints
-    nothing: no warning and no log line, in this process or in a worker.
+    nothing: no warning, log line or progress, in this process or in a worker.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Selection(Mechanism):
         picked = uniform_below(len(prior), n_runs, source).tolist()
         seeds = [seed_from(source) if self.seeded else None for _ in picked]
         with silence():
-            runs: list[Run] = Parallel(n_jobs=self.n_jobs)(
+            runs: list[Run] = Parallel(n_jobs=self.n_jobs, verbose=0)(
                 delayed(run)(j, ready[j], seed, test, rho)
                 for j, seed in zip(picked, seeds, strict=True)
             )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from fractions import Fraction
 from typing import Any
 
+import joblib
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.model_selection import pipelines, runs, search, selection
+from dpbayes_sklearn.model_selection import pipelines, runs, search, selection, steps
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
@@ -110,10 +114,75 @@ def steps_do_not_share() -> Replacements:
 
 @fault("searching", "searches", "A pipeline in a search may have steps that are not private")
 def any_step_will_do() -> Replacements:
-    yield pipelines, "private_steps", _steps_with_a_guarantee
+    for module in (pipelines, steps):
+        yield module, "private_steps", _steps_with_a_guarantee
     yield pipelines.PrivatePipeline, "_validate_params", lambda self: None
-    yield search, "refuse_other_steps", lambda pipeline: None
+    for module in (pipelines, search):
+        yield module, "refuse_others", lambda estimator: None
 
 
 def _steps_with_a_guarantee(pipeline: Any) -> list[tuple[str, Any]]:
     return [(name, step) for name, step in pipeline.steps if hasattr(step, "epsilon")]
+
+
+@fault("searching", "searches", "One step of infinite epsilon makes all steps of a pipeline exact")
+def infinity_is_shared() -> Replacements:
+    real = pipelines.step_epsilons
+
+    def exact(pipeline: Any, total: Any) -> dict[str, Any]:
+        own = dict(pipelines.private_steps(pipeline))
+        if any(math.isinf(step.epsilon) for step in own.values()):
+            return dict.fromkeys(own, math.inf)
+        return real(pipeline, total)
+
+    yield pipelines, "step_epsilons", exact
+
+
+@fault("searching", "searches", "A grid may change the unit that a step protects")
+def unit_of_a_step() -> Replacements:
+    yield search, "candidates_of", lambda grid: list(ParameterGrid(grid))
+    yield pipelines.PrivatePipeline, "_unit", "record"
+
+
+@fault("searching", "searches", "A candidate that replaces a step may protect another unit")
+def unit_of_a_new_step() -> Replacements:
+    yield pipelines.PrivatePipeline, "_unit", "record"
+
+
+@fault("searching", "searches", "Ledgers of all steps but the last are forgotten")
+def ledgers_of_early_steps() -> Replacements:
+    yield search, "shared_ledger", lambda all_: steps.steps_of(all_[0])[-1].accountant
+
+
+@fault("searching", "searches", "One of two ledgers is charged")
+def either_ledger() -> Replacements:
+    def any_of(estimators: Any) -> Any:
+        held = [step.accountant for one in estimators for step in steps.steps_of(one)]
+        return next((ledger for ledger in held if ledger is not None), None)
+
+    yield search, "shared_ledger", any_of
+
+
+@fault("searching", "searches", "The winner's batches keep the guarantee of a run")
+def guarantee_of_a_run() -> Replacements:
+    def winner(self: Any, ledger: Any) -> Any:
+        for _, step in pipelines.private_steps(self.posterior_):
+            step.guarantee_ = self.guarantee_
+        return self.posterior_
+
+    yield pipelines.PrivatePipeline, "winner", winner
+
+
+@fault("searching", "searches", "A verbose pipeline prints a line for every run")
+def pipelines_are_verbose() -> Replacements:
+    yield pipelines, "fresh", lambda pipeline: clone(pipeline).set_params(memory=None)
+
+
+@fault("searching", "searches", "joblib prints how many runs are done")
+def joblib_is_verbose() -> Replacements:
+    yield selection, "Parallel", lambda n_jobs, verbose: joblib.Parallel(n_jobs)
+
+
+@fault("searching", "searches", "Runs share the noise of a step that a pipeline has cached")
+def cached_noise() -> Replacements:
+    yield pipelines, "fresh", lambda pipeline: clone(pipeline).set_params(verbose=False)

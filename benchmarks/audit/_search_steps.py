@@ -1,0 +1,150 @@
+"""Private searches over pipelines: what steps share, protect, charge, keep and print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from fractions import Fraction
+from io import StringIO
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+import joblib
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
+from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.model_selection.pipelines import StepByStep
+from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
+
+__all__ = ["steps_of_pipelines"]
+
+N = 40
+X = np.column_stack([np.arange(N), np.arange(N) % 3])
+Y = np.arange(N) % 2
+GRID = {"model__alpha": [0.5, 1.0]}
+
+
+def steps_of_pipelines() -> Iterator[str]:
+    """Search over pipelines, and look at their steps."""
+    yield from _shares()
+    yield from _what_is_refused()
+    yield from _ledgers()
+    yield from _winner()
+    yield from _what_is_printed()
+    yield from _cache()
+
+
+def _model(epsilon: float = 0.5, **options: Any) -> BayesianNaiveBayes:
+    declared: dict[str, Any] = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
+    return BayesianNaiveBayes(epsilon, inference="plug_in", **declared, **options)
+
+
+def _pipe(bins: Any = None, model: Any = None, **options: Any) -> Pipeline:
+    bins = bins or PrivateKBinsDiscretizer(2, epsilon=0.5)
+    return Pipeline([("bins", bins), ("model", model or _model())], **options)
+
+
+def _shares() -> Iterator[str]:
+    """See that the steps of a pipeline share the epsilon of a run."""
+    spent: list[Any] = []
+    inner, whole = Mechanism.release, StepByStep.release
+
+    def step(self: Any, s: Any, p: Any, budget: Any, *rest: Any) -> Any:
+        spent[-1] += budget.epsilon
+        return inner(self, s, p, budget, *rest)
+
+    def run(self: Any, *args: Any) -> Any:
+        spent.append(Fraction(0))
+        return whole(self, *args)
+
+    with (
+        mock.patch.object(Mechanism, "release", step),
+        mock.patch.object(StepByStep, "release", run),
+    ):
+        PrivateSearchCV(_pipe(), GRID, epsilon=0.9, runs_per_candidate=1).fit(X, Y)
+    if any(total > Fraction(3, 10) for total in spent):
+        yield "the steps of a pipeline have more than a third of epsilon"
+
+
+def _what_is_refused() -> Iterator[str]:
+    """See that steps are private, of finite epsilon and for the same unit, before the charge."""
+    feature = _model(privacy_unit="feature")
+    exact = PrivateKBinsDiscretizer(2, epsilon=math.inf)
+    bad: dict[str, tuple[Any, Any]] = {
+        "that is not private": (_pipe(StandardScaler()), GRID),
+        "of infinite epsilon": (_pipe(exact), GRID),
+        "for another unit, by the grid": (_pipe(), {"model__privacy_unit": ["feature"]}),
+        "for another unit, by a candidate": (_pipe(), {"model": [feature]}),
+    }
+    for what, (pipe, grid) in bad.items():
+        ledger = BudgetAccountant()
+        try:
+            PrivateSearchCV(pipe, grid, runs_per_candidate=1, accountant=ledger).fit(X, Y)
+        except ValueError:
+            if len(ledger):
+                yield f"a step {what} is refused after the charge"
+        else:
+            yield f"a step {what} is taken"
+
+
+def _ledgers() -> Iterator[str]:
+    """See that the ledger of the first step is charged, and that two are refused."""
+    one, other = BudgetAccountant(), BudgetAccountant()
+    first = PrivateKBinsDiscretizer(2, epsilon=0.5, accountant=one)
+    PrivateSearchCV(_pipe(first), GRID, runs_per_candidate=1).fit(X, Y)
+    if [entry.epsilon for entry in one] != [1.0]:
+        yield "the ledger of the first step is not charged"
+    try:
+        PrivateSearchCV(_pipe(first, _model(accountant=other)), GRID).fit(X, Y)
+    except ValueError:
+        return
+    yield "one of two ledgers is charged"
+
+
+def _winner() -> Iterator[str]:
+    """See that a winner that is stored and read again promises what the search did."""
+    search = PrivateSearchCV(_pipe(), GRID, runs_per_candidate=1).fit(X, Y)
+    for _, step in search.best_estimator_.steps:
+        if step.guarantee_ != search.guarantee_:
+            yield "a step of the winner promises more than the search"
+    again = from_json(search.best_estimator_[-1].to_json())
+    if again.guarantee_ != search.guarantee_:
+        yield "a stored winner promises more than the search"
+
+
+def _what_is_printed() -> Iterator[str]:
+    """Search with a pipeline and with workers that are asked to report what they do."""
+    out = StringIO()
+    with redirect_stdout(out), redirect_stderr(out), joblib.parallel_config(verbose=60):
+        PrivateSearchCV(_pipe(verbose=True), GRID, runs_per_candidate=1).fit(X, Y)
+    if out.getvalue():
+        yield "a search prints what tells the number of runs"
+
+
+def _cache() -> Iterator[str]:
+    """See that a pipeline with a cache draws the noise of every fit, and stores nothing."""
+    fits: list[int] = []
+    drawn: list[int] = []
+    whole, answers = StepByStep.release, PrivateKBinsDiscretizer._set
+
+    def fit(self: Any, *args: Any) -> Any:
+        fits.append(1)
+        return whole(self, *args)
+
+    def bins(self: Any, *args: Any) -> Any:
+        drawn.append(1)
+        return answers(self, *args)
+
+    with (
+        TemporaryDirectory() as folder,
+        mock.patch.object(StepByStep, "release", fit),
+        mock.patch.object(PrivateKBinsDiscretizer, "_set", bins),
+    ):
+        PrivateSearchCV(_pipe(memory=folder), GRID, runs_per_candidate=1).fit(X, Y)
+    if len(drawn) < len(fits):
+        yield "runs share the noise of a step"
