@@ -71,13 +71,14 @@ _STOP_AT = [
     "RuntimeError",
     "UserWarning",
 ]
-_REQUESTS = [f"set_{method}_request" for method in ["fit", "partial_fit", "predict", "score"]]
+_ROUTED = ["fit", "partial_fit", "predict", "score"]
+_SKLEARNS = ["set_output", *(f"set_{method}_request" for method in _ROUTED)]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 autodoc_default_options = {
     "members": True,
     "inherited-members": ",".join(_STOP_AT),
-    "exclude-members": ",".join(_REQUESTS),
+    "exclude-members": ",".join(_SKLEARNS),
 }
 
 
