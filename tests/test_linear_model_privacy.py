@@ -302,7 +302,7 @@ def test_the_audit_catches_draws_that_are_too_sharp(mechanism, monkeypatch):
     real = draws_module.ball_gaussian
 
     def faulty(precision, linear, radius, n_draws, source):
-        return real(30 * precision, 30 * linear, radius, n_draws, source)
+        return real(3000 * precision, 3000 * linear, radius, n_draws, source)
 
     monkeypatch.setattr(draws_module, "ball_gaussian", faulty)
     assert audit(mechanism, 1.0) > 1.0

@@ -8,7 +8,6 @@ of 400 posterior draws. Run ``python -m benchmarks.accuracy.cell_intervals [--re
 from __future__ import annotations
 
 import argparse
-import logging
 from itertools import product
 
 import numpy as np
@@ -22,7 +21,6 @@ INFERENCES = ("adaptive", "noise_aware")
 
 def coverage(inference: str, n: int, n_values: int, d: int, seed: int) -> float:
     """Return the share of cells inside their interval in one release."""
-    logging.getLogger("dpbayes_sklearn").setLevel(logging.ERROR)
     rng = np.random.default_rng([seed, n, n_values, d])
     rows = rng.dirichlet(np.ones(n_values), (d, 2))
     y = (rng.random(n) < rng.uniform(0.3, 0.7)).astype(int)

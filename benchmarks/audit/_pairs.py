@@ -199,6 +199,7 @@ def subjects() -> Iterator[Subject]:
         "BayesianNaiveBayes, laplace, n_bins=auto",
         BayesianNaiveBayes(inference="plug_in", **automatic),
         _numbers("record"),
+        rounds=6,
     )
     for transformer in (
         PrivateMinMaxScaler(0.7),
@@ -207,7 +208,7 @@ def subjects() -> Iterator[Subject]:
         PrivateKBinsDiscretizer(4, epsilon=0.7),
         PrivateKBinsDiscretizer(3, strategy="uniform", epsilon=0.7),
     ):
-        yield Subject(f"{transformer}, quantiles", transformer, _numbers("record"))
+        yield Subject(f"{transformer}, quantiles", transformer, _numbers("record"), rounds=6)
     for options in (
         {"bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]},
         {"bounds": (-1, 2), "bounds_y": (0, 2)},

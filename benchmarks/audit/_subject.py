@@ -29,6 +29,7 @@ class Subject:
     estimator: BaseEstimator
     make: Callable[[Rng], Pair]
     freezes: tuple[Any, ...] = (CHOKE_POINT, DRAWS)
+    rounds: int = 1  # in which a short audit tries them, where few pairs of neighbours can tell
 
     def __str__(self) -> str:
         return self.name

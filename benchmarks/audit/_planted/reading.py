@@ -14,6 +14,7 @@ from dpbayes_sklearn import _estimator, _posterior_release, _supervised
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn.conjugate import REFUSES, BetaBinomial
 from dpbayes_sklearn.data import dask, reading, records, table, undeclared
+from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.schema import Categories
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -93,9 +94,9 @@ def no_condition() -> Replacements:
         return ""
 
     yield _estimator.PrivateEstimator, "_leak", warning_only
-    under = _estimator.PrivacyGuarantee.under
+    under = PrivacyGuarantee.under
     wanted = lambda self, *conditions: under(self, *filter(None, conditions))  # noqa: E731
-    yield _estimator.PrivacyGuarantee, "under", wanted
+    yield PrivacyGuarantee, "under", wanted
 
 
 @fault("reading", "declarations", "Any number of labels is published as classes")
