@@ -20,6 +20,7 @@ from dpbayes_sklearn.schema.numbers import as_numbers, number_of
 
 __all__ = ["Interval"]
 
+_FAR = 1e17  # seconds: dates beyond, which only noise can give, are shown as this one
 _LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
 _NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
 
@@ -112,8 +113,8 @@ class Interval:
         """Short description of the interval."""
         if not self.dates:
             return f"[{self.low:g}, {self.high:g}]"
-        low, high = (np.datetime64(int(end), "s") for end in (self.low, self.high))
-        return f"[{low}, {high}]"
+        low, high = (np.clip(end, -_FAR, _FAR) for end in (self.low, self.high))
+        return f"[{np.datetime64(int(low), 's')}, {np.datetime64(int(high), 's')}]"
 
     @property
     def middle(self) -> float:

@@ -142,3 +142,7 @@ def test_the_repr_tells_dates() -> None:
     assert repr(Interval(0, 1)) == "Interval(low=0.0, high=1.0, bins=None)"
     assert repr(YEARS).endswith("bins=3, dates=True)")
     assert eval(repr(YEARS)) == YEARS
+
+
+def test_dates_that_only_noise_can_give_are_shown() -> None:
+    assert Interval(-1e300, 1e300, dates=True).short.startswith("[-3168")
