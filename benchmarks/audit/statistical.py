@@ -102,7 +102,7 @@ FEATURE = network_of((2, 2, 3), (0, 0, 0), (0, 0, 0), (1, 0, 0))
 THREE, TWO = variable_of(3, 2, 4), variable_of(0, 12)
 
 CASES: tuple[Case, ...] = (
-    Case("naive Bayes", Laplace(), *MIXED, 0.8),
+    Case("naive Bayes", Laplace(noise="independent"), *MIXED, 0.8),
     Case("naive Bayes, budget_split=0.5", Laplace(budget_split=0.5), *MIXED, 0.8),
     Case("naive Bayes, joint noise", Laplace(noise="joint"), *MIXED, 0.8, 0.05),
     Case("naive Bayes", Fourier(), *BOOLEAN, 0.8, epsilon=2.0),
