@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -30,15 +31,15 @@ class Scored(Protocol):
 
 
 @dataclass(frozen=True)
-class _Choices:
+class _Choices(ABC):
     """Public: the nodes that are chosen from, the class last."""
 
     network: Network
 
     @property
+    @abstractmethod
     def rounds(self) -> int:
         """How many choices are made."""
-        raise NotImplementedError
 
     def update(self, statistics: Scored) -> tuple[Hashable, ...]:
         """Return the choices with the highest scores, where no privacy is asked for."""
