@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._domains import domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Noise, Step
-from dpbayes_sklearn.laws import DiscreteGaussian
+from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.privacy.budget import Budget, exact
 
@@ -122,13 +122,24 @@ def _pair_delta(one: list[Step], other: list[Step], epsilon: float) -> float:
             continue
         if not (isinstance(mine, Noise) and isinstance(theirs, Noise)):
             return 1.0
-        law, moved = mine.law, np.abs(mine.centre - theirs.centre)
-        if law != theirs.law or not isinstance(law, DiscreteGaussian):
+        variances = _gaussian_variances(mine.law)
+        if mine.law != theirs.law or variances is None:
             return 1.0
-        variances = np.repeat([float(s) for s in law.parameters], law.numbers)
+        moved = np.abs(mine.centre - theirs.centre)
         pattern.update((float(s), int(v)) for s, v in zip(variances, moved, strict=True) if v)
     sizes = tuple((variance, size, cells) for (variance, size), cells in sorted(pattern.items()))
     return gaussian_shift_delta(sizes, epsilon)
+
+
+@singledispatch
+def _gaussian_variances(law: NoiseLaw) -> FloatArray | None:
+    """Return the parameter of every number's noise, None if it is not Gaussian."""
+    return None
+
+
+@_gaussian_variances.register
+def _(law: DiscreteGaussian) -> FloatArray:
+    return np.repeat([float(parameter) for parameter in law.parameters], law.numbers)
 
 
 @lru_cache(maxsize=256)
