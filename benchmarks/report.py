@@ -45,7 +45,11 @@ def run(section: Section, quick: bool, report: Path) -> dict[str, Any]:
 def output(command: Command, quick: bool, report: Path) -> str:
     """Return what a script prints."""
     line = [sys.executable, *command.line(quick, report)]
-    done = subprocess.run(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    # other scripts share out the cores themselves
+    one_each = {} if command.threads else {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        line, cwd=ROOT, env=one_each | os.environ, stdout=subprocess.PIPE, text=True, check=True
+    )
     told = [line for line in done.stdout.split("\n") if not line.startswith("wrote ")]
     return "\n".join(told).strip()
 
@@ -92,7 +96,6 @@ def main() -> int:
     parser.add_argument("--render", action="store_true", help="run nothing")
     parser.add_argument("--quick", action="store_true", help="few repeats, into build/bench")
     options = parser.parse_args()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the scripts share out the cores themselves
     base = ROOT / "build" / "bench" if options.quick else ROOT
     results, report = base / "benchmarks" / "results" / "report", base / "docs" / "benchmarks"
     for folder in (results, report / OWN, report / GUIDE):

@@ -1,23 +1,19 @@
-"""Fit and predict of diffprivlib as ratios to one pass over memory; run by its own environment.
+"""Fit and predict of diffprivlib, and one pass over memory; run by its own environment.
 
-``python -m benchmarks.peers.speed GaussianNB 1000000 100`` prints two numbers.
+``python -m benchmarks.peers.speed GaussianNB 1000000 100`` prints wall-clock and processor
+seconds of each as JSON.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 import warnings
 
 import numpy as np
 from diffprivlib import models
 
-
-def seconds(call: object) -> float:
-    start = time.process_time()
-    call()  # type: ignore[operator]
-    return time.process_time() - start
+from benchmarks.speed.clock import in_turns, one_pass
 
 
 def main() -> None:
@@ -30,9 +26,8 @@ def main() -> None:
         y = X.mean(axis=1)
         model = models.LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))
     warnings.simplefilter("ignore")
-    floor = min(seconds(X.sum) for _ in range(3))
-    fit = seconds(lambda: model.fit(X, y))
-    print(json.dumps([fit / floor, seconds(lambda: model.predict(X)) / floor]))
+    calls = {"fit": lambda: model.fit(X, y), "predict": lambda: model.predict(X)}
+    print(json.dumps(in_turns({"floor": one_pass(X), **calls}, repeats=1)))
 
 
 if __name__ == "__main__":

@@ -1,67 +1,100 @@
-"""Naive Bayes beside one pass over memory and beside other naive Bayes classifiers.
-
-Processor times as ratios to a floor that is measured in turns with them: the sum of all cells of
-a float64 array, the bitwise or of all words of a uint8 array. Extra memory is the peak of what was
-allocated while the call ran. Run ``python -m benchmarks.speed.naive_bayes [--quick]``.
-"""
+"""Naive Bayes beside one pass over memory and beside other naive Bayes classifiers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB
 
-from benchmarks.speed.clock import beside, diffprivlib, extra_megabytes, one_pass, run
+from benchmarks.speed.clock import one_pass
+from benchmarks.speed.work import Work, peer
 from dpbayes_sklearn import BayesianNaiveBayes
 
-SHAPES = ((100_000, 20), (1_000_000, 20), (1_000_000, 100))
+PASS = "one pass over X"
 Array = Any
 
 
-def row(name: str, model: Any, X: Array, y: Array, repeats: int, memory: bool = True) -> None:
-    """Print fit and predict of one classifier."""
-    model.fit(X[:1000], y[:1000])  # what is computed once from public facts is not counted
-    cells = []
-    for call in (lambda: model.fit(X, y), lambda: model.predict(X)):
-        text = str(beside(call, one_pass(X), repeats))
-        cells.append(text + (f" {extra_megabytes(call):>6,.0f} MB" if memory else ""))
-    print(f"{name:<44}" + "  ".join(cells), flush=True)
-
-
-def ours(X: Array, y: Array, n_classes: int, n_bins: int, repeats: int) -> None:
-    high = 1 if X.dtype == np.float64 else n_bins - 1
-    model = BayesianNaiveBayes(
-        inference="plug_in", classes=range(n_classes), bounds=(0, high), n_bins=n_bins
+def ours(n_classes: int, n_bins: int, high: float) -> BayesianNaiveBayes:
+    """Return the model whose time is in the counting, not in the inference."""
+    return BayesianNaiveBayes(
+        inference="plug_in",
+        temperature=1,
+        classes=range(n_classes),
+        bounds=(0, high),
+        n_bins=n_bins,
     )
-    name = f"BayesianNaiveBayes, {X.dtype}, k={n_classes}, K={n_bins}"
-    row(name, model, X, y, repeats)
 
 
-def table(rows: int, features: int, repeats: int) -> None:
-    """Print all classifiers on data of one shape."""
+def works(rows: int, features: int) -> Iterator[Work]:
+    """Yield fits and predictions on floats and on bytes."""
     rng = np.random.default_rng(0)
-    labels = {k: rng.integers(0, k, rows) for k in (2, 10)}
-    print(f"\n{rows:,} x {features}")
-    print(f"{'':<44}{'fit':>20}{'predict':>31}")
-    X: Array = rng.random((rows, features))
-    for k, y in labels.items():
-        for n_bins in (2, 8, 32):
-            ours(X, y, k, n_bins, repeats)
-    row("BernoulliNB, float64, k=2", BernoulliNB(binarize=0.5), X, labels[2], 1, memory=False)
-    row("GaussianNB, float64, k=2", GaussianNB(), X, labels[2], 1, memory=False)
-    for k, y in labels.items():
-        for n_bins in (2, 8, 32):
-            ours(rng.integers(0, n_bins, X.shape, dtype=np.uint8), y, k, n_bins, repeats)
-    codes = rng.integers(0, 8, X.shape, dtype=np.uint8)
-    row("BernoulliNB, uint8, k=2", BernoulliNB(binarize=0.5), codes, labels[2], 1, memory=False)
-    categorical = CategoricalNB(min_categories=8)
-    row("CategoricalNB, uint8, k=2, K=8", categorical, codes, labels[2], 1, memory=False)
-    peer = diffprivlib("GaussianNB", rows, features)
-    if peer is not None:
-        name = "diffprivlib GaussianNB, float64, k=2"
-        print(f"{name:<44}{peer[0]:>19.1f}x{peer[1]:>30.1f}x")
+    shape = rows, features
+    yield from floats(rng.random(shape), rng.integers(0, 2, rows))
+    yield from categories(rng.integers(0, 8, shape).astype(np.float64), rng.integers(0, 10, rows))
+    yield from bytes_(rng.integers(0, 2, shape, dtype=np.uint8), rng.integers(0, 2, rows))
 
 
-if __name__ == "__main__":
-    run(__doc__.splitlines()[0], SHAPES, table)
+def floats(X: Array, y: Array) -> Iterator[Work]:
+    """Yield work on numbers that are cut into two bins."""
+    model, theirs = ours(2, 2, 1).fit(X, y), BernoulliNB(binarize=0.5).fit(X[:1000], y[:1000])
+    name, floor = "naive Bayes {}, float64", (PASS, one_pass(X))
+    yield Work(
+        name.format("fit"),
+        lambda: model.fit(X, y),
+        "2×",
+        floor,
+        {"BernoulliNB": lambda: BernoulliNB(binarize=0.5).fit(X, y)},
+        peer("GaussianNB", *X.shape, "fit"),
+    )
+    yield Work(
+        name.format("predict"),
+        lambda: model.predict(X),
+        "2.5×",
+        floor,
+        {"BernoulliNB": lambda: theirs.predict(X)},
+        peer("GaussianNB", *X.shape, "predict"),
+    )
+    yield Work(
+        name.format("predict_proba"),
+        lambda: model.predict_proba(X),
+        "4×",
+        floor,
+        {"BernoulliNB": lambda: theirs.predict_proba(X)},
+    )
+    row = X[:1]
+    yield Work(
+        name.format("predict of one row"),
+        lambda: [model.predict(row) for _ in range(100)],
+        "3×",
+        ("BernoulliNB, 100 times", lambda: [theirs.predict(row) for _ in range(100)]),
+    )
+
+
+def categories(X: Array, y: Array) -> Iterator[Work]:
+    """Yield predictions of ten classes from eight values."""
+    model = ours(10, 8, 7).fit(X, y)
+    theirs = CategoricalNB(min_categories=8).fit(X[:1000], y[:1000])
+    yield Work(
+        "naive Bayes predict, float64, 8 values, 10 classes",
+        lambda: model.predict(X),
+        "12×",
+        (PASS, one_pass(X)),
+        {"CategoricalNB": lambda: theirs.predict(X)},
+    )
+
+
+def bytes_(X: Array, y: Array) -> Iterator[Work]:
+    """Yield a fit to bytes."""
+    model = ours(2, 2, 1)
+    yield Work(
+        "naive Bayes fit, uint8",
+        lambda: model.fit(X, y),
+        "8×",
+        (PASS, one_pass(X)),
+        {
+            "BernoulliNB": lambda: BernoulliNB(binarize=None).fit(X, y),
+            "CategoricalNB": lambda: CategoricalNB(min_categories=2).fit(X, y),
+        },
+    )
