@@ -42,7 +42,7 @@ from dpbayes_sklearn.posteriors.log_joint import (
     proba,
 )
 from dpbayes_sklearn.posteriors.network import ancestral_sample
-from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
+from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.schema import Domain, Interval, Schema
 from dpbayes_sklearn.schema.resolution import Bins, declared_classes
 from dpbayes_sklearn.serialization.parts import NETWORK_MODEL
@@ -186,8 +186,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             )
 
     @property
-    def _unit(self) -> str:
-        return self.privacy_unit
+    def _unit(self) -> PrivacyUnit:
+        return PrivacyUnit(self.privacy_unit)
 
     @property
     def _bounds(self) -> Declared:

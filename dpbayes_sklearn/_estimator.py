@@ -21,6 +21,7 @@ from dpbayes_sklearn.mechanisms import Mechanism, Release, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.guarantee import warn_if_weak
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
 __all__ = ["FitInput", "PrivateEstimator"]
 
@@ -182,9 +183,9 @@ class PrivateEstimator(PublishedModel):
         return Budget(epsilon, self._delta(math.isinf(epsilon)), self._unit)
 
     @property
-    def _unit(self) -> str:
+    def _unit(self) -> PrivacyUnit:
         """What one fit protects."""
-        return "record"
+        return RECORD
 
     def _delta(self, infinite: bool = False) -> Fraction:
         """Return the delta that one fit may spend: zero if the mechanism is purely private."""
@@ -280,7 +281,7 @@ class PrivateEstimator(PublishedModel):
         if self.random_state is not None and not budget.infinite:
             _warn_of_seeds(ledger)
         if ledger is not None:
-            label = f"{self._description(mechanism)}, {budget.unit}"
+            label = f"{self._description(mechanism)}, {budget.unit.name}"
             ledger.spend(cost.epsilon, cost.delta, label=label, rho=cost.rho)
         source = random_source(self.random_state, stream)
         release = mechanism.release(statistics, prior, cost, source)

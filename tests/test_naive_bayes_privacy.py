@@ -19,6 +19,7 @@ from dpbayes_sklearn import (
     Schema,
     mechanisms,
 )
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 CLASSES_READ = "classes were read from the data"
@@ -174,7 +175,7 @@ def test_nothing_but_the_release_leaves_a_fit(mechanism, unit, table, other, at,
     (first, budget), (second, other_budget) = seen  # one release each
     assert budget == other_budget
     moved = sum(np.abs(a - b).sum() for a, b in zip(first.tables, second.tables, strict=True))
-    assert moved <= first.sensitivity(unit)
+    assert moved <= first.sensitivity(PrivacyUnit(unit))
 
 
 def test_replay_sees_a_leak():

@@ -32,6 +32,7 @@ from dpbayes_sklearn import (
     Schema,
     tree_augmented,
 )
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.statistics.fourier import closure
 from dpbayes_sklearn.statistics.fourier_sensitivity import block_sensitivity, l1_sensitivity
 
@@ -113,8 +114,8 @@ def network_rows(n: int = 100_000) -> Iterator[list[str]]:
             name,
             str(len(known.names)),
             str(2 * len(known.names)),
-            str(l1_sensitivity(known.network, supports, "record")),
-            str(block_sensitivity(known.network, supports, "record")),
+            str(l1_sensitivity(known.network, supports, RECORD)),
+            str(block_sensitivity(known.network, supports, RECORD)),
             f"{worst_error(known, exact):.1f}",
             *(f"{seconds(mechanism, X, y, options):.2f}" for mechanism in MECHANISMS),
         ]

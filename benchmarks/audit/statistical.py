@@ -32,6 +32,7 @@ from dpbayes_sklearn.mechanisms import (
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget, exact
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
@@ -126,7 +127,7 @@ CASES: tuple[Case, ...] = (
 
 def steps_of(case: Case, seeds: Seeds = (None, None)) -> list[list[Drawn]]:
     """Return the noise steps of both sides."""
-    budget = Budget(exact(case.epsilon), exact(case.delta), case.unit)
+    budget = Budget(exact(case.epsilon), exact(case.delta), PrivacyUnit(case.unit))
     return [
         drawn_steps(case.mechanism, side, case.prior, budget, random_state=seed)[0]
         for side, seed in zip(case.sides, seeds, strict=True)

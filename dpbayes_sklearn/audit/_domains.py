@@ -17,6 +17,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
@@ -59,7 +60,7 @@ class Domain(ABC):
         everything = list(combinations_with_replacement(range(len(self.records)), n))
         return np.array(everything, np.intp).reshape(len(everything), n)
 
-    def neighbours(self, n: int, unit: str) -> tuple[Rows, Rows]:
+    def neighbours(self, n: int, unit: PrivacyUnit) -> tuple[Rows, Rows]:
         """Return all pairs of neighbours, each once, as positions among `data_sets`."""
         rest = self.data_sets(n - 1)
         rank = {tuple(row): i for i, row in enumerate(self.data_sets(n).tolist())}
@@ -79,14 +80,14 @@ class Domain(ABC):
             sides.append(np.fromiter((rank[tuple(r)] for r in grown.tolist()), np.intp, len(grown)))
         return sides[0], sides[1]
 
-    def _changes(self, unit: str) -> tuple[Rows, Rows]:
+    def _changes(self, unit: PrivacyUnit) -> tuple[Rows, Rows]:
         """Return the pairs of records, as positions, that the unit of privacy may exchange."""
         records = self.records
         pairs = [
             (i, j)
             for i, one in enumerate(records)
             for j, other in enumerate(records[:i])
-            if unit == "record" or _one_feature(one, other)
+            if unit.whole_records or _one_feature(one, other)
         ]
         first, second = np.array(pairs, np.intp).reshape(-1, 2).T
         return first, second

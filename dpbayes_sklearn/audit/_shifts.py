@@ -12,6 +12,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.mechanisms import _location
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.fourier import CharacterSums
 from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
@@ -29,7 +30,7 @@ class Shift(NamedTuple):
     sensitivity: float
 
 
-def shifts(one: Any, other: Any, unit: str) -> list[Shift]:
+def shifts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     """Return the shifts of statistics of the same kind; infinite where public facts differ.
 
     A search hands its mechanism records, which have no sensitivity.
@@ -49,7 +50,7 @@ def _public(what: str, one: Any, other: Any) -> list[Shift]:
     return [] if one == other else [Shift(f"public facts of the {what}", math.inf, 0.0)]
 
 
-def _counts(one: Any, other: Any, unit: str) -> list[Shift]:
+def _counts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     if broken := _public("counts", (one.network, one.n), (other.network, other.n)):
         return broken
     mine, theirs = CharacterSums.of(one), CharacterSums.of(other)
@@ -67,7 +68,7 @@ def _largest(one: Iterable[Any], other: Iterable[Any]) -> float:
     return float(max((np.abs(a - b).max() for a, b in zip(one, other, strict=True)), default=0))
 
 
-def _rows(one: Any, other: Any, unit: str) -> list[Shift]:
+def _rows(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     """Return how far the largest rows of all classes move: infinitely if their sums differ."""
     *tables, classes = (a - b for a, b in zip(one.tables, other.tables, strict=True))
     agree = all(np.array_equal(table.sum(axis=-1), classes) for table in tables)
@@ -76,13 +77,13 @@ def _rows(one: Any, other: Any, unit: str) -> list[Shift]:
     return [Shift("largest rows of counts", moved, one.class_row_sensitivity(unit))]
 
 
-def _simplex(one: Any, other: Any, unit: str) -> list[Shift]:
+def _simplex(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     if broken := _public("counts", (one.n, one.n_categories), (other.n, other.n_categories)):
         return broken
     return [_between("counts", [one.counts], [other.counts], one.sensitivity(unit))]
 
 
-def _moments(one: Any, other: Any, unit: str) -> list[Shift]:
+def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     facts = [(m.design, m.n, m.scale) for m in (one, other)]
     if broken := _public("moments", *facts):
         return broken
@@ -107,7 +108,7 @@ def _moments(one: Any, other: Any, unit: str) -> list[Shift]:
     ]
 
 
-def _columns(one: Any, other: Any, unit: str) -> list[Shift]:
+def _columns(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     """Return how many records of a column are not in the other: one may have been replaced."""
     facts = [(c.n, c.n_columns) for c in (one, other)]
     if broken := _public("columns", *facts):
@@ -123,7 +124,7 @@ def _apart(one: Any, other: Any) -> int:
     return max((mine - theirs).total(), (theirs - mine).total())
 
 
-def _scores(one: Any, other: Any, unit: str) -> list[Shift]:
+def _scores(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     """Return how far the scores of candidates move at most."""
     facts = [(s.n, len(s.scores), s.sensitivity) for s in (one, other)]
     if broken := _public("scores", *facts):
@@ -139,7 +140,7 @@ def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:
     return Shift("moments as a matrix", moved * (1 - 1e-12), 2 * float(matrix.bound))
 
 
-_BY_KIND: dict[str, Callable[[Any, Any, str], list[Shift]]] = {
+_BY_KIND: dict[str, Callable[[Any, Any, PrivacyUnit], list[Shift]]] = {
     "counts": _counts,
     "simplex": _simplex,
     "moments": _moments,

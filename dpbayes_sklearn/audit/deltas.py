@@ -25,6 +25,7 @@ from dpbayes_sklearn.audit._steps import Noise, Step
 from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["DeltaEnumeration", "enumerate_delta", "gaussian_shift_delta"]
 
@@ -67,7 +68,7 @@ def enumerate_delta(
     *,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    unit: str = "record",
+    unit: PrivacyUnit | str = "record",
 ) -> DeltaEnumeration:
     """Compute the largest delta over all neighbouring data sets of n records of a small world.
 
@@ -84,7 +85,7 @@ def enumerate_delta(
         Number of records.
     epsilon, delta : float
         The budget of the release.
-    unit : {"record", "feature"}, default="record"
+    unit : PrivacyUnit or {"record", "feature"}, default="record"
 
     Returns
     -------
@@ -98,8 +99,8 @@ def enumerate_delta(
     (True, True, 448)
     """
     chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
-    budget = Budget(exact(epsilon), exact(delta, "delta"), unit)
-    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, unit)
+    budget = Budget(exact(epsilon), exact(delta, "delta"), PrivacyUnit.of(unit))
+    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, budget.unit)
     belief = domain.prior(1.0)
     laws = [
         laws_of_release(chosen, domain.statistics(d), belief, budget) for d in data_sets.tolist()

@@ -18,6 +18,7 @@ from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["Enumeration", "enumerate_loss"]
 
@@ -68,7 +69,7 @@ def enumerate_loss(
     n: int,
     *,
     epsilon: float = 1.0,
-    unit: str = "record",
+    unit: PrivacyUnit | str = "record",
     prior: float | Sequence[float] = 1.0,
     transcripts: int = 2,
 ) -> Enumeration:
@@ -87,7 +88,7 @@ def enumerate_loss(
     n : int
         Number of records. All multisets of n records are gone through, so keep it small.
     epsilon : float, default=1.0
-    unit : {"record", "feature"}, default="record"
+    unit : PrivacyUnit or {"record", "feature"}, default="record"
     prior : float or sequence of float, default=1.0
         Pseudo-counts, or the precision of a regression's prior.
     transcripts : int, default=2
@@ -109,8 +110,8 @@ def enumerate_loss(
     (((0,), (0,), (0,), (0,), (1,)), ((0,), (0,), (0,), (0,), (0,)))
     """
     chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
-    budget = Budget(exact(epsilon), unit=unit)
-    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, unit)
+    budget = Budget(exact(epsilon), unit=PrivacyUnit.of(unit))
+    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, budget.unit)
     if not len(first):
         raise ValueError("There are no two neighbouring data sets in this world.")
     readers = _readers(chosen, domain, data_sets, prior, budget, transcripts)

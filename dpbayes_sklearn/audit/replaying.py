@@ -39,6 +39,7 @@ from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.selection import Selection
 from dpbayes_sklearn.privacy import BudgetAccountant, guarantee
 from dpbayes_sklearn.privacy.ledger import Ledger
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["CHOKE_POINT", "DRAWS", "SEARCH", "Replay", "replay"]
 
@@ -166,7 +167,7 @@ class _Seen:
     """What a mechanism was handed at the choke point."""
 
     statistics: Any
-    unit: str
+    unit: PrivacyUnit
     epsilon: Any
     delta: Any
     told: bytes

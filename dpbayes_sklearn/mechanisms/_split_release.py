@@ -21,6 +21,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid, log_odds_of
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import leaf_probabilities, signs, sums_left_and_right
@@ -52,7 +53,7 @@ def grid_size(omega: float, n: int) -> int:
 
 
 def release_loss(
-    network: Network, grid: SplitGrid, priors: SplitPriors, tau: float, n: int, unit: str
+    network: Network, grid: SplitGrid, priors: SplitPriors, tau: float, n: int, unit: PrivacyUnit
 ) -> float:
     """Return the exact worst loss of one joint draw of all tables, rounding included."""
     losses = []
@@ -88,14 +89,14 @@ def node_losses(turning: FloatArray, adding: FloatArray) -> tuple[float, float]:
     return float(within.max(initial=0.0)), 2 * float(whole.max(initial=0.0))
 
 
-def network_loss(network: Network, losses: list[tuple[float, float]], unit: str) -> float:
+def network_loss(network: Network, losses: list[tuple[float, float]], unit: PrivacyUnit) -> float:
     """Return the worst loss of a neighbouring change, from (within, between) of every node.
 
     A node whose parents cannot change stays within its row.
     """
     within = [inside for inside, _ in losses]
     either = [max(pair) for pair in losses]
-    if unit == "record":
+    if unit.whole_records:
         pairs = zip(within, either, network.parents, strict=True)
         return sum(e if parents else w for w, e, parents in pairs)
     children = [[i for i, p in enumerate(network.parents) if u in p] for u in range(network.target)]

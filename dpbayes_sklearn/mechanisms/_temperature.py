@@ -24,6 +24,7 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.posteriors.tempered import TemperedPosterior
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.temperature import (
     DEFAULT,
@@ -81,7 +82,7 @@ def _learned(
     return candidates[int(finite_draw(weights, source)[0])]
 
 
-def choice_weights(losses: LossSums, epsilon: float, unit: str) -> npt.NDArray[np.uint64]:
+def choice_weights(losses: LossSums, epsilon: float, unit: PrivacyUnit) -> npt.NDArray[np.uint64]:
     """Return the integer weights that are drawn from, shape (1, candidates)."""
     effective = epsilon - choice_loss(len(GRID), LossSums.magnitude(losses.n, epsilon))
     scores = losses.scores(unit, max(effective, 0.0))

@@ -29,6 +29,7 @@ from dpbayes_sklearn.model_selection.steps import (
 )
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["PrivatePipeline", "as_one"]
 
@@ -109,7 +110,7 @@ class PrivatePipeline(SupervisedEstimator):
         return self._model._target_from_data(values)
 
     @property
-    def _unit(self) -> str:
+    def _unit(self) -> PrivacyUnit:
         return self._model._unit
 
     def _validate_params(self) -> None:

@@ -37,6 +37,7 @@ from dpbayes_sklearn.noise.random_stopping import PRICE
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.selection import run_rho
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 
 __all__ = ["PrivateSearchCV"]
@@ -215,7 +216,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         refuse_others(self.estimator)
 
     @property
-    def _unit(self) -> str:
+    def _unit(self) -> PrivacyUnit:
         return self._last_step._unit
 
     @property

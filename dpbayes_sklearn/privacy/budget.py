@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+
 __all__ = ["Budget", "Exact", "exact"]
 
 Exact = Fraction | float
@@ -50,16 +52,14 @@ def exact(value: object, name: str = "epsilon") -> Exact:
 class Budget(NamedTuple):
     """The budget of one release, and the unit that it protects.
 
-    ``unit`` is ``"record"`` (one whole record is replaced) or ``"feature"``
-    (one feature value of one record is replaced, its label unchanged). ``rho`` is the zCDP of a
-    release for which it is known, beside its (epsilon, delta). ``pure`` is the epsilon of a purely
-    private release that is made after this one and has a budget of its own: together they may
-    spend (epsilon + pure, delta).
+    ``rho`` is the zCDP of a release for which it is known, beside its (epsilon, delta). ``pure`` is
+    the epsilon of a purely private release that is made after this one and has a budget of its own:
+    together they may spend (epsilon + pure, delta).
     """
 
     epsilon: Exact
     delta: Exact = Fraction(0)
-    unit: str = "record"
+    unit: PrivacyUnit = RECORD
     rho: Exact | None = None
     pure: Exact = Fraction(0)
 

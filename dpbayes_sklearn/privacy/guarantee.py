@@ -12,17 +12,13 @@ from typing import Any
 
 from dpbayes_sklearn._html import QUIET, card, tag, tiles
 from dpbayes_sklearn.privacy.budget import Budget, Exact, exact
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["PrivacyGuarantee", "round_up", "warn_if_weak"]
 
 _LOGGER = logging.getLogger("dpbayes_sklearn")
 _warned = False  # of a large epsilon, in this process
 
-_NEIGHBOURS = {
-    "record": "data sets of the same size that differ in one record",
-    "feature": "data sets that differ in one feature value of one record, its label unchanged",
-}
-_UNITS = {"record": "one record", "feature": "one feature value of one record"}
 WEAK = 10  # above, the guarantee is weak
 _WRITTEN_OUT = 15  # beyond, exp(epsilon) is a long number
 
@@ -78,8 +74,8 @@ class PrivacyGuarantee:
         return cls(
             round_up(budget.epsilon),
             round_up(budget.delta),
-            budget.unit,
-            _NEIGHBOURS[budget.unit],
+            budget.unit.name,
+            budget.unit.neighbours,
             mechanism,
             tuple(conditions),
             None if budget.rho is None else round_up(budget.rho),
@@ -139,7 +135,7 @@ class PrivacyGuarantee:
             return "This model was computed without noise and may reveal any record."
         delta = f" (plus {self.delta:g})" if self.delta else ""
         return (
-            f"Changing {_UNITS[self.unit]} makes no result of this release more than "
+            f"Changing {PrivacyUnit(self.unit)} makes no result of this release more than "
             f"{_odds(self.epsilon)} times as likely{delta}."
         )
 
@@ -148,7 +144,7 @@ class PrivacyGuarantee:
             ("epsilon", f"{self.epsilon:g}"),
             ("delta", f"{self.delta:g}"),
             *([] if self.rho is None else [("rho", _three_digits_up(self.rho))]),
-            ("unit", _UNITS[self.unit]),
+            ("unit", str(PrivacyUnit(self.unit))),
             ("mechanism", self.mechanism),
         ]
         parts = [

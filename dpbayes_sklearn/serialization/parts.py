@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior
 from dpbayes_sklearn.posteriors.noise_aware_fourier import NoiseAwareCharacters
 from dpbayes_sklearn.posteriors.noise_aware_network import NoiseAwarePosterior
 from dpbayes_sklearn.posteriors.tempered import TemperedPosterior
-from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
+from dpbayes_sklearn.privacy import PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.json_form import (
     NotTheForm,
@@ -84,8 +83,7 @@ SCHEMA = Public(Schema.to_dict, Schema.from_dict)
 
 
 def _wrong_promise(guarantee: PrivacyGuarantee) -> str | None:
-    meant = PrivacyGuarantee.of(Budget(Fraction(1), unit=guarantee.unit), guarantee.mechanism)
-    same = guarantee.neighbours == meant.neighbours
+    same = guarantee.neighbours == PrivacyUnit(guarantee.unit).neighbours
     return None if same else "has neighbours that are not those of its unit"
 
 

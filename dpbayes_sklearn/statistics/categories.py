@@ -14,6 +14,7 @@ from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.laws import DiscreteGaussian, DiscreteLaplace, Marginal, NoiseLaw, ZeroSum
 from dpbayes_sklearn.laws.marginals import sum_of
 from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
 __all__ = ["ReleasedSimplex", "SimplexCounts"]
 
@@ -55,7 +56,7 @@ class SimplexCounts:
         """Number of categories: public."""
         return len(self.counts)
 
-    def sensitivity(self, unit: str = "record", cells: int | None = None) -> int:
+    def sensitivity(self, unit: PrivacyUnit = RECORD, cells: int | None = None) -> int:
         """Return the L1 sensitivity of the first ``cells`` counts.
 
         A replaced record takes one from a count and adds one to another: 2 in all, but only 1 for
@@ -67,7 +68,7 @@ class SimplexCounts:
     def _moves(self) -> bool:
         return self.n_categories > 1
 
-    def shifts(self, unit: str = "record") -> dict[int, int]:
+    def shifts(self, unit: PrivacyUnit = RECORD) -> dict[int, int]:
         """Return how many released counts change by how much; of two only the first is released."""
         changed = self.sensitivity(unit, self._cells)
         return {1: changed} if changed else {}
@@ -77,7 +78,7 @@ class SimplexCounts:
         """How many counts a release needs: of two the public sum tells the other."""
         return self.n_categories if self.n_categories > 2 else 1
 
-    def law(self, noise: str, unit: str, epsilon: Fraction) -> NoiseLaw:
+    def law(self, noise: str, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
         """Return the law of the noise to add, from public facts only.
 
         Parameters
@@ -85,7 +86,7 @@ class SimplexCounts:
         noise : {"independent", "all_but_last", "zero_sum"}
             Discrete Laplace noise in every count (of two, only in the first: they add to n); in
             all counts but the last; or in every count, given that it adds to zero.
-        unit : {"record", "feature"}
+        unit : PrivacyUnit
         epsilon : Fraction
         """
         k = self.n_categories
@@ -96,7 +97,7 @@ class SimplexCounts:
         return DiscreteLaplace.of(laplace_scale(self.sensitivity(unit, counted), epsilon), [cells])
 
     def gaussian_law(
-        self, unit: str, calibrated: Callable[[dict[int, int]], Fraction]
+        self, unit: PrivacyUnit, calibrated: Callable[[dict[int, int]], Fraction]
     ) -> DiscreteGaussian:
         """Return Gaussian noise of one variance, which is ``calibrated`` to the shifts."""
         shifts = self.shifts(unit)

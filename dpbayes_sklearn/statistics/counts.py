@@ -26,6 +26,7 @@ from dpbayes_sklearn.laws import (
 )
 from dpbayes_sklearn.laws.marginals import sum_of
 from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 from dpbayes_sklearn.statistics.counting import Space, count_by_state, count_sparse_star
 from dpbayes_sklearn.statistics.network import Network
@@ -92,16 +93,16 @@ class CountTables:
         pairs = zip(self.tables, other.tables, strict=True)
         return CountTables(self.network, tuple(a + b for a, b in pairs), self.n + other.n)
 
-    def sensitivity(self, unit: str) -> int:
+    def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the L1 sensitivity of all tables together.
 
         A replaced record takes one from a cell of a table and adds one to another, so each of the
         :meth:`Network.tables_changed` tables changes by 2. For naive Bayes with d features that
         is 2(d+1) for a record and 2 for a feature.
         """
-        return 2 * self.network.tables_changed(unit)
+        return unit.moves * self.network.tables_changed(unit)
 
-    def shifts(self, unit: str) -> dict[int, int]:
+    def shifts(self, unit: PrivacyUnit) -> dict[int, int]:
         """Return how many cells of all tables change by how much: the L2 sensitivity in detail.
 
         A cell loses one record, gains one or stays, so as many cells change by one as the L1
@@ -109,9 +110,9 @@ class CountTables:
         of 2(d+1).
         """
         changed = self.sensitivity(unit)
-        return {1: changed} if changed else {}
+        return {unit.replacements: changed} if changed else {}
 
-    def class_row_sensitivity(self, unit: str) -> int:
+    def class_row_sensitivity(self, unit: PrivacyUnit) -> int:
         r"""Return the sensitivity in the norm :math:`\sum_c \max_j \|row_{cj}\|_1`.
 
         Only for naive Bayes, where the rows of class c in all tables, and its count, change by
@@ -120,10 +121,10 @@ class CountTables:
         """
         if not self.network.is_star:
             raise ValueError("Joint noise on counts is for naive Bayes; use noise='independent'.")
-        return 2 if self.network.tables_changed(unit) else 0
+        return unit.moves if self.network.tables_changed(unit) else 0
 
     def law(
-        self, noise: str, unit: str, epsilon: Fraction, class_weight: Fraction = Fraction(1)
+        self, noise: str, unit: PrivacyUnit, epsilon: Fraction, class_weight: Fraction = Fraction(1)
     ) -> NoiseLaw:
         """Return the law of the noise to add, chosen from public facts only.
 
@@ -132,7 +133,7 @@ class CountTables:
         noise : {"independent", "joint", "auto"}
             Discrete Laplace noise in every cell, joint noise of all tables, or whichever has less
             variance.
-        unit : {"record", "feature"}
+        unit : PrivacyUnit
         epsilon : Fraction
         class_weight : Fraction
             Share of the budget that the class table gets, in units of any other table's share.
@@ -148,7 +149,7 @@ class CountTables:
         return least_noise(noise, laws)
 
     def _independent_noise(
-        self, unit: str, epsilon: Fraction, class_weight: Fraction
+        self, unit: PrivacyUnit, epsilon: Fraction, class_weight: Fraction
     ) -> DiscreteLaplace:
         """Return scales with which the sensitivities of all tables over scales add to epsilon."""
         network, everything = self.network, self.sensitivity(unit)
@@ -159,7 +160,7 @@ class CountTables:
             raise ValueError("budget_split must be 1 for a network whose class has parents.")
         else:
             # a class without parents changes with its own label only: its part can be taken off
-            own = 2 * Network((network.sizes[-1],), ((),)).tables_changed(unit)
+            own = unit.moves * Network((network.sizes[-1],), ((),)).tables_changed(unit)
             scale = laplace_scale(everything - own + class_weight * own, epsilon)
             class_scale = laplace_scale(scale / class_weight, Fraction(1))
         scales = [scale] * network.target + [class_scale]
@@ -168,7 +169,7 @@ class CountTables:
         return DiscreteLaplace(tuple(noisy), tuple(sizes))
 
     def gaussian_law(
-        self, unit: str, calibrated: Callable[[dict[int, int]], Fraction]
+        self, unit: PrivacyUnit, calibrated: Callable[[dict[int, int]], Fraction]
     ) -> DiscreteGaussian:
         """Return Gaussian noise of one variance, which is ``calibrated`` to the shifts.
 
@@ -179,7 +180,7 @@ class CountTables:
         parameters = [variance if size > 1 else Fraction(0) for size in sizes]
         return DiscreteGaussian(tuple(parameters), tuple(sizes))
 
-    def _class_rows(self, unit: str, epsilon: Fraction) -> ClassRows:
+    def _class_rows(self, unit: PrivacyUnit, epsilon: Fraction) -> ClassRows:
         *values, n_classes = self.network.sizes
         law = ClassRows.of(tuple(values), n_classes, self.class_row_sensitivity(unit), epsilon)
         if self.n * law.grid >= 2**60:

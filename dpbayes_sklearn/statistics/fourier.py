@@ -17,6 +17,7 @@ from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.laws import DiscreteLaplace, Marginal, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.laws.marginals import sum_of
 from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
 from dpbayes_sklearn.statistics.fourier_sensitivity import l1_sensitivity, sup_sensitivity
 from dpbayes_sklearn.statistics.network import Network
@@ -93,11 +94,11 @@ class CharacterSums:
                     blocks[support] = np.transpose(coefficients[at], axes)
         return cls(network, blocks, counts.n)
 
-    def sensitivity(self, unit: str) -> int:
+    def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the L1 sensitivity of all sums together."""
         return l1_sensitivity(self.network, closure(self.network), unit)
 
-    def sup_sensitivity(self, unit: str) -> int:
+    def sup_sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the sensitivity of any single sum: that in the sup norm."""
         return sup_sensitivity(self.network, closure(self.network), unit)
 
@@ -106,7 +107,7 @@ class CharacterSums:
         """Return the number of sums."""
         return sum_count(self.network)
 
-    def law(self, noise: str, unit: str, epsilon: Fraction) -> NoiseLaw:
+    def law(self, noise: str, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
         """Return the law of the noise to add, chosen from public facts only.
 
         Parameters
@@ -114,7 +115,7 @@ class CharacterSums:
         noise : {"independent", "joint", "auto"}
             Discrete Laplace noise in every sum, joint noise of the sup norm, or whichever has less
             variance.
-        unit : {"record", "feature"}
+        unit : PrivacyUnit
         epsilon : Fraction
         """
         independent = partial(self._independent_noise, unit, epsilon)
@@ -123,10 +124,10 @@ class CharacterSums:
         joint = partial(self._sup_norm, unit, epsilon)
         return least_noise(noise, {"independent": independent, "joint": joint})
 
-    def _independent_noise(self, unit: str, epsilon: Fraction) -> DiscreteLaplace:
+    def _independent_noise(self, unit: PrivacyUnit, epsilon: Fraction) -> DiscreteLaplace:
         return DiscreteLaplace.of(laplace_scale(self.sensitivity(unit), epsilon), [self.size])
 
-    def _sup_norm(self, unit: str, epsilon: Fraction) -> SupNorm:
+    def _sup_norm(self, unit: PrivacyUnit, epsilon: Fraction) -> SupNorm:
         law = SupNorm.of((1,) * self.size, self.sup_sensitivity(unit), epsilon)
         if self.n * law.grid >= 2**60:
             raise ValueError("There are too many records for joint noise; use noise='independent'.")

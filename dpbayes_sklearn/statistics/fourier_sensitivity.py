@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import depths, haar
 
@@ -44,7 +45,7 @@ _MOST_CELLS = 1 << 20  # of all factors together, and of one table while elimina
 
 
 @lru_cache(maxsize=64)
-def l1_sensitivity(network: Network, supports: tuple[Support, ...], unit: str) -> int:
+def l1_sensitivity(network: Network, supports: tuple[Support, ...], unit: PrivacyUnit) -> int:
     """Return the L1 sensitivity of the character sums with these supports.
 
     Exact where the graph is small and can be eliminated in tables of a million cells, else a
@@ -54,11 +55,13 @@ def l1_sensitivity(network: Network, supports: tuple[Support, ...], unit: str) -
     return block_sensitivity(network, supports, unit) if exact is None else exact
 
 
-def exact_sensitivity(network: Network, supports: Sequence[Support], unit: str) -> int | None:
+def exact_sensitivity(
+    network: Network, supports: Sequence[Support], unit: PrivacyUnit
+) -> int | None:
     """Return the exact maximum, or None if the graph is too dense; supports are sorted."""
     if sum(map(len, supports)) > _MOST_TERMS:
         return None
-    if unit == "record":
+    if unit.whole_records:
         return _maximum(supports, [pair_types(size) for size in network.sizes])
     types = [pair_types(size, same=True) for size in network.sizes]
     containing = _containing(supports)
@@ -145,7 +148,7 @@ def _aligned(support: Support, table: IntArray, scope: Support) -> IntArray:
     return table.reshape([length.get(u, 1) for u in scope])
 
 
-def block_sensitivity(network: Network, supports: Iterable[Support], unit: str) -> int:
+def block_sensitivity(network: Network, supports: Iterable[Support], unit: PrivacyUnit) -> int:
     """Return an upper bound: the sum of the sensitivities of all blocks of characters.
 
     A record has at most prod(depth_u) characters in a block, each of them 1 or -1, so replacing
@@ -153,14 +156,14 @@ def block_sensitivity(network: Network, supports: Iterable[Support], unit: str) 
     """
     deepest = [int(depths(size).max()) for size in network.sizes]
     most = {s: 2 * prod(deepest[u] for u in s) for s in supports}
-    if unit == "record":
+    if unit.whole_records:
         return sum(most.values())
     containing = _containing(most)
     return max((sum(most[s] for s in containing[u]) for u in range(network.target)), default=0)
 
 
 @lru_cache(maxsize=64)
-def sup_sensitivity(network: Network, supports: tuple[Support, ...], unit: str) -> int:
+def sup_sensitivity(network: Network, supports: tuple[Support, ...], unit: PrivacyUnit) -> int:
     """Return the sensitivity of any single sum: that in the sup norm.
 
     Replacing a record changes the sum of a character by the difference of its two values. Over a
@@ -168,7 +171,7 @@ def sup_sensitivity(network: Network, supports: tuple[Support, ...], unit: str) 
     only one variable changes, the others scale its range by their absolute value.
     """
     ends = [(int(h.min()), int(h.max())) for h in map(haar, network.sizes)]
-    if unit == "record":
+    if unit.whole_records:
         return max((_range([ends[u] for u in s]) for s in supports), default=0)
     return max(
         (

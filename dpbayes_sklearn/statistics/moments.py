@@ -10,6 +10,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Records
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics import moment_sums
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
@@ -94,9 +95,9 @@ class Moments:
             raise ValueError("Moments of different models cannot be added.")
         return Moments(self.design, self.scale, self.records + other.records)
 
-    def sensitivity(self, unit: str) -> float:
+    def sensitivity(self, unit: PrivacyUnit) -> float:
         """Return the L1 sensitivity of the whole upper triangle; see `moment_blocks`."""
-        if unit != "record":
+        if not unit.whole_records:
             raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
         return float(whole_block(self.design).together)
 

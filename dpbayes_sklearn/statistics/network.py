@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+
 __all__ = ["Network"]
 
 
@@ -87,7 +89,7 @@ class Network:
         """Shape of every node's table of counts."""
         return tuple(tuple(self.sizes[u] for u in family) for family in self.families)
 
-    def tables_changed(self, unit: str) -> int:
+    def tables_changed(self, unit: PrivacyUnit) -> int:
         """Return how many tables can differ between neighbours.
 
         A whole record changes every table of more than one cell. One feature value changes the
@@ -95,7 +97,7 @@ class Network:
         """
         pairs = zip(self.families, self.shapes, strict=True)
         movable = [family for family, shape in pairs if prod(shape) > 1]
-        if unit == "record":
+        if unit.whole_records:
             return len(movable)
         features = [u for u in range(self.target) if self.sizes[u] > 1]
         return max((sum(u in family for family in movable) for u in features), default=0)

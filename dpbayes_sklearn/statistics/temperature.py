@@ -25,6 +25,7 @@ import numpy as np
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
 from dpbayes_sklearn.data.records import Records, Shard
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 
 __all__ = [
@@ -147,14 +148,14 @@ class LossSums:
         """Return the sums of both sets of records."""
         return LossSums(self.sums + other.sums, self.n + other.n, self.n_classes)
 
-    def sensitivity(self, unit: str) -> int:
+    def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the sensitivity of every sum: the largest loss, in steps of the lattice.
 
         A replaced record, or one value of it, changes one loss, which lies between 0 and B.
         """
         return steps_at_most(self.n_classes)
 
-    def scores(self, unit: str, epsilon: float) -> FloatArray:
+    def scores(self, unit: PrivacyUnit, epsilon: float) -> FloatArray:
         r"""Return the scores of the candidates: :math:`\log w - \varepsilon S/2\Delta`."""
         weights = np.log(np.array([*GRID.values()]))
         return np.asarray(weights - epsilon / (2.0 * self.sensitivity(unit)) * self.sums)

@@ -19,6 +19,7 @@ from scipy.special import betaln, psi
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws.discrete_laplace import integer_allowance
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = [
@@ -46,7 +47,7 @@ def cell_count(network: Network) -> int:
 
 
 def noise_scale(
-    network: Network, epsilon: float, unit: str = "record", budget_split: float = 1.0
+    network: Network, epsilon: float, unit: PrivacyUnit = RECORD, budget_split: float = 1.0
 ) -> float:
     r"""Return :math:`b = 2|I|/\varepsilon`; for one feature value only its own tables change.
 
@@ -59,14 +60,14 @@ def noise_scale(
     """
     classes = Network((network.sizes[-1],), ((),)).tables_changed(unit)
     others = network.tables_changed(unit) - classes
-    return 2 * (others + budget_split * classes) / min(budget_split, 1.0) / epsilon
+    return unit.moves * (others + budget_split * classes) / min(budget_split, 1.0) / epsilon
 
 
 def update_bound(
     network: Network,
     epsilon: float,
     delta: float,
-    unit: str = "record",
+    unit: PrivacyUnit = RECORD,
     budget_split: float = 1.0,
 ) -> float:
     r"""Return a (1 - delta) bound on the largest error of a released count.

@@ -14,6 +14,7 @@ from dpbayes_sklearn.laws.marginals import sum_of
 from dpbayes_sklearn.noise.add import draw
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.network import Network
 
@@ -44,16 +45,16 @@ def norm(one: CountTables, other: CountTables) -> int:
 
 
 @pytest.mark.parametrize("network", STARS, ids=str)
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 def test_no_pair_of_records_moves_the_norm_farther_and_one_moves_it_as_far(
-    network: Network, unit: str
+    network: Network, unit: PrivacyUnit
 ) -> None:
     records = [*product(*(range(k) for k in network.sizes))]
     most = 0
     for other_record in records[:: max(1, len(records) // 3)]:  # someone else's
         for one, other in product(records, records):
             differ = [u for u, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-            if unit == "feature" and (len(differ) != 1 or differ == [network.target]):
+            if unit == FEATURE and (len(differ) != 1 or differ == [network.target]):
                 continue
             pair = (counts_of(network, [r, other_record]) for r in (one, other))
             most = max(most, norm(*pair))
@@ -63,7 +64,7 @@ def test_no_pair_of_records_moves_the_norm_farther_and_one_moves_it_as_far(
 def test_a_network_that_is_no_star_is_refused() -> None:
     tree = Network((2, 2, 2), ((2,), (0,), ()))
     with pytest.raises(ValueError, match=r"is for naive Bayes; use noise='independent'"):
-        counts_of(tree, [(0, 0, 0)]).class_row_sensitivity("record")
+        counts_of(tree, [(0, 0, 0)]).class_row_sensitivity(RECORD)
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 1, 7, 1000])
@@ -123,7 +124,7 @@ def test_variances_are_near_those_of_draws(sizes: tuple[int, ...]) -> None:
     assert law.variance(len(sizes)) == law.shared_row_variance
 
 
-def chosen(sizes: list[int], epsilon: Fraction, unit: str = "record") -> type:
+def chosen(sizes: list[int], epsilon: Fraction, unit: PrivacyUnit = RECORD) -> type:
     network = Network.star(sizes, 2)
     return type(CountTables(network, (), 100).law("auto", unit, epsilon))
 
@@ -132,19 +133,19 @@ def test_auto_takes_the_law_with_less_variance() -> None:
     for d in (2, 4, 57):
         assert chosen([2] * d, Fraction(1, 10)) is ClassRows
     assert chosen([16] * 20, Fraction(1)) is ClassRows
-    assert chosen([2] * 57, Fraction(1), "feature") is DiscreteLaplace
+    assert chosen([2] * 57, Fraction(1), FEATURE) is DiscreteLaplace
     assert chosen([2] * 3, Fraction(1000)) is DiscreteLaplace  # integers hardly need any noise
     assert chosen([2] * 57, Fraction(10**9)) is DiscreteLaplace  # joint noise does not fit
 
 
 def test_auto_is_independent_for_other_networks() -> None:
     tree = Network((2, 2, 2), ((2,), (0,), ()))
-    assert type(counts_of(tree, [(0, 0, 0)]).law("auto", "record", Fraction(1))) is DiscreteLaplace
+    assert type(counts_of(tree, [(0, 0, 0)]).law("auto", RECORD, Fraction(1))) is DiscreteLaplace
 
 
 def test_the_arrays_are_the_tables_and_the_class_counts() -> None:
     network = Network.star([2, 3], 2)
-    law = counts_of(network, [(0, 0, 0)]).law("joint", "record", Fraction(1))
+    law = counts_of(network, [(0, 0, 0)]).law("joint", RECORD, Fraction(1))
     assert law.sizes == tuple(int(np.prod(shape)) for shape in network.shapes)
     noise = np.split(draw(law, 5, random_source(0)), np.cumsum(law.sizes)[:-1], axis=1)
     rows = [table.reshape(5, 2, -1).sum(axis=2) for table in noise]
@@ -155,7 +156,7 @@ def test_the_privacy_loss_of_neighbours_attains_epsilon() -> None:
     network = Network.star([2, 3], 2)
     records = [*product(*(range(k) for k in network.sizes))]
     counts = [counts_of(network, [record, records[0]]) for record in records]
-    law = counts[0].law("joint", "record", Fraction(7, 10))
+    law = counts[0].law("joint", RECORD, Fraction(7, 10))
     flat = [np.concatenate([table.ravel() for table in each.tables]) for each in counts]
     losses = [law.privacy_loss(a - b) for a, b in product(flat, flat)]
     assert max(losses) == Fraction(7, 10)

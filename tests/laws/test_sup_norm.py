@@ -12,6 +12,7 @@ from dpbayes_sklearn.laws import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.noise.add import draw
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import CharacterSums
 from dpbayes_sklearn.statistics.network import Network
@@ -37,11 +38,11 @@ def sums_of(network: Network, record: tuple[int, ...]) -> CharacterSums:
 def test_no_pair_of_records_moves_a_sum_farther_and_one_moves_it_as_far(network: Network) -> None:
     records = [*product(*(range(k) for k in network.sizes))]
     sums = {record: sums_of(network, record) for record in records}
-    for unit in ("record", "feature"):
+    for unit in (RECORD, FEATURE):
         most = 0
         for one, other in product(records, records):
             differ = [u for u, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-            if unit == "feature" and (len(differ) != 1 or differ == [network.target]):
+            if unit == FEATURE and (len(differ) != 1 or differ == [network.target]):
                 continue
             for support, block in sums[one].blocks.items():
                 most = max(most, int(np.abs(block - sums[other].blocks[support]).max()))
@@ -95,14 +96,14 @@ def test_impossible_laws_are_refused(wrong: tuple[Fraction, tuple[int, ...], int
         SupNorm(*wrong)
 
 
-def chosen(network: Network, epsilon: Fraction, unit: str = "record") -> type:
+def chosen(network: Network, epsilon: Fraction, unit: PrivacyUnit = RECORD) -> type:
     return type(CharacterSums(network, {}, 100).law("auto", unit, epsilon))
 
 
 def test_auto_takes_the_law_with_less_variance() -> None:
     for d in (1, 4, 57):
         assert chosen(Network.star([2] * d, 2), Fraction(1, 10)) is SupNorm
-    assert chosen(Network.star([2] * 57, 2), Fraction(1), "feature") is DiscreteLaplace
+    assert chosen(Network.star([2] * 57, 2), Fraction(1), FEATURE) is DiscreteLaplace
     assert chosen(Network.star([16] * 20, 4), Fraction(1)) is DiscreteLaplace
     assert chosen(Network.star([2], 2), Fraction(1000)) is DiscreteLaplace  # hardly any noise
     assert chosen(Network.star([2] * 16, 2), Fraction(10**9)) is DiscreteLaplace  # does not fit
@@ -111,7 +112,7 @@ def test_auto_takes_the_law_with_less_variance() -> None:
 
 def test_no_law_is_chosen_by_name_that_does_not_exist() -> None:
     with pytest.raises(ValueError, match="too large for joint noise"):
-        CharacterSums(Network.star([2] * 16, 2), {}, 9).law("joint", "record", Fraction(10**9))
+        CharacterSums(Network.star([2] * 16, 2), {}, 9).law("joint", RECORD, Fraction(10**9))
 
 
 @pytest.mark.parametrize("sides", [(1, 1), (2, 1), (1, 3, 2)], ids=str)

@@ -24,6 +24,7 @@ from dpbayes_sklearn.mechanisms import (
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 
@@ -81,11 +82,11 @@ def test_statistics_that_a_mechanism_cannot_release_are_refused() -> None:
 
 @pytest.mark.parametrize("mechanism", ALL, ids=str)
 def test_every_mechanism_claims_the_budget_it_was_given(mechanism: Mechanism) -> None:
-    for unit in ("record", "feature"):
+    for unit in (RECORD, FEATURE):
         budget = Budget(exact(0.3), unit=unit)
         mechanism.preflight(COUNTS, PRIOR, budget)
         guarantee = mechanism.release(COUNTS, PRIOR, budget, random_source()).guarantee
-        assert (guarantee.epsilon, guarantee.delta, guarantee.unit) == (0.3, 0, unit)
+        assert (guarantee.epsilon, guarantee.delta, guarantee.unit) == (0.3, 0, unit.name)
         assert guarantee.mechanism == mechanism.name()
 
 

@@ -23,6 +23,7 @@ from dpbayes_sklearn.mechanisms import MAP, Mechanism, Sampler, _split_release, 
 from dpbayes_sklearn.mechanisms import map as map_module
 from dpbayes_sklearn.noise.truncated_beta import log_odds_of
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import depths
 
@@ -39,7 +40,7 @@ class Case:
     n: int
     epsilon: float
     alpha: tuple[float, ...] | float = 1.0
-    unit: str = "record"
+    unit: PrivacyUnit = RECORD
 
     def found(self) -> Enumeration:
         return enumerate_loss(
@@ -62,7 +63,7 @@ class Case:
             return 0.2  # exponential mechanism: twice the sensitivity is never all used
         if self.alpha == 50.0:
             return 0.35  # far points sink to the floor of the weights
-        if self.unit == "feature" and self.network.is_star and self.epsilon < 8:
+        if self.unit == FEATURE and self.network.is_star and self.epsilon < 8:
             return 0.99
         return 0.65
 
@@ -82,7 +83,7 @@ CASES = [
     for mechanism in (Sampler(), MAP(), MAP(score="posterior"))
     for network, n in NETWORKS
     for epsilon, alpha in BUDGETS_AND_PRIORS[: 5 if network == star(2) else 2]
-    for unit in ("record", "feature")
+    for unit in (RECORD, FEATURE)
 ]
 
 
@@ -108,7 +109,7 @@ OPTIONS = [
 def test_options_keep_the_promise(mechanism: Mechanism) -> None:
     shares = []
     for epsilon, alpha in ((0.01, 1.0), (1.0, 1.0), (8.0, 0.01), (1.0, 50.0)):
-        for unit in ("record", "feature"):
+        for unit in (RECORD, FEATURE):
             case = Case(mechanism, star(2), 2, epsilon, alpha, unit)
             shares.append(case.worst() / epsilon)
     assert max(shares) <= 1
@@ -119,7 +120,7 @@ def test_options_keep_the_promise(mechanism: Mechanism) -> None:
 
 PLAIN = Case(Sampler(), star(2), 4, 1.0)
 SHARP = replace(PLAIN, mechanism=MAP())
-MASS = replace(PLAIN, mechanism=MAP(score="posterior"), unit="feature")
+MASS = replace(PLAIN, mechanism=MAP(score="posterior"), unit=FEATURE)
 
 
 def with_tempering(factor: float) -> Sampler:
@@ -131,13 +132,13 @@ def with_tempering(factor: float) -> Sampler:
     return Wrong()
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
-def test_a_wrong_tempering_is_caught(unit: str) -> None:
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
+def test_a_wrong_tempering_is_caught(unit: PrivacyUnit) -> None:
     case = replace(PLAIN, unit=unit)
     assert replace(case, mechanism=with_tempering(1.0)).worst() == case.worst()
     assert replace(case, mechanism=with_tempering(2.0)).worst() > 1.5
     assert replace(case, mechanism=with_tempering(0.5)).worst() < case.least
-    assert replace(case, unit="feature", mechanism=with_tempering(1.05)).worst() > 1
+    assert replace(case, unit=FEATURE, mechanism=with_tempering(1.05)).worst() > 1
 
 
 def test_one_draw_too_many_is_caught() -> None:
@@ -158,7 +159,7 @@ def test_half_of_the_loss_is_caught(module: Any, monkeypatch: pytest.MonkeyPatch
 def test_a_forgotten_feature_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     real = _split_release.network_loss
 
-    def without_the_first(network: Network, losses: Any, unit: str) -> float:
+    def without_the_first(network: Network, losses: Any, unit: PrivacyUnit) -> float:
         return real(network, [(0.0, 0.0), *losses[1:]], unit)
 
     monkeypatch.setattr(_split_release, "network_loss", without_the_first)
@@ -168,7 +169,7 @@ def test_a_forgotten_feature_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_record_counted_as_one_feature_is_caught() -> None:
     class Wrong(Sampler):
         def plan(self, prior: Any, n: int, budget: Budget) -> sampler.SamplerPlan:
-            return super().plan(prior, n, budget._replace(unit="feature"))
+            return super().plan(prior, n, budget._replace(unit=FEATURE))
 
     assert replace(PLAIN, mechanism=Wrong()).worst() > 1
 
@@ -190,8 +191,8 @@ def joint_law(laws: list[Any]) -> list[Fraction]:
 
 
 @pytest.mark.parametrize("mechanism", [Sampler(n_points=5), MAP(n_points=5)], ids=str)
-@pytest.mark.parametrize("unit", ["record", "feature"])
-def test_the_joint_law_in_fractions(mechanism: Mechanism, unit: str) -> None:
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
+def test_the_joint_law_in_fractions(mechanism: Mechanism, unit: PrivacyUnit) -> None:
     case = Case(mechanism, star(2), 3, 1.0, 1.0, unit)
     domain, budget = domain_of(case.network), Budget(exact(1.0), unit=unit)
     laws = [
@@ -220,9 +221,9 @@ def test_the_exact_loss_is_never_above_the_closed_form(omega: float, tau: float)
             alphas = tuple(np.full(k, alpha) for k in network.sizes)
             priors = _split_release.split_priors(alphas)
             for n in (1, 10, 1000):
-                loss = _split_release.release_loss(network, grid, priors, tau, n, "record")
+                loss = _split_release.release_loss(network, grid, priors, tau, n, RECORD)
                 bound = 2 * tau * sum(tree_depths) * log_odds_of(omega)
                 assert loss <= bound + 1e-5
                 if network.is_star:
-                    loss = _split_release.release_loss(network, grid, priors, tau, n, "feature")
+                    loss = _split_release.release_loss(network, grid, priors, tau, n, FEATURE)
                     assert loss <= 2 * tau * max(tree_depths[:-1]) * log_odds_of(omega) + 1e-5

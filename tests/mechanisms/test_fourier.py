@@ -18,6 +18,7 @@ from dpbayes_sklearn.mechanisms.fourier import paper_increment, stealth_incremen
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import CharacterSums, sum_count
 from dpbayes_sklearn.statistics.network import Network
@@ -30,7 +31,11 @@ def counts_of(network: Network, n: int = 60) -> CountTables:
 
 
 def release(
-    network: Network, epsilon: Any, unit: str = "record", seed: int | None = None, **options: Any
+    network: Network,
+    epsilon: Any,
+    unit: PrivacyUnit = RECORD,
+    seed: int | None = None,
+    **options: Any,
 ) -> Any:
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     budget = Budget(exact(epsilon), unit=unit)
@@ -49,8 +54,10 @@ NETWORKS = [
 
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("epsilon", [0.1, Fraction(1, 3), 5])
-@pytest.mark.parametrize("unit", ["record", "feature"])
-def test_the_scale_is_sensitivity_over_epsilon(network: Network, epsilon: Any, unit: str) -> None:
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
+def test_the_scale_is_sensitivity_over_epsilon(
+    network: Network, epsilon: Any, unit: PrivacyUnit
+) -> None:
     posterior = release(network, epsilon, unit).posterior
     sums = CharacterSums.of(counts_of(network))
     (law,) = posterior.released.laws
@@ -59,13 +66,13 @@ def test_the_scale_is_sensitivity_over_epsilon(network: Network, epsilon: Any, u
         assert block.dtype == np.int64  # every released number is an integer
         assert block.shape == sums.blocks[support].shape
     if network is BOOLEAN:
-        assert law.scales == ((16 if unit == "record" else 4) / exact(epsilon),)
+        assert law.scales == ((16 if unit == RECORD else 4) / exact(epsilon),)
 
 
 def test_the_noise_follows_its_law_and_a_scale_five_percent_off_is_rejected() -> None:
     network = Network.star([8] * 20, 50)  # 7,196 sums
     sums = CharacterSums.of(counts_of(network))
-    scale = Fraction(sums.sensitivity("record"), 200)
+    scale = Fraction(sums.sensitivity(RECORD), 200)
     noise = []
     for seed in range(8):
         blocks = release(network, 200, seed=seed, stealth=0.0).posterior.released.blocks

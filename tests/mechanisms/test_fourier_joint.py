@@ -27,6 +27,7 @@ from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.planning import epsilon_for, expected_error
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import CharacterSums
 from dpbayes_sklearn.statistics.network import Network
@@ -43,7 +44,11 @@ def counts_of(network: Network, n: int = 60) -> CountTables:
 
 
 def release(
-    network: Network, epsilon: Any, seed: int | None = None, unit: str = "record", **options: Any
+    network: Network,
+    epsilon: Any,
+    seed: int | None = None,
+    unit: PrivacyUnit = RECORD,
+    **options: Any,
 ) -> Any:
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     mechanism, budget = Fourier(**{"noise": "joint", **options}), Budget(exact(epsilon), unit=unit)
@@ -135,13 +140,13 @@ def test_repeated_releases_have_a_noise_each() -> None:
 # ---------------------------------------------------------------------- privacy
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 @pytest.mark.parametrize(
     "network",
     [Network.star([2, 2], 2), Network.star([3], 2), Network((2, 2, 2), ((), (), (0, 1)))],
     ids=str,
 )
-def test_the_loss_is_epsilon_exactly(network: Network, unit: str) -> None:
+def test_the_loss_is_epsilon_exactly(network: Network, unit: PrivacyUnit) -> None:
     for epsilon in (0.1, 2.0, 40.0):
         found = enumerate_loss(Fourier(noise="joint"), network, 2, epsilon=epsilon, unit=unit)
         assert found.exact
@@ -194,10 +199,10 @@ def test_auto_takes_what_has_less_variance() -> None:
         return (DiscreteLaplace.of(scale, [size]),)
 
     assert release(STAR, 1, noise="auto").laws == (SupNorm.of((1,) * 17, 2, Fraction(1)),)
-    assert release(STAR, 1, noise="auto", unit="feature").laws == independent(Fraction(4))
+    assert release(STAR, 1, noise="auto", unit=FEATURE).laws == independent(Fraction(4))
     many = Network.star([16] * 5, 2)
     sums = CharacterSums.of(counts_of(many))
-    wide = independent(Fraction(sums.sensitivity("record")), sums.size)
+    wide = independent(Fraction(sums.sensitivity(RECORD)), sums.size)
     assert release(many, 1, noise="auto").laws == wide
     assert release(STAR, 10**9, noise="auto").laws == independent(Fraction(32, 10**9))
     with pytest.raises(ValueError, match="use noise='independent'"):
@@ -210,7 +215,7 @@ def test_what_nobody_can_move_needs_no_noise() -> None:
     assert not any(law.variances.any() for law in release(alone, 1).laws)
     constant = Network.star([1, 1], 3)
     nothing = DiscreteLaplace.of(Fraction(0), [2])
-    assert release(constant, 1, unit="feature").laws == (nothing,)
+    assert release(constant, 1, unit=FEATURE).laws == (nothing,)
 
 
 def test_the_option_is_checked_before_anything_is_spent() -> None:

@@ -35,6 +35,7 @@ from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.budget import exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
@@ -57,7 +58,9 @@ def prior_of(network: Network) -> DirichletPrior:
     return DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
 
 
-def released(network: Network, epsilon: Any, unit: str = "record", seed: int | None = None) -> Any:
+def released(
+    network: Network, epsilon: Any, unit: PrivacyUnit = RECORD, seed: int | None = None
+) -> Any:
     budget = Budget(exact(epsilon), DELTA, unit)
     return Gaussian().release(counts_of(network), prior_of(network), budget, random_source(seed))
 
@@ -74,9 +77,9 @@ def analytic_sigma(epsilon: float, delta: float) -> float:
 
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("epsilon", [0.1, 1, Fraction(1, 3), 4.5])
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 def test_the_noise_is_within_three_percent_of_the_analytic_one(
-    network: Network, epsilon: Any, unit: str
+    network: Network, epsilon: Any, unit: PrivacyUnit
 ) -> None:
     release = released(network, epsilon, unit)
     (law,) = release.posterior.released.laws
@@ -92,13 +95,13 @@ def test_the_noise_is_within_three_percent_of_the_analytic_one(
     assert release.guarantee.epsilon >= float(epsilon)
     assert release.guarantee.rho == pytest.approx(float(changed / (2 * variance)))
     assert release.guarantee.mechanism == "gaussian"
-    assert release.guarantee.unit == unit
+    assert release.guarantee.unit == unit.name
     for table, shape in zip(release.posterior.released.tables, network.shapes, strict=True):
         assert table.dtype == np.int64  # every released number is an integer
         assert table.shape == shape
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 @pytest.mark.parametrize(
     ("structure", "n"),
     [
@@ -111,9 +114,9 @@ def test_the_noise_is_within_three_percent_of_the_analytic_one(
 )
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.25, 1e-4)])
 def test_no_neighbours_need_more_than_delta_and_some_need_nearly_all(
-    structure: Any, n: int, unit: str, epsilon: float, delta: float
+    structure: Any, n: int, unit: PrivacyUnit, epsilon: float, delta: float
 ) -> None:
-    if isinstance(structure, int) and unit == "feature":
+    if isinstance(structure, int) and unit == FEATURE:
         pytest.skip("a single variable has no label")
     found = enumerate_delta("gaussian", structure, n, epsilon=epsilon, delta=delta, unit=unit)
     assert 0.9 * delta < found.delta <= delta
@@ -164,7 +167,7 @@ def test_a_table_of_one_cell_is_public_and_what_no_record_changes_gets_no_noise(
     posterior = released(Network.star([3], 1), 0.01).posterior
     assert posterior.released.tables[1].tolist() == [500]
     assert posterior.released.laws[0].parameters[1] == 0
-    alone = released(Network.star([1, 1], 2), 1, "feature")
+    alone = released(Network.star([1, 1], 2), 1, FEATURE)
     assert alone.guarantee.rho == 0
     assert set(alone.posterior.released.laws[0].parameters) == {0}
 

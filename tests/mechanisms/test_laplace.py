@@ -16,6 +16,7 @@ from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 
@@ -26,7 +27,9 @@ def counts_of(network: Network, n: int = 500) -> CountTables:
     return CountTables.count(network, [(codes[:, :-1].astype(np.uint16), codes[:, -1])])
 
 
-def released(network: Network, epsilon: Any, unit: str = "record", seed: int | None = None) -> Any:
+def released(
+    network: Network, epsilon: Any, unit: PrivacyUnit = RECORD, seed: int | None = None
+) -> Any:
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     budget = Budget(exact(epsilon), unit=unit)
     mechanism = Laplace(noise="independent")
@@ -42,15 +45,17 @@ NETWORKS = [
 
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("epsilon", [0.1, 1, Fraction(1, 3), 7.25])
-@pytest.mark.parametrize("unit", ["record", "feature"])
-def test_the_scale_is_sensitivity_over_epsilon(network: Network, epsilon: Any, unit: str) -> None:
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
+def test_the_scale_is_sensitivity_over_epsilon(
+    network: Network, epsilon: Any, unit: PrivacyUnit
+) -> None:
     release = released(network, epsilon, unit)
-    moved = {"record": len(network.sizes), "feature": network.tables_changed("feature")}[unit]
+    moved = {RECORD: len(network.sizes), FEATURE: network.tables_changed(FEATURE)}[unit]
     scale = Fraction(2 * moved) / exact(epsilon)
     cells = [math.prod(shape) for shape in network.shapes]
     assert release.posterior.released.laws == (DiscreteLaplace.of(scale, cells),)
     assert release.guarantee.epsilon >= float(epsilon)
-    assert release.guarantee.unit == unit
+    assert release.guarantee.unit == unit.name
     assert release.guarantee.delta == 0
     assert release.guarantee.mechanism == "laplace"
     assert release.guarantee.conditions == ()

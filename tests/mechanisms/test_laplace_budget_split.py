@@ -12,6 +12,7 @@ from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 
@@ -28,7 +29,7 @@ def all_records(network):
     return np.stack([grid.ravel() for grid in np.indices(network.sizes)], axis=1)
 
 
-def scales(network, split, epsilon=0.7, unit="record"):
+def scales(network, split, epsilon=0.7, unit=RECORD):
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes), "noise_aware")
     budget = Budget(exact(epsilon), unit=unit)
     statistics = counts(network, all_records(network))
@@ -40,7 +41,7 @@ def scales(network, split, epsilon=0.7, unit="record"):
 
 @pytest.mark.parametrize("network", [STAR, TREE])
 @pytest.mark.parametrize("split", [0.1, 0.25, 1.0, 3.0])
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 def test_no_neighbouring_record_loses_more_than_epsilon(network, split, unit):
     """Try every replacement of one record against the scales that were used."""
     b = scales(network, split, unit=unit)
@@ -50,7 +51,7 @@ def test_no_neighbouring_record_loses_more_than_epsilon(network, split, unit):
     for i, one in enumerate(everyone):
         for j, other in enumerate(everyone):
             differs = one != other
-            if unit == "feature" and (differs.sum() != 1 or differs[-1]):
+            if unit == FEATURE and (differs.sum() != 1 or differs[-1]):
                 continue
             moved = [np.abs(s - t).sum() for s, t in zip(tables[i], tables[j], strict=True)]
             worst = max(worst, sum(Fraction(int(m)) / s for m, s in zip(moved, b, strict=True)))

@@ -18,6 +18,7 @@ from dpbayes_sklearn.noise import class_rows
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 from tests.random_networks import count, random_records
@@ -34,7 +35,11 @@ def counts_of(network: Network, n: int = 60) -> CountTables:
 
 
 def release(
-    network: Network, epsilon: Any, seed: int | None = None, unit: str = "record", **options: Any
+    network: Network,
+    epsilon: Any,
+    seed: int | None = None,
+    unit: PrivacyUnit = RECORD,
+    **options: Any,
 ) -> Any:
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     mechanism, budget = Laplace(**{"noise": "joint", **options}), Budget(exact(epsilon), unit=unit)
@@ -111,13 +116,13 @@ def test_a_seed_gives_the_same_release_and_another_seed_another() -> None:
 # ---------------------------------------------------------------------- privacy
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 @pytest.mark.parametrize(
     "network",
     [PAIR, Network.star([3], 2), Network.star([2, 3, 1], 2), Network.star([3, 2], 1)],
     ids=str,
 )
-def test_the_loss_is_epsilon_exactly(network: Network, unit: str) -> None:
+def test_the_loss_is_epsilon_exactly(network: Network, unit: PrivacyUnit) -> None:
     for epsilon in (0.1, 2.0, 40.0):
         found = enumerate_loss(Laplace(noise="joint"), network, 2, epsilon=epsilon, unit=unit)
         assert found.exact
@@ -266,7 +271,7 @@ def test_auto_takes_what_has_less_variance() -> None:
     cells = [4] * 8 + [2]
     assert release(STAR, 1, noise="auto").laws == (law_of(STAR, Fraction(1)),)
     one_feature, hardly_any = (DiscreteLaplace.of(b, cells) for b in (Fraction(2), TINY))
-    assert release(STAR, 1, noise="auto", unit="feature").laws == (one_feature,)
+    assert release(STAR, 1, noise="auto", unit=FEATURE).laws == (one_feature,)
     assert release(STAR, 10**9, noise="auto").laws == (hardly_any,)
     assert release(TREE, 1, noise="auto").independent
     assert release(STAR, 1, noise="independent").tables[0].dtype == np.int64
@@ -279,7 +284,7 @@ def test_auto_takes_what_has_less_variance() -> None:
 
 
 def test_one_feature_of_a_record() -> None:
-    released = release(STAR, 1, unit="feature")
+    released = release(STAR, 1, unit=FEATURE)
     assert released.laws == (law_of(STAR, Fraction(1)),)
 
 
@@ -287,7 +292,7 @@ def test_what_nobody_can_move_needs_no_noise() -> None:
     (law,) = release(Network.star([1], 1), 1).laws
     assert not law.variances.any()
     constant = Network.star([1, 1], 3)
-    assert [t.tolist() for t in noise_of(release(constant, 1, unit="feature"))] == [
+    assert [t.tolist() for t in noise_of(release(constant, 1, unit=FEATURE))] == [
         [[0]] * 3,
         [[0]] * 3,
         [0] * 3,

@@ -16,6 +16,7 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.families import siblings
 from dpbayes_sklearn.posteriors.noise_aware_network import NoiseAwarePosterior
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.network import Network
 
@@ -44,7 +45,7 @@ def test_the_variance_of_a_cell_is_the_average_over_numbers_of_positive_entries(
 
 def test_the_choice_of_noise_does_not_overflow():
     wide = CountTables(Network.star([MANY] * 2, 2), (), 0)
-    assert wide.law("auto", "record", Fraction(1)).size == 4 * MANY + 2
+    assert wide.law("auto", RECORD, Fraction(1)).size == 4 * MANY + 2
     network = Network.star([MANY], 2)
     exact = CountTables(network, tuple(np.zeros(s, np.int64) for s in network.shapes), 0)
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))

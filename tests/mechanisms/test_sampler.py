@@ -13,6 +13,7 @@ from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.truncated_beta import log_odds_of
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import split_tree
@@ -30,7 +31,7 @@ def counts_of(network: Network = STAR, n: int = 100) -> CountTables:
     return CountTables.count(network, [(codes[:, :-1].astype(np.uint8), codes[:, -1])])
 
 
-def budget(epsilon: Any, unit: str = "record") -> Budget:
+def budget(epsilon: Any, unit: PrivacyUnit = RECORD) -> Budget:
     return Budget(exact(epsilon), unit=unit)
 
 
@@ -56,8 +57,8 @@ def test_draws_lie_on_the_public_grid(mechanism: Any) -> None:
     assert release.guarantee.epsilon == 1
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
-def test_the_plan_uses_its_budget(unit: str) -> None:
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
+def test_the_plan_uses_its_budget(unit: PrivacyUnit) -> None:
     for epsilon in (0.01, 0.5, 3.0):
         plan = Sampler(omega=0.1).plan(prior_of(), 200, budget(epsilon, unit))
         assert 0 < plan.tau < 1
@@ -91,7 +92,7 @@ def test_one_feature_and_one_draw_as_in_the_closed_form() -> None:
     network = Network.star([2], 2)
     for epsilon in (0.5, 1.0, 4.0):
         omega = 1 / (1 + np.exp(epsilon / 2))
-        plan = Sampler(omega=omega).plan(prior_of(network), 50, budget(epsilon, "feature"))
+        plan = Sampler(omega=omega).plan(prior_of(network), 50, budget(epsilon, FEATURE))
         assert plan.tau == 1
         assert 0.5 * epsilon < plan.loss <= epsilon
 

@@ -20,6 +20,7 @@ from dpbayes_sklearn.mechanisms._split_release import (
 )
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid, log_odds_of
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import signs
 
@@ -61,13 +62,13 @@ def test_losses_of_a_node(size: int) -> None:
         assert across == pytest.approx(max(between(v, w, adding) for v, w in pairs))
 
 
-def worst_change(network: Network, losses: Any, unit: str) -> float:
+def worst_change(network: Network, losses: Any, unit: PrivacyUnit) -> float:
     """The most that replacing a record costs, over all pairs of records."""
     worst = 0.0
     kinds = list(product(*(range(k) for k in network.sizes)))
     for x, y in product(kinds, kinds):
         changed = {u for u in range(len(x)) if x[u] != y[u]}
-        if unit == "feature" and (len(changed) > 1 or network.target in changed):
+        if unit == FEATURE and (len(changed) > 1 or network.target in changed):
             continue
         total = 0.0
         for node, parents in enumerate(network.parents):
@@ -94,7 +95,7 @@ STARS = [Network.star([2], 2), Network.star([3, 5], 2), Network.star([2, 2, 2], 
 @pytest.mark.parametrize("network", [*STARS, *GRAPHS])
 def test_the_loss_of_a_network(network: Network) -> None:
     rng = np.random.default_rng(1)
-    for unit in ("record", "feature"):
+    for unit in (RECORD, FEATURE):
         shares = []
         for _ in range(5):
             losses = [random_losses(k, rng) for k in network.sizes]
@@ -110,8 +111,8 @@ def test_the_loss_of_a_network(network: Network) -> None:
 def test_one_class_or_one_value_costs_nothing() -> None:
     nothing = node_losses(np.zeros(0), np.zeros(0))
     assert nothing == (0, 0)
-    assert network_loss(Network.star([1], 1), [nothing, nothing], "record") == 0
-    assert network_loss(Network.star([1], 1), [nothing, nothing], "feature") == 0
+    assert network_loss(Network.star([1], 1), [nothing, nothing], RECORD) == 0
+    assert network_loss(Network.star([1], 1), [nothing, nothing], FEATURE) == 0
 
 
 def test_splits_of_a_dirichlet_are_betas() -> None:

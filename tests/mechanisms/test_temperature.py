@@ -24,6 +24,7 @@ from dpbayes_sklearn.noise.finite import law_loss
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.posteriors.tempered import TemperedPosterior
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import temperature as losses
 from dpbayes_sklearn.statistics.counts import ReleasedCounts
@@ -62,7 +63,7 @@ class World:
     def worst(self, epsilon: float) -> float:
         """Return the worst loss over all neighbouring data sets, of the weights drawn from."""
         weights = {
-            data: choice_weights(self.losses([self.records[i] for i in data]), epsilon, "record")
+            data: choice_weights(self.losses([self.records[i] for i in data]), epsilon, RECORD)
             for data in combinations_with_replacement(range(len(self.records)), self.n)
         }
         return max(law_loss(weights[a], weights[b]) for a, b in self.neighbours(weights))
@@ -144,7 +145,7 @@ def spent(mechanism: Mechanism, n: int, epsilon: Fraction) -> Fraction:
     chosen: list[float] = []
     real = _temperature.choice_weights
 
-    def noted(sums: LossSums, share: float, unit: str) -> Any:
+    def noted(sums: LossSums, share: float, unit: PrivacyUnit) -> Any:
         chosen.append(share)
         return real(sums, share, unit)
 
@@ -303,7 +304,7 @@ def test_every_so_many_th_record_is_the_same_in_chunks(monkeypatch: pytest.Monke
     sums = []
     real = _temperature.choice_weights
 
-    def noted(found: LossSums, share: float, unit: str) -> Any:
+    def noted(found: LossSums, share: float, unit: PrivacyUnit) -> Any:
         sums.append(found)
         return real(found, share, unit)
 

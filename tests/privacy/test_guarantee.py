@@ -9,9 +9,10 @@ import pytest
 
 from dpbayes_sklearn._html import ACCENTS
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.serialization.parts import GUARANTEE as CODEC
 
-GUARANTEE = PrivacyGuarantee.of(Budget(exact(0.1), exact(1e-6), "feature"), "laplace", ["a <b>"])
+GUARANTEE = PrivacyGuarantee.of(Budget(exact(0.1), exact(1e-6), FEATURE), "laplace", ["a <b>"])
 
 
 def test_sentence_names_level_mechanism_unit_and_conditions():
@@ -92,7 +93,7 @@ def test_meaning_of_delta_and_of_no_privacy():
 
 
 def test_rho_is_in_the_sentence_the_card_and_the_dictionary():
-    budget = Budget(exact(1), exact(1e-6), "record", Fraction(243_559_703, 10**10))
+    budget = Budget(exact(1), exact(1e-6), RECORD, Fraction(243_559_703, 10**10))
     guarantee = PrivacyGuarantee.of(budget, "gaussian")
     assert str(guarantee).startswith(
         "Differentially private with epsilon = 1, delta = 1e-06 (rho = 0.0244 zCDP) under the"
@@ -106,14 +107,14 @@ def test_rho_is_in_the_sentence_the_card_and_the_dictionary():
 
 def test_batches_have_a_rho_if_all_of_them_do():
     def batch(rho):
-        return PrivacyGuarantee.of(Budget(exact(1), exact(1e-6), "record", rho), "gaussian")
+        return PrivacyGuarantee.of(Budget(exact(1), exact(1e-6), RECORD, rho), "gaussian")
 
     assert PrivacyGuarantee.parallel([batch(Fraction(1, 50)), batch(Fraction(1, 40))]).rho == 0.025
     assert PrivacyGuarantee.parallel([batch(Fraction(1, 50)), batch(None)]).rho is None
 
 
 def test_rho_survives_the_json_of_a_model():
-    budget = Budget(exact(1), exact(1e-6), "record", Fraction(1, 3))
+    budget = Budget(exact(1), exact(1e-6), RECORD, Fraction(1, 3))
     for guarantee in (PrivacyGuarantee.of(budget, "gaussian"), GUARANTEE):
         text = json.dumps(CODEC.encode(guarantee))
         assert CODEC.decode(json.loads(text), "guarantee") == guarantee

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 
 
@@ -21,7 +22,7 @@ def test_declared_sensitivity_is_what_neighbours_move(n: int, k: int, all_cells:
             neighbour = SimplexCounts.count(np.array(other), k)
             assert neighbour.n == exact.n == n
             moved = max(moved, np.abs(exact.counts - neighbour.counts)[:cells].sum())
-    assert moved == exact.sensitivity("record", cells)
+    assert moved == exact.sensitivity(RECORD, cells)
 
 
 @pytest.mark.parametrize(("n", "k"), [(4, 2), (3, 3), (2, 4)])

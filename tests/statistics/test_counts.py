@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
 from dpbayes_sklearn.statistics.network import Network
 from tests.random_networks import Records, count, random_network, random_records
@@ -74,7 +75,7 @@ def test_blocks_of_bytes_do_not_overflow() -> None:
 
 
 @st.composite
-def neighbours(draw: st.DrawFn, unit: str) -> tuple[Network, Records, Records]:
+def neighbours(draw: st.DrawFn, unit: PrivacyUnit) -> tuple[Network, Records, Records]:
     if draw(st.booleans()):
         sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
         network = Network.star(sizes, draw(st.integers(1, 4)))
@@ -84,17 +85,17 @@ def neighbours(draw: st.DrawFn, unit: str) -> tuple[Network, Records, Records]:
     other = records.copy()
     row = draw(st.integers(0, len(records) - 1))
     columns = list(range(len(network.sizes)))
-    if unit == "feature":
+    if unit == FEATURE:
         columns = [draw(st.integers(0, network.target - 1))]
     for j in columns:
         other[row, j] = draw(st.integers(0, network.sizes[j] - 1))
     return network, records, other
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 @settings(max_examples=100)
 @given(data=st.data())
-def test_no_neighbours_move_the_counts_further(unit: str, data: st.DataObject) -> None:
+def test_no_neighbours_move_the_counts_further(unit: PrivacyUnit, data: st.DataObject) -> None:
     network, records, other = data.draw(neighbours(unit))
     a, b = count(network, records), count(network, other)
     assert distance(a, b) <= a.sensitivity(unit) == b.sensitivity(unit)
@@ -106,10 +107,10 @@ def shifts(a: CountTables, b: CountTables) -> Counter[int]:
     return Counter(int(v) for s, t in pairs for v in np.abs(s - t).ravel() if v)
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 @settings(max_examples=100)
 @given(data=st.data())
-def test_no_neighbours_change_more_cells(unit: str, data: st.DataObject) -> None:
+def test_no_neighbours_change_more_cells(unit: PrivacyUnit, data: st.DataObject) -> None:
     network, records, other = data.draw(neighbours(unit))
     a, b = count(network, records), count(network, other)
     moved = shifts(a, b)
@@ -123,11 +124,11 @@ def test_shifts_are_attained() -> None:
         records = list(product(*(range(k) for k in network.sizes)))
         single = [count(network, np.array([r])) for r in records]
         most = max(shifts(a, b)[1] for a, b in product(single, single))
-        assert single[0].shifts("record") == {1: most}
+        assert single[0].shifts(RECORD) == {1: most}
         pairs = product(zip(records, single, strict=True), repeat=2)
         most = max(shifts(a, b)[1] for (x, a), (y, b) in pairs if _one_feature(x, y))
-        assert single[0].shifts("feature") == {1: most}
-    assert count(Network.star([1], 2), np.zeros((1, 2), np.int64)).shifts("feature") == {}
+        assert single[0].shifts(FEATURE) == {1: most}
+    assert count(Network.star([1], 2), np.zeros((1, 2), np.int64)).shifts(FEATURE) == {}
 
 
 def _one_feature(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
@@ -135,14 +136,14 @@ def _one_feature(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
     return len(changed) == 1 and changed[0] != len(x) - 1
 
 
-def farthest(network: Network, unit: str) -> int:
+def farthest(network: Network, unit: PrivacyUnit) -> int:
     """The most that replacing one record moves the counts, over all pairs of records."""
     records = list(product(*(range(k) for k in network.sizes)))
     single = {r: count(network, np.array([r])) for r in records}
     best = 0
     for x, y in product(records, records):
         changed = [u for u in range(len(x)) if x[u] != y[u]]
-        if unit == "record" or (len(changed) == 1 and changed[0] != network.target):
+        if unit == RECORD or (len(changed) == 1 and changed[0] != network.target):
             best = max(best, distance(single[x], single[y]))
     return best
 
@@ -162,15 +163,15 @@ def farthest(network: Network, unit: str) -> int:
 )
 def test_the_sensitivity_is_attained(network: Network) -> None:
     counts = count(network, random_records(network, 3, 0))
-    for unit in ("record", "feature"):
+    for unit in (RECORD, FEATURE):
         assert farthest(network, unit) == counts.sensitivity(unit)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 16])
 def test_the_sensitivity_of_naive_bayes(d: int) -> None:
     counts = count(Network.star([2] * d, 2), np.zeros((4, d + 1), np.int64))
-    assert counts.sensitivity("record") == 2 * (d + 1)
-    assert counts.sensitivity("feature") == 2
+    assert counts.sensitivity(RECORD) == 2 * (d + 1)
+    assert counts.sensitivity(FEATURE) == 2
 
 
 # --------------------------------------------------------------- released counts

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics import fourier_sensitivity as sensitivity_module
 from dpbayes_sklearn.statistics.fourier import (
     CharacterSums,
@@ -163,19 +164,19 @@ def test_negative_cells_are_clipped_and_others_kept() -> None:
 # ------------------------------------------------------------------ sensitivity
 
 
-def farthest(network: Network, unit: str) -> int:
+def farthest(network: Network, unit: PrivacyUnit) -> int:
     """The most that replacing one record moves the characters, over all pairs of records."""
     records = list(product(*(range(k) for k in network.sizes)))
     phi = np.stack([characters_of(network, r) for r in records])
     moved = np.stack([np.abs(phi - row).sum(axis=1) for row in phi])
-    if unit == "feature":
+    if unit == FEATURE:
         table = np.array(records)
         differs = table[:, None, :] != table[None, :, :]
         moved = moved[(differs.sum(axis=2) == 1) & ~differs[:, :, -1]]
     return int(moved.max(initial=0))
 
 
-def change(network: Network, unit: str) -> int:
+def change(network: Network, unit: PrivacyUnit) -> int:
     return l1_sensitivity(network, closure(network), unit)
 
 
@@ -190,7 +191,7 @@ SHAPES = [
 def test_the_sensitivity_of_a_star_is_exact(sizes: tuple[int, ...], n_classes: int) -> None:
     network = Network.star(sizes, n_classes)
     sums = CharacterSums.of(count(network, random_records(network, 3, 0)))
-    for unit in ("record", "feature"):
+    for unit in (RECORD, FEATURE):
         exact = farthest(network, unit)
         assert exact_sensitivity(network, closure(network), unit) == exact
         assert sums.sensitivity(unit) == exact
@@ -200,10 +201,10 @@ def test_the_sensitivity_of_a_star_is_exact(sizes: tuple[int, ...], n_classes: i
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 16, 100])
 def test_boolean_naive_bayes_moves_by_4d(d: int) -> None:
     network = Network.star([2] * d, 2)
-    assert change(network, "record") == 4 * d
-    assert change(network, "feature") == 4
+    assert change(network, RECORD) == 4 * d
+    assert change(network, FEATURE) == 4
     if d <= 4:
-        assert farthest(network, "record") == 4 * d
+        assert farthest(network, RECORD) == 4 * d
 
 
 @pytest.mark.parametrize("sizes", [(4,), (8, 2), (16, 4, 2)])
@@ -211,13 +212,13 @@ def test_two_classes_and_powers_of_two_move_by_four_times_the_depths(
     sizes: tuple[int, ...],
 ) -> None:
     expected = 4 * sum(int(depths(k).max()) for k in sizes)
-    assert change(Network.star(sizes, 2), "record") == expected
+    assert change(Network.star(sizes, 2), RECORD) == expected
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_sensitivity_of_other_graphs_is_exact_and_below_the_bound(seed: int) -> None:
     network = random_network(seed, max_size=3, nodes=3 + seed % 2)
-    for unit in ("record", "feature"):
+    for unit in (RECORD, FEATURE):
         exact = farthest(network, unit)
         assert change(network, unit) == exact
         assert block_sensitivity(network, closure(network), unit) >= exact
@@ -226,22 +227,24 @@ def test_the_sensitivity_of_other_graphs_is_exact_and_below_the_bound(seed: int)
 def test_a_graph_too_dense_to_eliminate_has_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensitivity_module, "_MOST_CELLS", 10)
     dense = Network((3, 3, 3, 3), ((), (0,), (0, 1), (0, 1, 2)))
-    assert exact_sensitivity(dense, closure(dense), "record") is None
-    bound = l1_sensitivity(dense, closure(dense), "record")
-    assert bound == block_sensitivity(dense, closure(dense), "record") >= farthest(dense, "record")
+    assert exact_sensitivity(dense, closure(dense), RECORD) is None
+    bound = l1_sensitivity(dense, closure(dense), RECORD)
+    assert bound == block_sensitivity(dense, closure(dense), RECORD) >= farthest(dense, RECORD)
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 @settings(max_examples=100)
 @given(seed=st.integers(0, 10**6), data=st.data())
-def test_no_neighbours_move_the_sums_further(unit: str, seed: int, data: st.DataObject) -> None:
+def test_no_neighbours_move_the_sums_further(
+    unit: PrivacyUnit, seed: int, data: st.DataObject
+) -> None:
     network = random_network(seed)
     if data.draw(st.booleans()):
         network = Network.star(network.sizes[:-1], network.sizes[-1])
     records = random_records(network, 5, seed)
     other = records.copy()
     columns = list(range(len(network.sizes)))
-    if unit == "feature":
+    if unit == FEATURE:
         columns = [data.draw(st.integers(0, network.target - 1))]
     for j in columns:
         other[2, j] = data.draw(st.integers(0, network.sizes[j] - 1))

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.fourier import closure
 from dpbayes_sklearn.statistics.fourier_sensitivity import (
     block_sensitivity,
@@ -19,7 +20,7 @@ from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import haar
 from tests.random_networks import random_network
 
-UNITS = ("record", "feature")
+UNITS = (RECORD, FEATURE)
 
 
 def all_records(network: Network) -> np.ndarray:
@@ -39,7 +40,7 @@ def characters_of(network: Network, records: np.ndarray) -> np.ndarray:
     return np.array(columns).reshape(len(columns), len(records)).T
 
 
-def searched(network: Network, unit: str) -> int:
+def searched(network: Network, unit: PrivacyUnit) -> int:
     """Try every record in place of every other that the unit makes its neighbour."""
     records = all_records(network)
     characters = characters_of(network, records)
@@ -47,7 +48,7 @@ def searched(network: Network, unit: str) -> int:
     for record, own in zip(records, characters, strict=True):
         moved = np.abs(characters - own).sum(axis=1)
         differing = records != record
-        if unit == "feature":
+        if unit == FEATURE:
             moved = moved[(differing.sum(axis=1) == 1) & ~differing[:, network.target]]
         most = max(most, int(moved.max(initial=0)))
     return most
@@ -55,7 +56,7 @@ def searched(network: Network, unit: str) -> int:
 
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("unit", UNITS)
-def test_exact_for_every_pair_of_records(seed: int, unit: str) -> None:
+def test_exact_for_every_pair_of_records(seed: int, unit: PrivacyUnit) -> None:
     network = random_network(seed, nodes=4 + seed % 2)
     assert prod(network.sizes) <= 1024
     assert exact_sensitivity(network, closure(network), unit) == searched(network, unit)
@@ -63,7 +64,7 @@ def test_exact_for_every_pair_of_records(seed: int, unit: str) -> None:
 
 @pytest.mark.parametrize("sizes", [(5, 3, 2), (7, 2, 3), (8, 2, 2), (6, 6, 2)])
 @pytest.mark.parametrize("unit", UNITS)
-def test_exact_for_larger_domains(sizes: tuple[int, ...], unit: str) -> None:
+def test_exact_for_larger_domains(sizes: tuple[int, ...], unit: PrivacyUnit) -> None:
     """Trees of splits that are not complete, and complete ones of three levels."""
     network = Network(sizes, ((1, 2), (2,), ()))
     assert exact_sensitivity(network, closure(network), unit) == searched(network, unit)
@@ -71,7 +72,7 @@ def test_exact_for_larger_domains(sizes: tuple[int, ...], unit: str) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("unit", UNITS)
-def test_block_bound_is_sound(seed: int, unit: str) -> None:
+def test_block_bound_is_sound(seed: int, unit: PrivacyUnit) -> None:
     network = random_network(seed, max_size=6, nodes=6)
     supports = closure(network)
     exact = exact_sensitivity(network, supports, unit)
@@ -83,8 +84,8 @@ def test_exact_is_worth_it() -> None:
     networks = [random_network(seed, max_size=6, nodes=6) for seed in range(25)]
     saved = [
         1
-        - exact_sensitivity(net, closure(net), "record")
-        / block_sensitivity(net, closure(net), "record")
+        - exact_sensitivity(net, closure(net), RECORD)
+        / block_sensitivity(net, closure(net), RECORD)
         for net in networks
     ]
     assert np.mean(saved) > 0.1
@@ -93,8 +94,8 @@ def test_exact_is_worth_it() -> None:
 @pytest.mark.parametrize("d", [1, 2, 3, 16, 2000])
 def test_boolean_naive_bayes(d: int) -> None:
     star = Network.star([2] * d, 2)
-    assert l1_sensitivity(star, closure(star), "record") == 4 * d
-    assert l1_sensitivity(star, closure(star), "feature") == 4
+    assert l1_sensitivity(star, closure(star), RECORD) == 4 * d
+    assert l1_sensitivity(star, closure(star), FEATURE) == 4
 
 
 def test_nothing_moves_where_nothing_varies() -> None:
@@ -109,11 +110,11 @@ def one_family(n_parents: int) -> Network:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_too_large_a_family_falls_back_to_the_bound(unit: str) -> None:
+def test_too_large_a_family_falls_back_to_the_bound(unit: PrivacyUnit) -> None:
     network = one_family(14)
     supports = closure(network)
     assert exact_sensitivity(network, supports, unit) is None
-    bound = 2 * len(supports) if unit == "record" else 2 * 2**14
+    bound = 2 * len(supports) if unit == RECORD else 2 * 2**14
     assert l1_sensitivity(network, supports, unit) == bound
 
 
@@ -125,9 +126,9 @@ def child_of_every_pair(n_roots: int) -> Network:
 
 def test_too_dense_a_graph_falls_back_to_the_bound() -> None:
     small, large = child_of_every_pair(10), child_of_every_pair(22)
-    assert exact_sensitivity(small, closure(small), "record") is not None
-    assert exact_sensitivity(large, closure(large), "record") is None
-    assert l1_sensitivity(large, closure(large), "record") == 2 * len(closure(large))
+    assert exact_sensitivity(small, closure(small), RECORD) is not None
+    assert exact_sensitivity(large, closure(large), RECORD) is None
+    assert l1_sensitivity(large, closure(large), RECORD) == 2 * len(closure(large))
 
 
 def test_pair_types_are_all_there_are() -> None:

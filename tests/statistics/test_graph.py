@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.graph import network_from_parents
 from dpbayes_sklearn.statistics.network import Network
@@ -108,7 +109,7 @@ def counts_of(network: Network, record: tuple[int, ...]) -> CountTables:
     return CountTables.count(network, [(codes, np.array(record[-1:]))])
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 @pytest.mark.parametrize(
     "parents",
     [
@@ -119,7 +120,7 @@ def counts_of(network: Network, record: tuple[int, ...]) -> CountTables:
         {"cough": [0, 1, "class"]},
     ],
 )
-def test_sensitivity_of_the_counts_over_all_neighbours(parents: Any, unit: str) -> None:
+def test_sensitivity_of_the_counts_over_all_neighbours(parents: Any, unit: PrivacyUnit) -> None:
     """2|I| for a record: every table moves by two; for a feature, those it is in."""
     network = read(parents)
     records = [*product(*map(range, network.sizes))]
@@ -127,8 +128,8 @@ def test_sensitivity_of_the_counts_over_all_neighbours(parents: Any, unit: str) 
     most = 0
     for (record, own), (other, theirs) in combinations(zip(records, cells, strict=True), 2):
         changed = [u for u in range(4) if record[u] != other[u]]
-        if unit == "record" or (len(changed) == 1 and changed != [3]):
+        if unit == RECORD or (len(changed) == 1 and changed != [3]):
             most = max(most, int(np.abs(own - theirs).sum()))
     assert counts_of(network, records[0]).sensitivity(unit) == most
-    if unit == "record":
+    if unit == RECORD:
         assert most == 2 * len(network.sizes)

@@ -3,6 +3,7 @@ import pytest
 
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import design as design_module
 from dpbayes_sklearn.statistics.design import Design, Scale
@@ -157,9 +158,9 @@ def test_sums_that_could_overflow_are_refused_before_they_are_made():
 
 def test_only_whole_records_are_protected():
     X, y = records(5)
-    assert moments(X, y).sensitivity("record") == (5**2 + 4) / 2
+    assert moments(X, y).sensitivity(RECORD) == (5**2 + 4) / 2
     with pytest.raises(ValueError, match="whole records"):
-        moments(X, y).sensitivity("feature")
+        moments(X, y).sensitivity(FEATURE)
 
 
 def test_categories_of_a_data_frame():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.statistics.network import Network
 
 
@@ -53,12 +54,10 @@ def test_graphs_that_are_refused(sizes: Any, parents: Any, message: str) -> None
 
 def test_tables_moved() -> None:
     star = Network.star([2, 3, 4], 2)
-    assert star.tables_changed("record") == 4
-    assert star.tables_changed("feature") == 1
-    assert (
-        Network.star([2, 1], 1).tables_changed("record") == 1
-    )  # one cell holds n, which is public
-    assert Network.star([1, 1], 2).tables_changed("feature") == 0
+    assert star.tables_changed(RECORD) == 4
+    assert star.tables_changed(FEATURE) == 1
+    assert Network.star([2, 1], 1).tables_changed(RECORD) == 1  # one cell holds n, which is public
+    assert Network.star([1, 1], 2).tables_changed(FEATURE) == 0
     chain = Network((2, 2, 2, 2), ((), (0,), (0, 1), (0,)))
-    assert chain.tables_changed("record") == 4
-    assert chain.tables_changed("feature") == 4  # node 0 is in every family
+    assert chain.tables_changed(RECORD) == 4
+    assert chain.tables_changed(FEATURE) == 4  # node 0 is in every family

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.statistics.temperature import (
     GRID,
     LossSums,
@@ -20,7 +21,7 @@ from dpbayes_sklearn.statistics.temperature import (
 
 CLASSES = 3
 LOG_PRIOR = np.log([0.5, 0.3, 0.2])
-RECORD = st.tuples(
+ONE = st.tuples(
     st.integers(0, CLASSES - 1),
     st.lists(st.floats(-1e6, 0) | st.just(-np.inf), min_size=3 * CLASSES, max_size=3 * CLASSES),
 )
@@ -33,23 +34,23 @@ def sums(records: list[tuple[int, list[float]]]) -> LossSums:
         return LossSums.of(LOG_PRIOR, evidence, np.array([r[0] for r in records]))
 
 
-@given(st.lists(RECORD, min_size=1, max_size=6), RECORD, st.data())
+@given(st.lists(ONE, min_size=1, max_size=6), ONE, st.data())
 def test_replaced_record_moves_sums_by_no_more_than_the_sensitivity(
     records: list[tuple[int, list[float]]], other: tuple[int, list[float]], data: st.DataObject
 ) -> None:
     at = data.draw(st.integers(0, len(records) - 1))
     neighbour = [*records[:at], other, *records[at + 1 :]]
     here, there = sums(records), sums(neighbour)
-    assert np.abs(here.sums - there.sums).max() <= here.sensitivity("record")
+    assert np.abs(here.sums - there.sums).max() <= here.sensitivity(RECORD)
 
 
 def test_sensitivity_is_attained() -> None:
     sure = [0.0, -1e6, -1e6] * 3
     right, wrong = sums([(0, sure)]), sums([(1, sure)])
-    assert (wrong.sums - right.sums).max() == right.sensitivity("record")
+    assert (wrong.sums - right.sums).max() == right.sensitivity(RECORD)
 
 
-@given(st.lists(RECORD, min_size=2, max_size=8))
+@given(st.lists(ONE, min_size=2, max_size=8))
 def test_sums_of_parts_add_up(records: list[tuple[int, list[float]]]) -> None:
     parts = sums(records[:1]) + sums(records[1:])
     assert (parts.sums == sums(records).sums).all()
@@ -63,13 +64,13 @@ def test_best_score_is_the_smallest_loss() -> None:
     seen = np.where(rng.random(2000) < 0.7, classes, rng.integers(0, CLASSES, 2000))
     evidence = np.where(np.arange(CLASSES) == seen[:, None], 0.0, -12.0)
     found = LossSums.of(np.log(np.ones(3) / 3), dict.fromkeys(emphases(), evidence), classes)
-    best = [*GRID][int(found.scores("record", 100.0).argmax())]
+    best = [*GRID][int(found.scores(RECORD, 100.0).argmax())]
     assert best.temperature in (0.12, 0.2)
 
 
 def test_scores_are_within_their_public_bound() -> None:
     found = sums([(1, [0.0, -1e6, -1e6] * 3)] * 50)
-    assert np.abs(found.scores("record", 2.0)).max() <= LossSums.magnitude(50, 2.0)
+    assert np.abs(found.scores(RECORD, 2.0)).max() <= LossSums.magnitude(50, 2.0)
 
 
 def test_grid_weights_are_a_distribution() -> None:

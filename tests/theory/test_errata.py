@@ -16,6 +16,7 @@ from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._finite_law import ScoredCandidates
 from dpbayes_sklearn.mechanisms._split_release import release_loss, split_priors
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import CharacterSums, closure
 from dpbayes_sklearn.statistics.network import Network
@@ -52,7 +53,7 @@ def test_2_many_draws_and_whole_records_cost_more():
     network = Network.star([2] * 8, 2)
     priors = split_priors(tuple(np.ones(2) for _ in network.sizes))
     feature, record = (
-        release_loss(network, grid, priors, 1.0, n, unit) for unit in ("feature", "record")
+        release_loss(network, grid, priors, 1.0, n, unit) for unit in (FEATURE, RECORD)
     )
     assert feature <= epsilon
     assert record > 2 * epsilon
@@ -159,7 +160,7 @@ def test_7_fourier_sensitivity_of_naive_bayes(d):
         blocks = CharacterSums.of(counts).blocks
         sums.append(np.concatenate([blocks[s].ravel() for s in closure(network)]))
     moved = max(np.abs(a - b).sum() for a, b in combinations(sums, 2))
-    assert moved == 4 * d == CharacterSums.of(counts).sensitivity("record")
+    assert moved == 4 * d == CharacterSums.of(counts).sensitivity(RECORD)
     assert moved < 2 * coefficient_count(network) == 4 * d + 4
     assert len(sums[0]) == coefficient_count(network) - 1
 

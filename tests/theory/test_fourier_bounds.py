@@ -11,6 +11,7 @@ from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.fourier import (
     CharacterSums,
@@ -60,7 +61,7 @@ def errors_of(network):
 def test_theorem_3_for_any_numbers_of_values(network):
     delta = 0.1
     errors, _ = errors_of(network)
-    law = CharacterSums.of(some_counts(network)).law("independent", "record", Fraction(EPSILON))
+    law = CharacterSums.of(some_counts(network)).law("independent", RECORD, Fraction(EPSILON))
     scale, nodes = float(law.scales[0]), range(len(network.sizes))
     bounds = [table_bound(network, i, law, delta) for i in nodes]
     quantiles = [fourier_table_quantile(network, i, scale, delta) for i in nodes]

@@ -7,6 +7,7 @@ import pytest
 
 from dpbayes_sklearn.mechanisms._split_release import release_loss, split_priors
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory import (
     KAPPA,
@@ -55,11 +56,11 @@ def test_posteriors_of_neighbours(omega):
     assert divergence.max() <= bound
 
 
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 def test_sampler_epsilon_is_never_below_the_exact_loss(unit):
     network = Network.star([2, 2, 4], 2)
     priors = split_priors(tuple(np.ones(k) for k in network.sizes))
-    levels = {"record": 5, "feature": 2}[unit]
+    levels = {RECORD: 5, FEATURE: 2}[unit]
     for omega, tau in [(0.05, 0.01), (0.2, 1.0)]:
         loss = release_loss(network, SplitGrid(omega, 257), priors, tau, N, unit)
         bound = sampler_epsilon(omega, levels, tau)

@@ -10,6 +10,7 @@ from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory import (
@@ -38,7 +39,7 @@ def some_counts(network, seed=0):
     return CountTables.count(network, [(codes[:, :-1], codes[:, -1])])
 
 
-def released_tables(counts, epsilon, releases=RELEASES, seed=1, unit="record", budget_split=1.0):
+def released_tables(counts, epsilon, releases=RELEASES, seed=1, unit=RECORD, budget_split=1.0):
     """Tables of many releases by the mechanism itself, along a first axis."""
     network = counts.network
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
@@ -60,7 +61,7 @@ def largest_errors(counts, releases):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("unit", ["record", "feature"])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE])
 def test_update_bound_holds_and_half_of_it_does_not(name, unit):
     network, epsilon, delta = NETWORKS[name], 1, 0.1
     counts = some_counts(network)

@@ -16,6 +16,7 @@ from sklearn.model_selection import ParameterGrid
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.model_selection import pipelines, runs, search, selection, steps
 from dpbayes_sklearn.noise.random_stopping import Stopping
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -141,12 +142,12 @@ def infinity_is_shared() -> Replacements:
 @fault("searching", "searches", "A grid may change the unit that a step protects")
 def unit_of_a_step() -> Replacements:
     yield search, "candidates_of", lambda grid: list(ParameterGrid(grid))
-    yield pipelines.PrivatePipeline, "_unit", "record"
+    yield pipelines.PrivatePipeline, "_unit", RECORD
 
 
 @fault("searching", "searches", "A candidate that replaces a step may protect another unit")
 def unit_of_a_new_step() -> Replacements:
-    yield pipelines.PrivatePipeline, "_unit", "record"
+    yield pipelines.PrivatePipeline, "_unit", RECORD
 
 
 @fault("searching", "searches", "Ledgers of all steps but the last are forgotten")

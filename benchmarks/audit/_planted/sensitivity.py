@@ -18,6 +18,7 @@ from dpbayes_sklearn.mechanisms import (
 )
 from dpbayes_sklearn.mechanisms import map as map_module
 from dpbayes_sklearn.mechanisms.exponential import Exponential
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics import fourier as characters
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
@@ -51,7 +52,7 @@ def label_forgotten() -> Replacements:
 )
 def one_feature_for_a_record() -> Replacements:
     real = Network.tables_changed
-    yield Network, "tables_changed", lambda self, unit: real(self, "feature")
+    yield Network, "tables_changed", lambda self, unit: real(self, FEATURE)
 
 
 @fault("sensitivity", "enumeration", "A replaced record is thought to leave one row of counts only")
@@ -73,7 +74,7 @@ def characters_move_half() -> Replacements:
 def local_sensitivity_of_counts() -> Replacements:
     real = CountTables.sensitivity
 
-    def local(self: CountTables, unit: str) -> int:
+    def local(self: CountTables, unit: PrivacyUnit) -> int:
         return real(self, unit) - int((self.tables[-1] == 0).any())
 
     yield CountTables, "sensitivity", local
@@ -99,7 +100,7 @@ def local_sensitivity_of_scores() -> Replacements:
     "Replacing a record is thought to move counts of categories by one in all",
 )
 def one_count_for_two() -> Replacements:
-    yield SimplexCounts, "sensitivity", lambda self, unit="record", cells=None: 1
+    yield SimplexCounts, "sensitivity", lambda self, unit=RECORD, cells=None: 1
 
 
 @fault("sensitivity", "enumeration", "Any number of draws is made for the price of one")
@@ -214,8 +215,8 @@ def characters_move_by_one() -> Replacements:
 def children_forgotten() -> Replacements:
     real = Network.tables_changed
 
-    def own_only(self: Any, unit: str) -> int:
-        return real(self, unit) if unit == "record" else min(1, real(self, unit))
+    def own_only(self: Any, unit: PrivacyUnit) -> int:
+        return real(self, unit) if unit == RECORD else min(1, real(self, unit))
 
     yield Network, "tables_changed", own_only
 
@@ -242,7 +243,7 @@ def residuals_without_target() -> Replacements:
 def all_but_last_move_by_one() -> Replacements:
     real = SimplexCounts.sensitivity
 
-    def less(self: Any, unit: str = "record", cells: int | None = None) -> int:
+    def less(self: Any, unit: PrivacyUnit = RECORD, cells: int | None = None) -> int:
         return real(self, unit, cells) if cells is None else min(1, real(self, unit, cells))
 
     yield SimplexCounts, "sensitivity", less
