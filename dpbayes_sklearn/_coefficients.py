@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.schema import Categories, Schema
-from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.design import MISSING, Design
 
 __all__ = ["Coefficient", "CoefficientTable", "coefficient_table"]
 
@@ -19,7 +19,11 @@ _COLUMNS = ("coefficient", "estimate", "sd", "low", "high")
 
 
 class Coefficient(NamedTuple):
-    """One row: a slope per unit of its column, or the difference of a category from the first."""
+    """One row: a slope per unit of its column, or the difference of a category from the first.
+
+    ``x missing`` is the difference of those whose x is missing from those with x in the middle of
+    its bounds.
+    """
 
     name: str
     estimate: float
@@ -109,8 +113,8 @@ def _contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
     """Return names, and for each the combination of (constant, coordinates) that it is."""
     centres, halves = design.scales
     rows, names = [np.eye(design.width + 1)[0]], ["intercept"]
-    for j, (name, domain) in enumerate(schema.columns.items()):
-        places = 1 + np.flatnonzero(design.column == j)
+    for j, (column, domain) in enumerate(design.features):
+        name, places = [*schema.columns][column], 1 + np.flatnonzero(design.column == j)
         if not isinstance(domain, Categories):
             slope = np.zeros(design.width + 1)
             slope[places] = 1 / halves[j]
@@ -125,5 +129,12 @@ def _contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
         rows[0] = rows[0] + first
         kept = range(1 if design.intercept else 0, domain.n_values)
         rows += [units[k] - first for k in kept]
-        names += [f"{name}={domain.values[k]}" for k in kept]
+        names += [_called(name, domain, k) for k in kept]
     return names, np.array(rows)
+
+
+def _called(name: str, domain: Categories, k: int) -> str:
+    """Return the name of a category of a column, or of missing values."""
+    if domain is MISSING:
+        return f"{name} {'missing' if domain.values[k] else 'present'}"
+    return f"{name}={domain.values[k]}"

@@ -154,7 +154,10 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
     def _prior(self, public: Schema) -> DirichletPrior:
         """Return the prior of all tables."""
         network = self._network(public)
-        ordered = [isinstance(domain, Interval) for domain in public.columns.values()]
+        ordered = [
+            isinstance(domain, Interval) and not domain.marks_missing
+            for domain in public.columns.values()
+        ]
         return DirichletPrior(
             network, self._alphas(network), self.inference, (*ordered, False), self.temperature
         )

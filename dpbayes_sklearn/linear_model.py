@@ -84,7 +84,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (n_coefficients,)
-        Posterior mean in the units of the data; one per feature, or one per category.
+        Posterior mean in the units of the data; one per feature, or one per category. A column
+        with ``missing="indicator"`` has two more, for present and missing values.
     intercept_ : float
         Posterior mean of the constant in the units of the target.
     posterior_ : GaussianPosterior
@@ -104,7 +105,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     one; every ``fit`` spends ``epsilon``. What is not declared (``bounds_X`` or ``schema``,
     ``bounds_y``) is read from the data with a :class:`PrivacyLeakWarning` and becomes a condition
     of the guarantee. With declared bounds no value makes ``fit`` fail: infinities are
-    clipped and a missing value is the middle of its bounds.
+    clipped and missing values go where ``Interval(missing=...)`` says.
 
     With enough records, a share of epsilon locates every numeric column, and the target always:
     values are clipped to windows around what was released, ``posterior_.windows``. The model is

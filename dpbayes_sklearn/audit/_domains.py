@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -173,7 +174,7 @@ class MomentDomain(Domain):
     def records(self) -> list[Record]:
         """Every combination of evenly spaced numbers and of categories."""
         columns = [
-            np.linspace(d.low, d.high, self.levels).tolist()
+            [*np.linspace(d.low, d.high, self.levels).tolist(), *[math.nan] * d.marks_missing]
             if isinstance(d, Interval)
             else d.values
             for d in self.design.domains

@@ -18,7 +18,7 @@ from dpbayes_sklearn.schema.domains import Domain
 
 __all__ = ["read_schema", "skeleton"]
 
-_FIELDS = ({"low", "high", "bins", "dates", "edges"}, {"values", "unseen", "dtype"})
+_FIELDS = ({"low", "high", "bins", "dates", "edges", "missing"}, {"values", "unseen", "dtype"})
 
 
 def read_schema(path: Path) -> Schema:
@@ -65,6 +65,8 @@ def _domain(given: Any, name: str) -> Domain:
     if given.get("low") is None or given.get("high") is None:
         raise FileError(f"Fill in low and high of {name!r}, from a codebook and not the data.")
     ends = {key: _end(given[key], name) for key in ("low", "high")}
+    if (missing := given.get("missing")) not in (None, "middle", "indicator"):
+        ends["missing"] = _end(missing, name)
     return Interval(**{**given, **ends})
 
 
@@ -75,5 +77,5 @@ def _end(value: Any, name: str) -> float | date:
         return datetime.fromisoformat(value)
     except ValueError:
         raise FileError(
-            f"low and high of {name!r} must be numbers, or dates like 2020-01-31."
+            f"low, high and missing of {name!r} must be numbers, or dates like 2020-01-31."
         ) from None

@@ -43,16 +43,16 @@ class Encoder:
             raise ValueError(f"A column can have at most {_MOST_VALUES} bins or categories.")
         few = max(self.sizes, default=1) <= 256
         self.dtype: type[np.unsignedinteger[Any]] = np.uint8 if few else np.uint16
-        intervals = [d for d in self.domains if isinstance(d, Interval) and d.edges is None]
+        intervals = [d for d in self.domains if isinstance(d, Interval) and _is_even(d)]
         self._numeric = len(intervals) == len(self.domains)
         if self._numeric:
             low, high = np.array([(d.low, d.high) for d in intervals]).reshape(-1, 2).T
             bins = np.array(self.sizes, dtype=np.float64)
-            middle = np.array([d.middle for d in intervals])
+            stand_in = np.array([d.stand_in for d in intervals])
             self._high = high
             self._low, self._top = PerColumn(low), PerColumn(bins - 1)
             self._scale = PerColumn(bins / (high - low))
-            self._middle = PerColumn((middle - low) * self._scale.each)
+            self._missing = PerColumn((stand_in - low) * self._scale.each)
             self._whole = all(
                 d.n_integers == d.bins and max(abs(d.low), abs(d.high)) <= _MOST_EXACT
                 for d in intervals
@@ -61,8 +61,8 @@ class Encoder:
             if set(self.sizes) == {2}:
                 edge_of = {d: d.second_bin for d in set(intervals)}
                 self._edge = PerColumn(np.array([edge_of[d] for d in intervals]))
-                # not below the edge: true of a missing value, as of the middle
-                self._compares = bool((middle >= self._edge.each).all())
+                # not below the edge: true of a missing value, so it must be of its stand-in
+                self._compares = bool((stand_in >= self._edge.each).all())
 
     def chunks(self, table: Table) -> Iterator[tuple[slice, Codes]]:
         """Yield ``(rows, codes)`` over the table; codes has one column per domain.
@@ -185,9 +185,14 @@ class Encoder:
                 position *= self._scale.of(repeat)
                 missing = np.isnan(flat @ flat)  # the fastest way to look at every cell
             if missing:
-                np.copyto(position, self._middle.of(repeat), where=np.isnan(position))
+                np.copyto(position, self._missing.of(repeat), where=np.isnan(position))
             np.clip(position, 0, self._top.of(repeat), out=position)
             np.copyto(out, position, casting="unsafe")
+
+
+def _is_even(interval: Interval) -> bool:
+    """Tell whether a bin is a position on the line: no edges, and none for missing values."""
+    return interval.edges is None and not interval.marks_missing
 
 
 def known_codes(

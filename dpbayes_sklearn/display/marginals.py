@@ -11,12 +11,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.stats import beta, norm
 
+from dpbayes_sklearn._coefficients import coefficient_table
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
-from dpbayes_sklearn.schema import Categories, Domain, Interval
+from dpbayes_sklearn.schema import Categories, Domain
 
 __all__ = ["Law", "Marginals", "marginals", "simplex_laws"]
 
@@ -89,17 +90,16 @@ def _(estimator: Any, column: str | None = None) -> Marginals:
 @marginals.register
 def _(estimator: BayesianLinearRegression, column: str | None = None) -> Marginals:
     _refuse(estimator, column)
-    design, posterior = estimator._design, estimator.posterior_
-    domains = estimator.schema_.columns.items()
-    names = [n for name, d in domains for n in _coordinates(name, d, estimator.fit_intercept)]
-    means, variances = posterior.mean()[1:], posterior.covariance.diagonal()[1:]
-    spread = np.sqrt(np.maximum(variances, 0.0))
-    precisions = estimator.prior_precision * np.where(design.signs, 2.0, 1.0)
-    return Marginals(
-        {n: norm(m, s) for n, m, s in zip(names, means, spread, strict=True)},
-        {n: norm(0.0, p**-0.5) for n, p in zip(names, precisions, strict=True)},
-        "coefficient, on the scale of the bounds",
+    design, scale = estimator._design, estimator._scale
+    variances = 1 / (estimator.prior_precision * np.where(design.signs, 2.0, 1.0))
+    start = np.zeros(design.width + 1)
+    spread = np.diag([0.0, *variances])  # the prior of the intercept is flat: it has no row
+    before = coefficient_table(estimator.schema_, design, start, spread, scale.half, 0.0, 0.95)
+    posterior, prior = (
+        {row.name: norm(row.estimate, row.sd) for row in table.rows if row.name != "intercept"}
+        for table in (estimator.coefficients(), before)
     )
+    return Marginals(posterior, prior, "coefficient, in the units of the data")
 
 
 @marginals.register
@@ -133,17 +133,11 @@ def _values(domain: Domain) -> list[str]:
     """Return a name of every code of a domain."""
     if isinstance(domain, Categories):
         return [str(value) for value in domain.values]
-    edges = np.linspace(domain.low, domain.high, domain.n_values + 1)
+    bins = domain.n_values - domain.marks_missing
+    edges = np.linspace(domain.low, domain.high, bins + 1)
     if domain.edges is not None:
         edges = np.array([-np.inf, *domain.edges, np.inf])
+    missing = ["missing"] if domain.marks_missing else []
     if domain.n_integers == domain.bins:
-        return [f"{domain.low + code:g}" for code in range(domain.n_values)]
-    return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
-
-
-def _coordinates(name: str, domain: Domain, intercept: bool) -> list[str]:
-    """Return the names of a column's coordinates in a linear model."""
-    if isinstance(domain, Interval):
-        return [name]
-    values = [f"{name} = {value}" for value in domain.values]
-    return values[1:] if len(values) == 2 and intercept else values
+        return [f"{domain.low + code:g}" for code in range(bins)] + missing
+    return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)] + missing

@@ -103,7 +103,7 @@ def check_draws(statistics: Moments, budget: Budget) -> None:
 
 def largest_residual(prior: GaussianPrior) -> float:
     """Return 1 + BR, the largest residual of a record."""
-    columns = len(prior.design.domains) + prior.design.intercept
+    columns = len(prior.design.features) + prior.design.intercept
     return 1 + prior.radius * float(np.sqrt(columns))
 
 

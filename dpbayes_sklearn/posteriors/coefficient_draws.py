@@ -77,7 +77,7 @@ def posterior_of_draws(released: ReleasedDraws, prior: GaussianPrior) -> Coeffic
     spread = np.minimum(1 / even, widest)
     mean, variance = draws.mean(axis=0), spread * (1 + 1 / len(draws))
     if prior.inference == "noise_aware":
-        columns = len(prior.design.domains) + prior.design.intercept
+        columns = len(prior.design.features) + prior.design.intercept
         expected = EXPLAINED * released.target_variance / (columns * squares)
         gain, noise = seen / even, spread / len(draws)
         variance = 1 / (gain**2 / noise + 1 / expected)

@@ -30,7 +30,7 @@ class Interval:
     """A number, or a date, between two public bounds.
 
     Values below ``low`` count as ``low`` and values above ``high`` as ``high``, infinities
-    included. A missing value, or one that is no number, counts as the middle of the interval.
+    included. Where a missing value goes, or one that is no number, is said by ``missing``.
 
     Parameters
     ----------
@@ -45,6 +45,10 @@ class Interval:
     edges : iterable of float, optional
         Public edges between bins that are not of equal width, such as released quantiles, in
         ascending order; there is one bin more than edges, and outer bins have no end.
+    missing : "middle", "indicator", float or date, default="middle"
+        What a missing value counts as: the middle of the interval, a value in it, or something of
+        its own. With ``"indicator"`` a discrete model gives missing values a bin after all others,
+        and a regression a coefficient of their own, so that they do not change the slope.
 
     Examples
     --------
@@ -56,6 +60,8 @@ class Interval:
     >>> admission = Interval(date(2020, 1, 1), date(2024, 1, 1), bins=4)
     >>> admission.encode(np.array(["2019-05-01", "2021-06-01", "2023-12-24"], "datetime64[D]"))
     array([0, 1, 3])
+    >>> Interval(0, 100, bins=4, missing="indicator").encode(np.array([3, 99, np.nan]))
+    array([0, 3, 4])
     """
 
     low: float
@@ -63,6 +69,7 @@ class Interval:
     bins: int | None
     dates: bool
     edges: tuple[float, ...] | None
+    missing: float | str
 
     def __init__(
         self,
@@ -71,6 +78,7 @@ class Interval:
         bins: int | None = None,
         dates: bool = False,
         edges: Iterable[float] | None = None,
+        missing: float | str | Date = "middle",
     ) -> None:
         if is_date(low) != is_date(high):
             raise ValueError("Interval bounds must be both numbers or both dates.")
@@ -93,10 +101,25 @@ class Interval:
             bins = int(bins)
         object.__setattr__(self, "edges", None if edges is None else _checked(edges, bins))
         object.__setattr__(self, "bins", bins if self.edges is None else len(self.edges) + 1)
+        object.__setattr__(self, "missing", self._checked_missing(missing))
+
+    def _checked_missing(self, missing: Any) -> float | str:
+        """Return where missing values go, or refuse it."""
+        if isinstance(missing, str) and missing in {"middle", "indicator"}:
+            return missing
+        real = isinstance(missing, Real) and not isinstance(missing, bool)
+        number = number_of(missing) if real or is_date(missing) else math.nan
+        if not self.low <= number <= self.high:
+            raise ValueError(
+                "Interval missing must be 'middle', 'indicator', or a value from "
+                f"{self.short}. Got {missing!r} instead."
+            )
+        return number
 
     def __repr__(self) -> str:
         more = ", dates=True" if self.dates else ""
         more += "" if self.edges is None else f", edges={self.edges!r}"
+        more += "" if self.missing == "middle" else f", missing={self.missing!r}"
         return f"Interval(low={self.low!r}, high={self.high!r}, bins={self.bins!r}{more})"
 
     def takes(self, kind: Kind) -> bool:
@@ -118,8 +141,18 @@ class Interval:
 
     @property
     def middle(self) -> float:
-        """Return the value that stands for a missing one."""
+        """Return the number that is as far from one bound as from the other."""
         return self.low + (self.high - self.low) / 2
+
+    @property
+    def stand_in(self) -> float:
+        """Return the number that stands for a missing value, beside an indicator the middle."""
+        return self.middle if isinstance(self.missing, str) else self.missing
+
+    @property
+    def marks_missing(self) -> bool:
+        """Whether missing values have a bin, or a coordinate, of their own."""
+        return self.missing == "indicator"
 
     @property
     def n_integers(self) -> int | None:
@@ -132,23 +165,31 @@ class Interval:
         """Number of codes of :meth:`encode`."""
         if self.bins is None:
             raise ValueError("This Interval has no bins; give Interval(low, high, bins=...).")
-        return self.bins
+        return self.bins + self.marks_missing
 
     def clip(self, values: npt.ArrayLike) -> FloatArray:
         """Return every value as a number of the interval."""
         numbers = as_numbers(cells_of(values))
         clipped: FloatArray = np.clip(numbers, self.low, self.high)
-        return np.where(np.isnan(clipped), self.middle, clipped)
+        return np.where(np.isnan(clipped), self.stand_in, clipped)
 
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
-        """Return the bin of every value, from 0 to ``bins`` - 1."""
+        """Return the bin of every value, from 0 to ``n_values`` - 1."""
+        numbers = as_numbers(cells_of(values))
+        codes = self._bin(numbers)
+        return np.where(np.isnan(numbers), self._bins, codes) if self.marks_missing else codes
+
+    def _bin(self, numbers: FloatArray) -> npt.NDArray[np.intp]:
         if self.edges is not None:
-            numbers = as_numbers(cells_of(values))
-            middle = np.where(np.isnan(numbers), self.middle, numbers)
-            return np.searchsorted(np.array(self.edges), middle, side="right")
-        k = self.n_values
-        position: npt.NDArray[np.intp] = self._position(self.clip(values)).astype(np.intp)
-        return np.minimum(position, k - 1)
+            known = np.where(np.isnan(numbers), self.stand_in, numbers)
+            return np.searchsorted(np.array(self.edges), known, side="right")
+        position: npt.NDArray[np.intp] = self._position(self.clip(numbers)).astype(np.intp)
+        return np.minimum(position, self._bins - 1)
+
+    @property
+    def _bins(self) -> int:
+        """Number of bins of numbers, not of missing values."""
+        return self.n_values - self.marks_missing
 
     def holds(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which values are numbers of the interval."""
@@ -156,7 +197,15 @@ class Interval:
         return (self.low <= numbers) & (numbers <= self.high)
 
     def decode(self, codes: npt.NDArray[np.intp], rng: np.random.Generator) -> FloatArray:
-        """Return a value of every bin: its integer, or a number drawn evenly from it."""
+        """Return a value of every bin: its integer, or a number drawn evenly from it.
+
+        NaN stands for the bin of missing values.
+        """
+        known = np.minimum(codes, self._bins - 1)
+        numbers = self._drawn(known, rng)
+        return np.where(known == codes, numbers, np.nan)
+
+    def _drawn(self, codes: npt.NDArray[np.intp], rng: np.random.Generator) -> FloatArray:
         position = codes.astype(np.float64)
         if self.edges is not None:
             ends = np.array([self.low, *self.edges, self.high])
@@ -164,12 +213,12 @@ class Interval:
             return np.asarray(ends[codes] + rng.random(len(codes)) * widths)
         if self.n_integers != self.bins:
             position += rng.random(len(codes))
-            position *= (self.high - self.low) / self.n_values
+            position *= (self.high - self.low) / self._bins
         return self.low + position
 
     def _position(self, numbers: Any) -> Any:
         """Return where numbers lie, in bins from the low end."""
-        return (numbers - self.low) * (self.n_values / (self.high - self.low))
+        return (numbers - self.low) * (self._bins / (self.high - self.low))
 
     @property
     def second_bin(self) -> float:

@@ -1,8 +1,8 @@
 """How domains and schemas stand in JSON: every field is checked when they are read back.
 
-An interval is ``{"low", "high", "bins", "dates"}``, with ``"edges"`` if it has any, categories are
-``{"values", "unseen", "dtype"}``, and a schema is ``{"columns": {name: domain}, "target": domain
-or null}``.
+An interval is ``{"low", "high", "bins", "dates"}``, with ``"edges"`` if it has any and
+``"missing"`` if missing values do not go to the middle, categories are ``{"values", "unseen",
+"dtype"}``, and a schema is ``{"columns": {name: domain}, "target": domain or null}``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def fields_of(domain: Domain) -> dict[str, Any]:
             "bins": domain.bins,
             "dates": domain.dates,
         }
-        return fields if domain.edges is None else {**fields, "edges": [*domain.edges]}
+        edges = {} if domain.edges is None else {"edges": [*domain.edges]}
+        missing = {} if domain.missing == "middle" else {"missing": domain.missing}
+        return {**fields, **edges, **missing}
     for value in domain.values:
         if not _is_label(value):
             raise ValueError(
@@ -83,8 +85,8 @@ def read_domain(json: Any, where: str) -> Domain:
 
 def read_interval(json: Any, where: str) -> Interval:
     """Return an interval."""
-    uneven = isinstance(json, dict) and "edges" in json
-    given = read_fields(json, ("low", "high", "bins", "dates", *["edges"] * uneven), where)
+    optional = [name for name in ("edges", "missing") if isinstance(json, dict) and name in json]
+    given = read_fields(json, ("low", "high", "bins", "dates", *optional), where)
     for name in ("low", "high"):
         if type(given[name]) is not float or not math.isfinite(given[name]):
             _refuse(f"{where}.{name}", "must be a finite float")
@@ -97,6 +99,8 @@ def read_interval(json: Any, where: str) -> Interval:
     floats = isinstance(edges, list) and all(type(edge) is float for edge in edges)
     if not floats or len(edges) >= _MOST_BINS:
         _refuse(f"{where}.edges", f"must be a list of fewer than {_MOST_BINS} floats")
+    if type(given.get("missing", "middle")) not in (str, float):
+        _refuse(f"{where}.missing", "must be middle, indicator or a float")
     return _made(Interval, given, where)
 
 

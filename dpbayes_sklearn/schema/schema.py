@@ -65,6 +65,10 @@ class Schema:
                     f"The domain of {name!r} must be an Interval or Categories. "
                     f"Got {type(domain).__name__} instead."
                 )
+        if isinstance(target, Interval) and target.missing != "middle":
+            raise ValueError(
+                "The Interval of a target takes no missing=...: leave records without a target out."
+            )
         object.__setattr__(self, "columns", {str(k): v for k, v in columns.items()})
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "guarantee", guarantee)

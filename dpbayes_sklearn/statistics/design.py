@@ -16,11 +16,15 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
 from dpbayes_sklearn.statistics.windows import Windows
 
-__all__ = ["Design", "Scale"]
+__all__ = ["MISSING", "Design", "Feature", "Scale"]
 
 
 _CHUNK_CELLS = 1 << 18  # so many that a product is worth its overhead
 _CACHE_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache while it is mapped
+
+
+MISSING = Categories([False, True])
+"""Whether a value is missing."""
 
 
 class Scale(NamedTuple):
@@ -37,11 +41,19 @@ class Scale(NamedTuple):
         return cls(0.0, max(abs(interval.low), abs(interval.high)))
 
 
+class Feature(NamedTuple):
+    """Something about a column of the table; :data:`MISSING` is whether its value is missing."""
+
+    column: int
+    domain: Domain
+
+
 @dataclass(frozen=True)
 class Design:
     """The public map from columns to coordinates that all lie in [-1, 1].
 
-    - An :class:`Interval` is one *number*: its bounds are mapped to -1 and 1.
+    - An :class:`Interval` is one *number*: its bounds are mapped to -1 and 1. If it marks missing
+      values, whether a value is missing is a feature of two categories beside it.
     - :class:`Categories` of two values are one *sign*, -1 or 1, if there is an intercept. It
       carries what two indicators would, and its square is always 1.
     - Other :class:`Categories` are one *level* (0 or 1) per value, exactly one of which is 1.
@@ -68,14 +80,25 @@ class Design:
         """Pickle the declared fields only, so that cached values reveal no earlier use."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """Return what the columns are made into: one feature each, two if one marks missing."""
+        found: list[Feature] = []
+        for j, domain in enumerate(self.domains):
+            found.append(Feature(j, domain))
+            if isinstance(domain, Interval) and domain.marks_missing:
+                found.append(Feature(j, MISSING))
+        return tuple(found)
+
     def _is_sign(self, domain: Domain) -> bool:
         return isinstance(domain, Categories) and domain.n_values == 2 and self.intercept
 
     @cached_property
     def column(self) -> npt.NDArray[np.intp]:
-        """Return the column that each coordinate comes from."""
+        """Return the feature that each coordinate comes from."""
         widths = [
-            1 if isinstance(d, Interval) or self._is_sign(d) else d.n_values for d in self.domains
+            1 if isinstance(d, Interval) or self._is_sign(d) else d.n_values
+            for _, d in self.features
         ]
         return np.repeat(np.arange(len(widths)), widths)
 
@@ -87,13 +110,13 @@ class Design:
     @cached_property
     def numbers(self) -> npt.NDArray[np.bool_]:
         """Tell which coordinates are numbers."""
-        is_interval = np.array([isinstance(d, Interval) for d in self.domains], dtype=bool)
+        is_interval = np.array([isinstance(d, Interval) for _, d in self.features], dtype=bool)
         return is_interval[self.column]
 
     @cached_property
     def signs(self) -> npt.NDArray[np.bool_]:
         """Tell which coordinates are signs."""
-        return np.array([self._is_sign(d) for d in self.domains], dtype=bool)[self.column]
+        return np.array([self._is_sign(d) for _, d in self.features], dtype=bool)[self.column]
 
     @property
     def levels(self) -> npt.NDArray[np.bool_]:
@@ -103,15 +126,15 @@ class Design:
     @cached_property
     def n_values(self) -> FloatArray:
         """Return the number of levels beside each coordinate, itself included."""
-        counts = np.bincount(self.column, minlength=len(self.domains))
+        counts = np.bincount(self.column, minlength=len(self.features))
         return counts[self.column].astype(np.float64)
 
     @cached_property
     def scales(self) -> tuple[FloatArray, FloatArray]:
-        """Return centre and half-width of every column; 0 and 1 for categories."""
+        """Return centre and half-width of every feature; 0 and 1 for categories."""
         pairs = [
             Scale.of(d, self.intercept) if isinstance(d, Interval) else Scale(0.0, 1.0)
-            for d in self.domains
+            for _, d in self.features
         ]
         centres, halves = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
         return centres, halves
@@ -121,9 +144,9 @@ class Design:
     ) -> Iterator[tuple[slice, FloatArray]]:
         """Yield ``(rows, coordinates)``; the array is used again for the next chunk.
 
-        Numbers are clipped; a missing one is 0, the middle. With ``windows`` they are clipped and
-        mapped further. With a ``grid`` the coordinates are multiplied by it and rounded to
-        integers.
+        Numbers are clipped, and a missing one is what stands in for it. With ``windows`` they are
+        clipped and mapped further. With a ``grid`` the coordinates are multiplied by it and rounded
+        to integers.
         """
         maps = self._maps if windows is None else self._narrowed(windows)
         step = max(1, _CHUNK_CELLS // max(1, self.width, table.n_columns))
@@ -143,34 +166,43 @@ class Design:
                 if grid:
                     np.rint(mapped, out=mapped)
             return
-        for j, domain in enumerate(self.domains):
-            values, places = table.column(j, chunk), np.flatnonzero(self.column == j)
+        for j, (column, domain) in enumerate(self.features):
+            values, places = table.column(column, chunk), np.flatnonzero(self.column == j)
             mapped = out[:, places[0] : places[-1] + 1]
             if isinstance(domain, Interval):
                 numbers = as_numbers(values)[:, None]
                 _map_numbers(numbers, [each.each[j] for each in maps], mapped, grid or 1)
-            elif self._is_sign(domain):
-                mapped[:, 0] = (grid or 1) * (2 * domain.encode(values) - 1)
+                continue
+            codes = domain.encode(np.isnan(as_numbers(values)) if domain is MISSING else values)
+            if self._is_sign(domain):
+                mapped[:, 0] = (grid or 1) * (2 * codes - 1)
             else:
-                levels = domain.encode(values)[:, None] == np.arange(domain.n_values)
+                levels = codes[:, None] == np.arange(domain.n_values)
                 np.multiply(levels, grid or 1, out=mapped)
         if grid:
             np.rint(out, out=out)
 
     @cached_property
     def _maps(self) -> _Maps:
-        """The map of every column: factor, shift, and where missing numbers go."""
+        """The map of every feature: factor, shift, and where missing numbers go."""
         centres, halves = self.scales
-        return _Maps(*map(PerColumn, (1 / halves, centres / halves, np.zeros(len(halves)))))
+        return _Maps(*map(PerColumn, (1 / halves, centres / halves, self._stand_ins)))
+
+    @property
+    def _stand_ins(self) -> FloatArray:
+        """Return what stands for a missing number, on the scale of the bounds; 0 of categories."""
+        centres, halves = self.scales
+        numbers = [d.stand_in if isinstance(d, Interval) else 0.0 for _, d in self.features]
+        return (np.array(numbers, dtype=np.float64) - centres) / halves
 
     def _narrowed(self, windows: Windows) -> _Maps:
-        """Return the map of every column to its window."""
-        (centres, halves), (c, h) = self.scales, np.zeros((2, len(self.domains)))
+        """Return the map of every feature to its window."""
+        (centres, halves), (c, h) = self.scales, np.zeros((2, len(self.features)))
         h[:] = 1.0
         single = self.numbers
         c[self.column[single]] = windows.centres[single]
         h[self.column[single]] = windows.halves[single]
-        each = (1 / (halves * h), (centres / halves + c) / h, -c / h)
+        each = (1 / (halves * h), (centres / halves + c) / h, (self._stand_ins - c) / h)
         return _Maps(*map(PerColumn, each))
 
     def in_units_of_columns(self, coefficients: FloatArray) -> tuple[FloatArray, float]:

@@ -144,7 +144,7 @@ def cross_block(design: Design) -> Block:
     return Block(
         np.append(np.arange(1, t), [0, t]),
         np.full(t + 1, t),
-        2 * len(design.domains) + Fraction(9, 4),
+        2 * len(design.features) + Fraction(9, 4),
         np.append(np.full(t - 1, 2), [2, 1]),
     )
 

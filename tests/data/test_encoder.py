@@ -36,6 +36,16 @@ DOMAINS: dict[str, list[Domain]] = {
         Interval(-(2.0**63), -(2.0**63) + 4096, bins=4097),
     ],
     "mixed bins": [Interval(0, 1, bins=2), Interval(-2, 7.5, bins=7), Interval(0, 1e6, bins=300)],
+    "missing": [
+        Interval(0, 1, bins=2, missing=0.0),
+        Interval(-2, 7.5, bins=7, missing=3),
+        Interval(0, 9, bins=10, missing=9),
+    ],
+    "marked": [
+        Interval(0, 1, bins=2, missing="indicator"),
+        Interval(-2, 7.5, bins=7),
+        Interval(0, 9, bins=10, missing="indicator"),
+    ],
     "categories": [Categories([0, 1, 5]), Interval(0, 9, bins=4), Categories(["0", "7", "x"])],
 }
 

@@ -68,19 +68,21 @@ def test_a_dirichlet_has_a_row_for_each_category() -> None:
     assert display.ax_.get_xlabel() == "probability"
 
 
-def test_coefficients_have_names_and_the_scale_of_the_bounds() -> None:
+def test_coefficients_are_those_of_the_table() -> None:
     schema = Schema({**COLUMNS, "town": Categories(["a", "b", "c"])}, target=Interval(0, 1))
     towns = rng.choice(["a", "b", "c"], 300)
     model = BayesianLinearRegression(epsilon=5, schema=schema, prior_precision=4, random_state=0)
     model.fit(np.column_stack([X, towns]), Y)
     display = shown(model)
-    assert [*display.means_] == ["age", "job = nurse", "town = a", "town = b", "town = c"]
-    np.testing.assert_allclose([*display.means_.values()], model.posterior_.mean()[1:])
-    assert display.prior["age"].std() == 0.5
-    assert display.prior["job = nurse"].std() == pytest.approx(8**-0.5)
-    low, high = display.intervals_["age"]
-    assert high - low == pytest.approx(2 * 1.96 * model.posterior_.covariance[1, 1] ** 0.5, 1e-3)
-    assert "scale of the bounds" in display.ax_.get_xlabel()
+    table = model.coefficients()
+    assert [*display.means_] == ["age", "job=nurse", "town=b", "town=c"]
+    assert [*display.means_.values()] == [row.estimate for row in table.rows[1:]]
+    np.testing.assert_allclose(display.intervals_["age"], (table["age"].low, table["age"].high))
+    # per year of 40, of a target between 0 and 1; a sign counts twice, and levels are a difference
+    assert display.prior["age"].std() == pytest.approx(0.5 * 0.5 / 20)
+    assert display.prior["job=nurse"].std() == pytest.approx(2 * 0.5 * 8**-0.5)
+    assert display.prior["town=b"].std() == pytest.approx(2**0.5 * 0.5 * 0.5)
+    assert "units of the data" in display.ax_.get_xlabel()
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "fourier", "sampler", "map"])

@@ -6,6 +6,7 @@ import pytest
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design, Scale
+from dpbayes_sklearn.statistics.windows import Windows
 
 MIXED = Design((Interval(0, 10), Categories("ab"), Categories("xyz"), Interval(-1, 3)))
 
@@ -41,6 +42,25 @@ def test_every_value_has_a_place():
     assert x.tolist() == [0, 1, -1, 1, -1, 5e-324, 0, 0, 0]
     numbers = X[:7].astype(float)
     assert coordinates(Design((Interval(-1, 1),)), numbers).ravel().tolist() == x[:7].tolist()
+
+
+def test_a_missing_number_has_its_place():
+    X = np.array([[np.nan], [10.0]])
+    assert coordinates(Design((Interval(0, 10, missing=2.5),)), X).tolist() == [[-0.5], [1]]
+    marked = Design((Interval(0, 10, missing="indicator"), Interval(0, 1)))
+    x = coordinates(marked, np.array([[np.nan, 1.0], [10.0, 0.0]]))
+    assert x.tolist() == [[0, 1, 1], [1, -1, -1]]
+    assert [feature.column for feature in marked.features] == [0, 0, 1]
+    assert marked.signs.tolist() == [False, True, False]
+
+
+def test_a_missing_number_is_mapped_with_its_window():
+    windows = Windows(np.array([0.5]), np.array([0.25]))
+    X = Table(np.array([[np.nan], [8.0]]))
+    for missing, place in ((7.0, -0.4), ("middle", -1.0), (10.0, 1.0)):
+        design = Design((Interval(0, 10, missing=missing),))
+        ((_, x),) = design.chunks(X, windows=windows)
+        assert np.allclose(x.ravel(), [place, 0.4])
 
 
 def test_coordinates_stay_in_the_unit_cube():
