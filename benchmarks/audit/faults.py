@@ -71,7 +71,8 @@ This page is written by `python -m benchmarks.audit.faults {file}`.
 
 What the layers are:
 
-- **enumeration** reads the laws that a release draws from, for all data sets of a small world;
+- **enumeration** reads the laws that a release draws from, for all data sets of a small world,
+  and of Gaussian noise the exact delta;
 - **replay** fits a neighbour with what was released on a data set and compares all else;
 - **sampler laws** compares frequencies of draws with their laws;
 - **attacks** bounds epsilon from below by telling two neighbours apart, 20,000 runs a side;

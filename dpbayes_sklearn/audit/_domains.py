@@ -264,6 +264,7 @@ def domain_of(structure: Any) -> Domain:
     )
 
 
+domain_of.register(Domain, lambda domain: domain)
 domain_of.register(Network, CountDomain)
 domain_of.register(int, SimplexDomain)
 domain_of.register(Design, MomentDomain)

@@ -19,7 +19,7 @@ from dpbayes_sklearn.statistics import counting, counts, design, moment_sums
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
-@fault("data", "replay", "Features of a regression are not clipped to their bounds")
+@fault("data", "replay of estimators", "Features of a regression are not clipped to their bounds")
 def features_not_clipped() -> Replacements:
     def unclipped(chunk: Any, factor: Any, shift: Any, out: Any, grid: int) -> None:
         numbers = np.nan_to_num(np.asarray(chunk, float), nan=0.0, posinf=1e6, neginf=-1e6)
@@ -30,7 +30,7 @@ def features_not_clipped() -> Replacements:
 
 @fault(
     "data",
-    "replay",
+    "replay of estimators",
     "The target of a regression is scaled, but the result of clipping it is dropped",
 )
 def target_not_clipped() -> Replacements:
@@ -52,13 +52,21 @@ def nan_passed_through() -> Replacements:
     yield moment_sums, "scaled_target", poisoned
 
 
-@fault("data", "replay", "Declared classes are ignored and read from the labels without a word")
+@fault(
+    "data",
+    "replay of estimators",
+    "Declared classes are ignored and read from the labels without a word",
+)
 def classes_of_the_data() -> Replacements:
     yield DiscreteClassifier, "_target", Declared("classes", None, "classes")
     yield DiscreteClassifier, "_leak", lambda self, what, parameter: ""
 
 
-@fault("data", "replay", "Declared bounds are replaced by the smallest and largest value there is")
+@fault(
+    "data",
+    "replay of estimators",
+    "Declared bounds are replaced by the smallest and largest value there is",
+)
 def bounds_of_the_data() -> Replacements:
     real = _supervised.declared_domains
 
@@ -85,7 +93,11 @@ def nan_refused() -> Replacements:
     yield _supervised, "read_records", strict
 
 
-@fault("data", "replay", "A value beyond its bounds is warned of, so that the warning tells of it")
+@fault(
+    "data",
+    "replay of estimators",
+    "A value beyond its bounds is warned of, so that the warning tells of it",
+)
 def a_warning_about_values() -> Replacements:
     real = DiscreteClassifier.fit
 
@@ -108,7 +120,7 @@ def a_message_with_a_value() -> Replacements:
 
 @fault(
     "data",
-    "replay",
+    "replay of estimators",
     "Records with a category that was not declared are left out, which changes their number",
 )
 def unseen_left_out() -> Replacements:
@@ -131,7 +143,7 @@ def short_counters() -> Replacements:
     )
 
 
-@fault("data", "replay", "Counting fails if nobody is in the first class")
+@fault("data", "replay of estimators", "Counting fails if nobody is in the first class")
 def nobody_in_the_first_class() -> Replacements:
     real = counting.count_by_state
 
@@ -158,7 +170,7 @@ def float_sums() -> Replacements:
     yield moment_sums, "gram", floats
 
 
-@fault("data", "replay", "A category that was not declared raises")
+@fault("data", "replay of estimators", "A category that was not declared raises")
 def a_category_that_raises() -> Replacements:
     real = Categories._code
 

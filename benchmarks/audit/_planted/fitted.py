@@ -52,7 +52,11 @@ def labels_kept() -> Replacements:
     yield BayesianLinearRegression, "fit", keeping
 
 
-@fault("fitted", "replay", "The number of classes that occur is kept, for a later warning")
+@fault(
+    "fitted",
+    "replay of estimators",
+    "The number of classes that occur is kept, for a later warning",
+)
 def a_diagnosis_of_the_data() -> Replacements:
     real = DiscreteClassifier.fit
 
@@ -64,7 +68,7 @@ def a_diagnosis_of_the_data() -> Replacements:
     yield DiscreteClassifier, "fit", keeping
 
 
-@fault("fitted", "replay", "The pickle has a cell that the object does not show")
+@fault("fitted", "replay of estimators", "The pickle has a cell that the object does not show")
 def a_pickle_with_more() -> Replacements:
     fit, state = DiscreteClassifier.fit, PrivateEstimator.__getstate__
     hidden: dict[int, Any] = {}
@@ -83,7 +87,7 @@ def a_pickle_with_more() -> Replacements:
 
 @fault(
     "fitted",
-    "enumeration",
+    "enumeration of moments",
     "Where to clip the target is read from the exact sums instead of the noisy ones",
 )
 def a_window_of_the_data() -> Replacements:
@@ -96,7 +100,11 @@ def a_window_of_the_data() -> Replacements:
     yield _location.Steps, "means", peeking
 
 
-@fault("fitted", "replay", "The window of the target is shifted by what its exact sums are")
+@fault(
+    "fitted",
+    "replay of estimators",
+    "The window of the target is shifted by what its exact sums are",
+)
 def a_shifted_window_of_the_data() -> Replacements:
     real = _location.Steps.means
 
@@ -107,7 +115,7 @@ def a_shifted_window_of_the_data() -> Replacements:
     yield _location.Steps, "means", shifted
 
 
-@fault("fitted", "enumeration", "Negative noisy counts are replaced by the exact ones")
+@fault("fitted", "enumeration of counts", "Negative noisy counts are replaced by the exact ones")
 def repaired_counts() -> Replacements:
     real = _noisy_counts.add
 
@@ -119,7 +127,9 @@ def repaired_counts() -> Replacements:
 
 
 @fault(
-    "fitted", "enumeration", "Noisy counts are cut at the exact number of records of their class"
+    "fitted",
+    "enumeration of counts",
+    "Noisy counts are cut at the exact number of records of their class",
 )
 def clipped_at_the_exact_total() -> Replacements:
     real = _noisy_counts.ReleasedCounts
@@ -137,7 +147,11 @@ def clipped_at_the_exact_total() -> Replacements:
     yield _noisy_counts, "ReleasedCounts", cut
 
 
-@fault("fitted", "replay", "The prior is centred at the shares of the classes in the data")
+@fault(
+    "fitted",
+    "replay of estimators",
+    "The prior is centred at the shares of the classes in the data",
+)
 def a_prior_of_the_data() -> Replacements:
     real = PrivateEstimator._release
 

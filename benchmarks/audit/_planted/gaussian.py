@@ -19,7 +19,9 @@ from dpbayes_sklearn.statistics.counts import CountTables
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
-@fault("gaussian", "enumeration", "The standard deviation is five percent too small")
+@fault(
+    "gaussian", "enumeration of Gaussian noise", "The standard deviation is five percent too small"
+)
 def five_percent_less() -> Replacements:
     real = gaussian.gaussian_variance
     less = Fraction(95, 100) ** 2
@@ -32,19 +34,25 @@ def quarter_of_the_variance() -> Replacements:
     yield discrete_gaussian, "_proposals", lambda variance, *rest: real(variance / 4, *rest)
 
 
-@fault("gaussian", "enumeration", "The class table is left out of the L2 sensitivity")
+@fault(
+    "gaussian", "enumeration of Gaussian noise", "The class table is left out of the L2 sensitivity"
+)
 def class_table_forgotten() -> Replacements:
     real = CountTables.shifts
     yield CountTables, "shifts", lambda self, unit: {1: real(self, unit)[1] - 2}
 
 
-@fault("gaussian", "enumeration", "The L2 sensitivity is taken for its square")
+@fault("gaussian", "enumeration of Gaussian noise", "The L2 sensitivity is taken for its square")
 def not_squared() -> Replacements:
     real = CountTables.shifts
     yield CountTables, "shifts", lambda self, unit: {1: round(real(self, unit)[1] ** 0.5)}
 
 
-@fault("gaussian", "enumeration", "The conversion of zCDP is used the wrong way round")
+@fault(
+    "gaussian",
+    "enumeration of Gaussian noise",
+    "The conversion of zCDP is used the wrong way round",
+)
 def conversion_inverted() -> Replacements:
     yield calibration, "zcdp_rho", zcdp_epsilon
 
@@ -55,7 +63,9 @@ def half_of_rho() -> Replacements:
     yield gaussian, "gaussian_rho", lambda *args: real(*args) / 2
 
 
-@fault("gaussian", "replay", "The mechanism is handed twice the delta that was charged")
+@fault(
+    "gaussian", "replay of estimators", "The mechanism is handed twice the delta that was charged"
+)
 def delta_spent_twice() -> Replacements:
     real = Mechanism.release
 
@@ -65,7 +75,7 @@ def delta_spent_twice() -> Replacements:
     yield Mechanism, "release", generous
 
 
-@fault("gaussian", "replay", "The delta of Gaussian noise is not charged")
+@fault("gaussian", "replay of estimators", "The delta of Gaussian noise is not charged")
 def delta_not_charged() -> Replacements:
     real = Ledger.charge
 

@@ -21,13 +21,17 @@ from dpbayes_sklearn.statistics.moment_blocks import Block
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
-@fault("laws", "enumeration", "Independent noise tells half of its privacy loss")
+@fault("laws", "enumeration of counts", "Independent noise tells half of its privacy loss")
 def half_a_loss() -> Replacements:
     real = DiscreteLaplace.privacy_loss
     yield DiscreteLaplace, "privacy_loss", lambda self, shift: real(self, shift) / 2
 
 
-@fault("laws", "enumeration", "Noise of the sup norm tells the loss of the mean of its entries")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "Noise of the sup norm tells the loss of the mean of its entries",
+)
 def a_mean_for_a_maximum() -> Replacements:
     def mean(self: Any, shift: Any) -> Fraction:
         return Fraction(int(np.abs(shift).sum()) * self.grid, len(shift)) / self.steps
@@ -35,13 +39,15 @@ def a_mean_for_a_maximum() -> Replacements:
     yield SupNorm, "privacy_loss", mean
 
 
-@fault("laws", "enumeration", "Noise of the rows of a class tells the loss of one class only")
+@fault(
+    "laws", "enumeration of counts", "Noise of the rows of a class tells the loss of one class only"
+)
 def one_class_of_two() -> Replacements:
     real = ClassRows.privacy_loss
     yield ClassRows, "privacy_loss", lambda self, shift: real(self, shift) / 2
 
 
-@fault("laws", "enumeration", "Noise that adds to zero tells the loss of one count only")
+@fault("laws", "enumeration of counts", "Noise that adds to zero tells the loss of one count only")
 def one_count_of_two() -> Replacements:
     real = ZeroSum.privacy_loss
     yield ZeroSum, "privacy_loss", lambda self, shift: real(self, shift) / 2
@@ -58,7 +64,11 @@ def another_law_is_told() -> Replacements:
     yield _noisy_counts, "ReleasedCounts", telling
 
 
-@fault("laws", "enumeration", "The class table's scale is multiplied by its weight, not divided")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "The class table's scale is multiplied by its weight, not divided",
+)
 def class_scale_inverted() -> Replacements:
     real = CountTables._independent_noise
 
@@ -70,17 +80,29 @@ def class_scale_inverted() -> Replacements:
     yield CountTables, "_independent_noise", inverted
 
 
-@fault("laws", "enumeration", "Noise on a finer grid is drawn with the scale of the coarse one")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "Noise on a finer grid is drawn with the scale of the coarse one",
+)
 def grid_forgotten() -> Replacements:
     yield SupNorm, "steps", property(lambda self: self.scale)
 
 
-@fault("laws", "enumeration", "Rows of noise on a grid are drawn with one step less than they have")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "Rows of noise on a grid are drawn with one step less than they have",
+)
 def grid_off_by_one() -> Replacements:
     yield ClassRows, "steps", property(lambda self: self.scale * max(self.grid - 1, 1))
 
 
-@fault("laws", "enumeration", "Every array gets the first numbers of the noise, so they share it")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "Every array gets the first numbers of the noise, so they share it",
+)
 def arrays_share_noise() -> Replacements:
     def overlapping(arrays: Any, law: Any, source: Any) -> Any:
         noise = draw(law, 1, source)[0]
@@ -89,7 +111,11 @@ def arrays_share_noise() -> Replacements:
     yield _noisy_counts, "add", overlapping
 
 
-@fault("laws", "enumeration", "The noise is split one number too early, so that one cell gets none")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "The noise is split one number too early, so that one cell gets none",
+)
 def split_too_early() -> Replacements:
     def shifted(arrays: Any, law: Any, source: Any) -> Any:
         noise = draw(law, 1, source)[0]
@@ -101,7 +127,11 @@ def split_too_early() -> Replacements:
     yield fourier, "add", shifted
 
 
-@fault("laws", "enumeration", "All sides of the moments' box are 1, though some sums move by 2")
+@fault(
+    "laws",
+    "enumeration of moments",
+    "All sides of the moments' box are 1, though some sums move by 2",
+)
 def sides_forgotten() -> Replacements:
     def square(self: Any, scale: Fraction) -> SupNorm:
         return SupNorm(scales.laplace_scale(scale, Fraction(1)), (1,) * len(self))
@@ -109,7 +139,7 @@ def sides_forgotten() -> Replacements:
     yield Block, "_sup_norm", square
 
 
-@fault("laws", "enumeration", "A scale that cannot be drawn exactly is rounded down")
+@fault("laws", "enumeration of counts", "A scale that cannot be drawn exactly is rounded down")
 def scales_rounded_down() -> Replacements:
     real = scales.representable_scale
 
@@ -120,7 +150,11 @@ def scales_rounded_down() -> Replacements:
     yield scales, "representable_scale", less
 
 
-@fault("laws", "enumeration", "Class counts get no noise, since the rows that sum to them have it")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "Class counts get no noise, since the rows that sum to them have it",
+)
 def class_counts_without_noise() -> Replacements:
     real = _noisy_counts.add
 
@@ -131,7 +165,7 @@ def class_counts_without_noise() -> Replacements:
     yield _noisy_counts, "add", bare
 
 
-@fault("laws", "enumeration", "A large epsilon is taken for an infinite one")
+@fault("laws", "enumeration of counts", "A large epsilon is taken for an infinite one")
 def large_is_infinite() -> Replacements:
     yield Budget, "infinite", property(lambda self: self.epsilon > 30)
 

@@ -26,7 +26,9 @@ from dpbayes_sklearn.statistics import categories, counts
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
-@fault("noise", "enumeration", "The scale of the counts' noise is half of what it should be")
+@fault(
+    "noise", "enumeration of counts", "The scale of the counts' noise is half of what it should be"
+)
 def half_the_scale() -> Replacements:
     real = counts.laplace_scale
     for module in (counts, categories):
@@ -116,7 +118,9 @@ def one_stream_for_all_batches() -> Replacements:
 
 
 @fault(
-    "noise", "enumeration", "All cells share one draw, so that differences between them are exact"
+    "noise",
+    "enumeration of counts",
+    "All cells share one draw, so that differences between them are exact",
 )
 def one_noise_for_all_cells() -> Replacements:
     real = fourier.add
@@ -128,7 +132,11 @@ def one_noise_for_all_cells() -> Replacements:
     yield fourier, "add", shared
 
 
-@fault("noise", "enumeration", "A cell that counts nobody gets no noise, which tells that it does")
+@fault(
+    "noise",
+    "enumeration of counts",
+    "A cell that counts nobody gets no noise, which tells that it does",
+)
 def no_noise_for_the_absent() -> Replacements:
     real = _noisy_counts.add
 
@@ -139,7 +147,11 @@ def no_noise_for_the_absent() -> Replacements:
     yield _noisy_counts, "add", skipping
 
 
-@fault("noise", "enumeration", "Noise that should cancel over all counts leaves the last one exact")
+@fault(
+    "noise",
+    "enumeration of counts",
+    "Noise that should cancel over all counts leaves the last one exact",
+)
 def noise_that_does_not_cancel_everywhere() -> Replacements:
     real = zero_sum.zero_sum_laplace
 
@@ -151,7 +163,9 @@ def noise_that_does_not_cancel_everywhere() -> Replacements:
 
 
 @fault(
-    "noise", "enumeration", "The box of the moments' noise is half as wide as what one record moves"
+    "noise",
+    "enumeration of moments",
+    "The box of the moments' noise is half as wide as what one record moves",
 )
 def a_box_too_small() -> Replacements:
     real = _moment_noise.add_noise
@@ -162,7 +176,7 @@ def a_box_too_small() -> Replacements:
     yield _moment_noise, "add_noise", narrow
 
 
-@fault("noise", "enumeration", "Weights of the draws are rounded to eight bits")
+@fault("noise", "enumeration of counts", "Weights of the draws are rounded to eight bits")
 def coarse_weights() -> Replacements:
     real = _split_release.integer_weights
 
@@ -174,7 +188,11 @@ def coarse_weights() -> Replacements:
     yield _split_release, "integer_weights", coarse
 
 
-@fault("noise", "enumeration", "Draws of a regression follow a likelihood with twice its weight")
+@fault(
+    "noise",
+    "enumeration of moments",
+    "Draws of a regression follow a likelihood with twice its weight",
+)
 def draws_too_sharp() -> Replacements:
     real = _coefficient_draws.largest_residual
     yield _coefficient_draws, "largest_residual", lambda prior: real(prior) / 2**0.5
@@ -185,7 +203,11 @@ def a_sum_that_is_cut_off() -> Replacements:
     yield zero_sum, "_coins", lambda size, scale, source: np.ones(size.size, bool)
 
 
-@fault("noise", "enumeration", "Tables that should share one noise get one each, of the same scale")
+@fault(
+    "noise",
+    "enumeration of counts",
+    "Tables that should share one noise get one each, of the same scale",
+)
 def noise_of_every_table() -> Replacements:
     real = _noisy_counts.add
 
@@ -208,7 +230,11 @@ def rows_as_proposed() -> Replacements:
     yield rows, "_accepts", lambda *args: True
 
 
-@fault("noise", "enumeration", "Only the first table of those that get the same noise gets it")
+@fault(
+    "noise",
+    "enumeration of counts",
+    "Only the first table of those that get the same noise gets it",
+)
 def noise_of_a_batch() -> Replacements:
     real = _noisy_counts.add
 

@@ -20,22 +20,34 @@ from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
-@fault("preparing", "enumeration", "A replaced record is thought to change one part of a level")
+@fault(
+    "preparing",
+    "enumeration of preparation",
+    "A replaced record is thought to change one part of a level",
+)
 def one_part_of_two() -> Replacements:
     yield plans, "_disjoint", lambda fractions: Fraction(1)
 
 
-@fault("preparing", "enumeration", "Every level of a column takes the whole budget of the column")
+@fault(
+    "preparing",
+    "enumeration of preparation",
+    "Every level of a column takes the whole budget of the column",
+)
 def levels_do_not_share() -> Replacements:
     yield quantiles, "rate", lambda level, epsilon: float(epsilon / level.sensitivity)
 
 
-@fault("preparing", "enumeration", "Every column takes the whole budget of the fit")
+@fault("preparing", "enumeration of preparation", "Every column takes the whole budget of the fit")
 def columns_do_not_share() -> Replacements:
     yield SortedColumns, "n_columns", 1
 
 
-@fault("preparing", "enumeration", "The lattice of a quantile begins at the smallest record")
+@fault(
+    "preparing",
+    "enumeration of preparation",
+    "The lattice of a quantile begins at the smallest record",
+)
 def lattice_from_the_data() -> Replacements:
     real = ranks.Ranks.law
 
@@ -50,25 +62,31 @@ def lattice_from_the_data() -> Replacements:
     yield ranks.Ranks, "law", law
 
 
-@fault("preparing", "enumeration", "A quantile is weighted as if ranks were twice as far apart")
+@fault(
+    "preparing",
+    "enumeration of preparation",
+    "A quantile is weighted as if ranks were twice as far apart",
+)
 def twice_the_rate() -> Replacements:
     real = ranks.decay
     yield ranks, "decay", lambda exponent: real(2 * exponent)
 
 
-@fault("preparing", "enumeration", "Every choice of a column takes the whole budget")
+@fault("preparing", "enumeration of preparation", "Every choice of a column takes the whole budget")
 def choices_do_not_share() -> Replacements:
     real = permute_and_flip.choice_weights
     yield permute_and_flip, "choice_weights", lambda s, scores, eps: real(s, scores, 2 * eps)
 
 
-@fault("preparing", "enumeration", "Scores of columns are thought to change half as far")
+@fault(
+    "preparing", "enumeration of preparation", "Scores of columns are thought to change half as far"
+)
 def scores_change_half() -> Replacements:
     real = dependence.dependence_sensitivity
     yield dependence, "dependence_sensitivity", lambda *facts: real(*facts) // 2
 
 
-@fault("preparing", "replay", "The scores of the columns are kept as an attribute")
+@fault("preparing", "replay of preparation", "The scores of the columns are kept as an attribute")
 def scores_are_kept() -> Replacements:
     real = PrivateSelectKBest._statistics
 
@@ -80,7 +98,9 @@ def scores_are_kept() -> Replacements:
     yield PrivateSelectKBest, "_statistics", statistics
 
 
-@fault("preparing", "replay", "A transformer keeps the smallest value of every column")
+@fault(
+    "preparing", "replay of preparation", "A transformer keeps the smallest value of every column"
+)
 def minimum_is_kept() -> Replacements:
     def statistics(self: Any, public: Any, records: Any) -> SortedColumns:
         found = SortedColumns(records)
@@ -100,7 +120,7 @@ def columns_are_kept() -> Replacements:
     yield ColumnwiseTransformer, "_statistics", statistics
 
 
-@fault("preparing", "replay", "How many bins a column gets depends on its records")
+@fault("preparing", "replay of preparation", "How many bins a column gets depends on its records")
 def bins_from_the_data() -> Replacements:
     real = ColumnwiseTransformer._public_schema
 

@@ -33,37 +33,61 @@ def _as_numpy_likes(cells: Any) -> Any:
     return np.array([np.nan if cell is None else cell for cell in flat], float)
 
 
-@fault("reading", "replay", "A missing label makes all labels floats, which recodes other people")
+@fault(
+    "reading",
+    "replay of containers",
+    "A missing label makes all labels floats, which recodes other people",
+)
 def labels_as_floats() -> Replacements:
     real = reading.read_target
     yield reading, "read_target", lambda *args: _as_numpy_likes(real(*args))
 
 
-@fault("reading", "replay", "A missing value makes its whole column floats, and others unseen")
+@fault(
+    "reading",
+    "replay of containers",
+    "A missing value makes its whole column floats, and others unseen",
+)
 def columns_as_floats() -> Replacements:
     real = table.Table.column
     yield table.Table, "column", lambda *args: _as_numpy_likes(real(*args))
 
 
-@fault("reading", "replay", "One column with a missing value becomes floats, and others unseen")
+@fault(
+    "reading",
+    "replay of containers",
+    "One column with a missing value becomes floats, and others unseen",
+)
 def one_column_as_floats() -> Replacements:
     real = _posterior_release.read_column
     yield _posterior_release, "read_column", lambda X: _as_numpy_likes(real(X))
 
 
-@fault("reading", "replay", "Labels of a partition are read as numpy likes, on a cluster only")
+@fault(
+    "reading",
+    "replay of containers",
+    "Labels of a partition are read as numpy likes, on a cluster only",
+)
 def partitions_as_floats() -> Replacements:
     real = dask.one_column
     yield dask, "one_column", lambda y: _as_numpy_likes(real(y))
 
 
-@fault("reading", "replay", "Whether a fit raises depends on the caller's numpy error state")
+@fault(
+    "reading",
+    "replay of estimators",
+    "Whether a fit raises depends on the caller's numpy error state",
+)
 def error_state_of_the_caller() -> Replacements:
     for module in (_estimator, records):
         yield module, "quiet_numpy", nullcontext
 
 
-@fault("reading", "replay", "A condition is dropped if all values are truth values by chance")
+@fault(
+    "reading",
+    "replay of estimators",
+    "A condition is dropped if all values are truth values by chance",
+)
 def condition_by_values() -> Replacements:
     def looking(self: Any, column: Any) -> Any:
         plain = all(isinstance(value, (bool, np.bool_)) for value in column.values)
@@ -117,7 +141,7 @@ def cells_twice() -> Replacements:
     yield reading, "_canonical", lambda X: X
 
 
-@fault("reading", "replay", "Bins follow from whether all values are whole numbers")
+@fault("reading", "replay of estimators", "Bins follow from whether all values are whole numbers")
 def bins_by_values() -> Replacements:
     real = table.Table.kind
 
@@ -129,7 +153,7 @@ def bins_by_values() -> Replacements:
     yield table.Table, "kind", looking
 
 
-@fault("reading", "replay", "The log tells how many of the declared classes occur")
+@fault("reading", "replay of estimators", "The log tells how many of the declared classes occur")
 def a_log_line_about_values() -> Replacements:
     real = DiscreteClassifier._statistics
 

@@ -29,7 +29,7 @@ from dpbayes_sklearn.statistics.network import Network
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
-@fault("sensitivity", "enumeration", "The sensitivity of the counts is too small by one")
+@fault("sensitivity", "enumeration of counts", "The sensitivity of the counts is too small by one")
 def off_by_one() -> Replacements:
     real = CountTables.sensitivity
     yield CountTables, "sensitivity", lambda self, unit: real(self, unit) - 1
@@ -37,7 +37,7 @@ def off_by_one() -> Replacements:
 
 @fault(
     "sensitivity",
-    "enumeration",
+    "enumeration of counts",
     "A record is thought to move the tables of its features, not that of its label",
 )
 def label_forgotten() -> Replacements:
@@ -47,7 +47,7 @@ def label_forgotten() -> Replacements:
 
 @fault(
     "sensitivity",
-    "enumeration",
+    "enumeration of counts",
     "The sensitivity of one feature value is used where records are protected",
 )
 def one_feature_for_a_record() -> Replacements:
@@ -55,12 +55,16 @@ def one_feature_for_a_record() -> Replacements:
     yield Network, "tables_changed", lambda self, unit: real(self, FEATURE)
 
 
-@fault("sensitivity", "enumeration", "A replaced record is thought to leave one row of counts only")
+@fault(
+    "sensitivity",
+    "enumeration of counts",
+    "A replaced record is thought to leave one row of counts only",
+)
 def one_row_for_two() -> Replacements:
     yield CountTables, "class_row_sensitivity", lambda self, unit: 1
 
 
-@fault("sensitivity", "enumeration", "Character sums are thought to move half as far")
+@fault("sensitivity", "enumeration of counts", "Character sums are thought to move half as far")
 def characters_move_half() -> Replacements:
     real = characters.l1_sensitivity
     yield characters, "l1_sensitivity", lambda *args: real(*args) // 2
@@ -68,7 +72,7 @@ def characters_move_half() -> Replacements:
 
 @fault(
     "sensitivity",
-    "enumeration",
+    "enumeration of counts",
     "The scale of the noise depends on which classes occur in the data",
 )
 def local_sensitivity_of_counts() -> Replacements:
@@ -82,7 +86,7 @@ def local_sensitivity_of_counts() -> Replacements:
 
 @fault(
     "sensitivity",
-    "enumeration",
+    "enumeration of counts",
     "The exponential mechanism is scaled by the local sensitivity and not calibrated",
 )
 def local_sensitivity_of_scores() -> Replacements:
@@ -96,20 +100,24 @@ def local_sensitivity_of_scores() -> Replacements:
 
 @fault(
     "sensitivity",
-    "enumeration",
+    "enumeration of counts",
     "Replacing a record is thought to move counts of categories by one in all",
 )
 def one_count_for_two() -> Replacements:
     yield SimplexCounts, "sensitivity", lambda self, unit=RECORD, cells=None: 1
 
 
-@fault("sensitivity", "enumeration", "Any number of draws is made for the price of one")
+@fault("sensitivity", "enumeration of counts", "Any number of draws is made for the price of one")
 def draws_that_cost_nothing() -> Replacements:
     real = Sampler.plan
     yield Sampler, "plan", lambda self, *args: real(Sampler(1, n_points=self.n_points), *args)
 
 
-@fault("sensitivity", "enumeration", "A turn at a split is thought to lose half of what it does")
+@fault(
+    "sensitivity",
+    "enumeration of counts",
+    "A turn at a split is thought to lose half of what it does",
+)
 def half_a_turn() -> Replacements:
     real = _split_release.SplitGrid._worst
     yield _split_release.SplitGrid, "_worst", lambda *args: real(*args) / 2
@@ -117,7 +125,9 @@ def half_a_turn() -> Replacements:
 
 
 @fault(
-    "sensitivity", "enumeration", "The score of the MAP mechanism is thought to move a fifth as far"
+    "sensitivity",
+    "enumeration of counts",
+    "The score of the MAP mechanism is thought to move a fifth as far",
 )
 def posterior_mass_moves_less() -> Replacements:
     real = map_module._mass_sensitivity
@@ -126,7 +136,7 @@ def posterior_mass_moves_less() -> Replacements:
 
 @fault(
     "sensitivity",
-    "enumeration",
+    "enumeration of moments",
     "Moments are thought to move half as far, as if bounds were centred once too often",
 )
 def moments_move_half() -> Replacements:
@@ -140,7 +150,7 @@ def moments_move_half() -> Replacements:
 
 @fault(
     "sensitivity",
-    "enumeration",
+    "enumeration of moments",
     "The steps of a regression together spend one and a half times epsilon",
 )
 def shares_above_one() -> Replacements:
@@ -153,7 +163,11 @@ def shares_above_one() -> Replacements:
     yield _moment_shares.Shares, "of", classmethod(generous)
 
 
-@fault("sensitivity", "enumeration", "The sum of the target is thought to move by 1, and not by 2")
+@fault(
+    "sensitivity",
+    "enumeration of moments",
+    "The sum of the target is thought to move by 1, and not by 2",
+)
 def target_moves_half() -> Replacements:
     real = _location.target_block
 
@@ -164,7 +178,11 @@ def target_moves_half() -> Replacements:
     yield _location, "target_block", halved
 
 
-@fault("sensitivity", "replay", "A mean of a column is thought to move by 1, and not by 2")
+@fault(
+    "sensitivity",
+    "replay of estimators",
+    "A mean of a column is thought to move by 1, and not by 2",
+)
 def means_move_half() -> Replacements:
     real = _location.location_block
 
@@ -175,7 +193,11 @@ def means_move_half() -> Replacements:
     yield _location, "location_block", halved
 
 
-@fault("sensitivity", "replay", "A record is thought to enter a shell, but to leave none")
+@fault(
+    "sensitivity",
+    "replay of estimators",
+    "A record is thought to enter a shell, but to leave none",
+)
 def shells_move_half() -> Replacements:
     real = _location.shell_block
     yield (
@@ -185,7 +207,11 @@ def shells_move_half() -> Replacements:
     )
 
 
-@fault("sensitivity", "enumeration", "Of a replaced record only the square that comes is counted")
+@fault(
+    "sensitivity",
+    "enumeration of moments",
+    "Of a replaced record only the square that comes is counted",
+)
 def matrix_moves_half() -> Replacements:
     real = GramMatrix.law
     yield (
@@ -195,7 +221,11 @@ def matrix_moves_half() -> Replacements:
     )
 
 
-@fault("sensitivity", "enumeration", "The weight of the target is left out of a record's square")
+@fault(
+    "sensitivity",
+    "enumeration of moments",
+    "The weight of the target is left out of a record's square",
+)
 def target_without_weight() -> Replacements:
     real = GramMatrix.law
 
@@ -205,13 +235,21 @@ def target_without_weight() -> Replacements:
     yield GramMatrix, "law", less
 
 
-@fault("sensitivity", "enumeration", "Any character sum is thought to move by 1, and not by 2")
+@fault(
+    "sensitivity",
+    "enumeration of counts",
+    "Any character sum is thought to move by 1, and not by 2",
+)
 def characters_move_by_one() -> Replacements:
     real = characters.sup_sensitivity
     yield characters, "sup_sensitivity", lambda *args: max(1, real(*args) // 2)
 
 
-@fault("sensitivity", "enumeration", "A feature is thought to move its own table, not its child's")
+@fault(
+    "sensitivity",
+    "enumeration of counts",
+    "A feature is thought to move its own table, not its child's",
+)
 def children_forgotten() -> Replacements:
     real = Network.tables_changed
 
@@ -221,7 +259,11 @@ def children_forgotten() -> Replacements:
     yield Network, "tables_changed", own_only
 
 
-@fault("sensitivity", "enumeration", "Squared residuals are not clipped at the reach of the model")
+@fault(
+    "sensitivity",
+    "enumeration of moments",
+    "Squared residuals are not clipped at the reach of the model",
+)
 def residuals_not_clipped() -> Replacements:
     real = Moments.squared_residuals
 
@@ -233,13 +275,21 @@ def residuals_not_clipped() -> Replacements:
     yield Moments, "squared_residuals", unclipped
 
 
-@fault("sensitivity", "enumeration", "A residual is thought to be no larger than the prediction")
+@fault(
+    "sensitivity",
+    "enumeration of moments",
+    "A residual is thought to be no larger than the prediction",
+)
 def residuals_without_target() -> Replacements:
     real = _coefficient_draws.largest_residual
     yield _coefficient_draws, "largest_residual", lambda prior: (real(prior) - 1) or 1.0
 
 
-@fault("sensitivity", "enumeration", "All counts but the last are thought to move by 1 together")
+@fault(
+    "sensitivity",
+    "enumeration of counts",
+    "All counts but the last are thought to move by 1 together",
+)
 def all_but_last_move_by_one() -> Replacements:
     real = SimplexCounts.sensitivity
 

@@ -37,7 +37,7 @@ def charged_afterwards() -> Replacements:
     yield PrivateEstimator, "_release", then_pay
 
 
-@fault("spending", "replay", "Two releases are averaged and one is paid for")
+@fault("spending", "replay of estimators", "Two releases are averaged and one is paid for")
 def released_twice() -> Replacements:
     real = PrivateEstimator._release
 
@@ -127,7 +127,9 @@ def refund() -> Replacements:
     yield PrivateEstimator, "_release", refunded
 
 
-@fault("spending", "replay", "The guarantee states half of the epsilon that was spent")
+@fault(
+    "spending", "replay of estimators", "The guarantee states half of the epsilon that was spent"
+)
 def promises_less() -> Replacements:
     real = PrivacyGuarantee.of.__func__
 
@@ -137,7 +139,9 @@ def promises_less() -> Replacements:
     yield PrivacyGuarantee, "of", classmethod(modest)
 
 
-@fault("spending", "replay", "The mechanism is handed twice the epsilon that was charged")
+@fault(
+    "spending", "replay of estimators", "The mechanism is handed twice the epsilon that was charged"
+)
 def released_for_more() -> Replacements:
     real = Mechanism.release
 

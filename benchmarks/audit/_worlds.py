@@ -1,0 +1,110 @@
+"""Small worlds of every mechanism, gone through in a second or two a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from typing import Any, NamedTuple
+
+from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
+from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics.choices import ColumnChoice
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.quantiles.plans import (
+    BinEdges,
+    CentreAndSpread,
+    OuterQuantiles,
+    Plans,
+)
+
+__all__ = ["enumeration", "gaussian_noise"]
+
+STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
+TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
+NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories("abc"),))
+MATRIX = MomentDomain(Design((Categories("abc"),) * 4), levels=2)  # has matrix noise
+ODD = 0.12345678901234567  # its fraction is longer than what samplers take
+LOCATED = 1500.0  # so large that the number of one record is located too
+
+
+class World(NamedTuple):
+    """A mechanism, and all data sets of n records of a structure."""
+
+    mechanism: Any
+    structure: Any
+    n: int
+    options: dict[str, Any]
+    tight: bool = False  # whether theory has neighbours that use up the claim
+
+
+WORLDS: dict[str, tuple[World, ...]] = {
+    "counts": (
+        World("laplace", PAIR, 2, {}, tight=True),
+        World("laplace", PAIR, 2, {"unit": "feature"}, tight=True),
+        World(Laplace(budget_split=0.5), STAR, 2, {}, tight=True),
+        World("laplace", TREE, 2, {"unit": "feature"}, tight=True),
+        World("laplace", STAR, 2, {"epsilon": ODD}, tight=True),
+        World("laplace", STAR, 2, {"epsilon": 40.0}, tight=True),
+        World(Laplace(noise="joint"), PAIR, 2, {}, tight=True),
+        World(Laplace(noise="joint"), THREE, 2, {"unit": "feature"}, tight=True),
+        World("fourier", PAIR, 2, {}, tight=True),
+        World("fourier", THREE, 2, {"unit": "feature"}, tight=True),
+        World(Fourier(noise="joint"), PAIR, 2, {}, tight=True),
+        World(Fourier(noise="joint"), THREE, 2, {"unit": "feature"}, tight=True),
+        World(Sampler(n_points=33), STAR, 3, {}),
+        World(Sampler(n_points=33), STAR, 3, {"unit": "feature"}),
+        World(Sampler(2, n_points=9), STAR, 3, {"unit": "feature"}),
+        World(MAP(n_points=33), STAR, 3, {"unit": "feature", "epsilon": 8.0}),
+        World(MAP(score="posterior"), STAR, 3, {}),
+        *(
+            World(name, 3, 4, {}, tight=True)
+            for name in ("geometric", "laplace", "laplace_improved")
+        ),
+        *(
+            World(name, 2, 100, {"prior": (0.01, 5.0), "epsilon": 0.5})
+            for name in ("exponential", "hellinger", "local")
+        ),
+    ),
+    "moments": (
+        *(
+            World(name, NUMBER, 1, {"epsilon": epsilon})
+            for name, epsilon in product(("laplace", "fourier", "sampler", "map"), (1.0, LOCATED))
+        ),
+        World("sampler", NUMBER, 1, {"prior": 100.0}),  # draws of norm 1 at most
+        World("laplace", LEVELS, 1, {}),
+        World("laplace", MATRIX, 1, {}),
+    ),
+    "preparation": (
+        World("quantiles", Plans((BinEdges(4),)), 3, {"epsilon": 6.0}),
+        World("quantiles", Plans((OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 3, 6.0),)), 3, {}),
+        World("quantiles", Plans((CentreAndSpread(3, 6.0, (0.0, 4.0)),)), 3, {"epsilon": 6.0}),
+        World("quantiles", Plans((BinEdges(2), BinEdges(2))), 2, {"epsilon": 12.0}),
+        World("permute_and_flip", ColumnChoice(PAIR, 1), 4, {"epsilon": 8.0}),
+        World("permute_and_flip", ColumnChoice(Network.star([3, 3], 3), 1), 2, {"epsilon": 0.5}),
+        World("permute_and_flip", ColumnChoice(Network.star([2, 2, 2], 2), 2), 2, {"epsilon": 8.0}),
+    ),
+}
+
+
+def enumeration(kind: str) -> Iterator[str]:
+    """Enumerate the worlds of one kind: no loss above the claim, nor below it where it is tight."""
+    exponential._cached_law.cache_clear()  # laws of another state of the code
+    for world in WORLDS[kind]:
+        found = enumerate_loss(*world[:3], **world.options, transcripts=1)
+        if not found.within:
+            yield f"{world.mechanism}: loss {found.loss:g} of {found.claim:g}"
+        if world.tight and found.ratio < 0.99:
+            yield f"{world.mechanism}: loss {found.loss:g}, where {found.claim:g} can be reached"
+
+
+def gaussian_noise() -> Iterator[str]:
+    """Enumerate the delta of small worlds, which a release must keep to and nearly use up."""
+    worlds = ((THREE, 2, "feature"), (PAIR, 2, "record"), (TREE, 1, "record"), (3, 4, "record"))
+    for (structure, n, unit), (epsilon, delta) in product(worlds, ((0.3, 1e-3), (1.0, 1e-6))):
+        found = enumerate_delta("gaussian", structure, n, epsilon=epsilon, delta=delta, unit=unit)
+        if not found.within or found.delta < 0.9 * delta:
+            yield f"gaussian, {unit}: delta {found.delta:g} of {delta:g}"
