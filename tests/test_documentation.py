@@ -109,6 +109,20 @@ def test_every_block_is_tested_or_no_code():
     assert len(complaints) > 50
 
 
+GUIDE = [page for page in PAGES if page.parent.name == "user_guide" and page.stem != "index"]
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_a_page_of_the_guide_opens_with_code_that_runs(page):
+    opening = page.read_text("utf-8").partition("\n## ")[0]
+    assert {"python", "pycon", "sh"} & {block.language for block in blocks_of(opening)}
+
+
+def test_the_guide_lists_every_page_once():
+    listed = re.findall(r"^(\w+)$", (ROOT / "docs/user_guide/index.md").read_text("utf-8"), re.M)
+    assert sorted(listed) == sorted(page.stem for page in GUIDE)
+
+
 @pytest.mark.parametrize("page", scripts())
 def test_blocks_without_prompts_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # as one script in an empty folder
