@@ -93,7 +93,7 @@ $(OLDEST_VENV)/.installed: setup.cfg pyproject.toml
 	@touch $@
 
 test-wheel: $(VENV)/.extra-dev  ## build sdist and wheel, and try them in empty environments
-	$(BIN)/python tests/packaging.py --python $(PYTHONS)
+	$(BIN)/python tests/wheel.py --python $(PYTHONS)
 
 clean:  ## remove everything that was built, the environments included
 	rm -rf $(VENV) $(VENV)-diffprivlib $(VENV)-interpret $(OLDEST_VENV) build demo_output .coverage *.egg-info \

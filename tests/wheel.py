@@ -1,6 +1,6 @@
 """Build the distributions and try them in empty environments, where nothing else is installed.
 
-Run ``make test-wheel``, or ``python tests/packaging.py --python python3.11 python3.13``. Each
+Run ``make test-wheel``, or ``python tests/wheel.py --python python3.11 python3.13``. Each
 environment gets the wheel with or without the extra ``plot`` and the newest or the oldest supported
 scikit-learn; then the demonstration, the commands and a fit are run from an empty folder.
 """
