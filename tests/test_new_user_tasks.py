@@ -11,7 +11,7 @@ GUIDE = Path(__file__).parents[1] / "docs" / "user_guide"
 DONE_BY = {
     "make a private model of my own CSV file": ["read_csv(", ".fit(", "to_json("],
     "use dates, ordered answers and long codes": ["date(2023", 'unseen="other"', ".map("],
-    "treat missing values": ["np.nan"],
+    "treat missing values": ["np.nan", 'missing="indicator"'],
     "predict a rare class": ["FixedThresholdClassifier(", "class_prior_"],
     "start without knowing the bounds": ["Schema.learn(", "PrivateKBinsDiscretizer("],
     "fit a table with very many columns": ["delta", "* 200"],

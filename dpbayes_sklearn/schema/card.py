@@ -32,7 +32,9 @@ def described(domain: Domain) -> Described:
 def _(domain: Interval) -> Described:
     bounds = domain.short.replace("T00:00:00", "")  # of dates
     bins = "" if domain.bins is None else f", {domain.bins} bins"
-    return Described(bounds + bins, "the nearest end; missing: the middle")
+    own = {"middle": "the middle", "indicator": "a value of their own"}
+    missing = own.get(str(domain.missing), f"{domain.stand_in:g}")
+    return Described(bounds + bins, f"the nearest end; missing ones: {missing}")
 
 
 @described.register
