@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+PYTHONS ?= $(PYTHON)
 VENV := .venv
 OLDEST_VENV := .venv-oldest
 OLDEST := $(shell sed -n 's/^ *scikit-learn>=//p' setup.cfg)
@@ -11,7 +12,7 @@ PYTEST := -m pytest -n $(WORKERS) -q
 # Each test worker has a core to itself, and no more.
 test test-oldest audit: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: help demo test lint format docs check audit bench bench-data bench-peers bench-defaults bench-dp-ebm audit-peers test-oldest clean
+.PHONY: help demo test lint format docs check audit bench bench-data bench-peers bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -90,6 +91,9 @@ $(OLDEST_VENV)/.installed: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(OLDEST_VENV)
 	$(OLDEST_VENV)/bin/python -m pip install -qq -e ".[test]" "scikit-learn==$(OLDEST).*"
 	@touch $@
+
+test-wheel: $(VENV)/.extra-dev  ## build sdist and wheel, and try them in empty environments
+	$(BIN)/python tests/wheel.py --python $(PYTHONS)
 
 clean:  ## remove everything that was built, the environments included
 	rm -rf $(VENV) $(VENV)-diffprivlib $(VENV)-interpret $(OLDEST_VENV) build demo_output .coverage *.egg-info \

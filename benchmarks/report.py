@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report_plan import GUIDE, OWN, SECTIONS, Command, Section
+from dpbayes_sklearn._progress import progress
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("dpbayes_sklearn", "scikit-learn", "numpy", "scipy", "joblib")
@@ -102,7 +103,7 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
     chosen = options.only or [n for n, s in SECTIONS.items() if s.quick or not options.quick]
     failed = []
-    for name in [] if options.render else chosen:
+    for name in progress([] if options.render else chosen, "benchmarks"):
         print(f"{name}: about {SECTIONS[name].minutes:g} minutes", file=sys.stderr, flush=True)
         try:
             found = run(SECTIONS[name], options.quick, report)

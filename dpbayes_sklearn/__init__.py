@@ -6,7 +6,12 @@ from dpbayes_sklearn import feature_selection, mechanisms, planning, preprocessi
 from dpbayes_sklearn._loading import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.display import PosteriorDisplay, PrivacyUtilityDisplay
+from dpbayes_sklearn.display import (
+    CoverageDisplay,
+    PosteriorDisplay,
+    PrivacyUtilityDisplay,
+    ReliabilityDisplay,
+)
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.model_selection import PrivateSearchCV
@@ -25,6 +30,7 @@ __all__ = [
     "BudgetAccountant",
     "BudgetError",
     "Categories",
+    "CoverageDisplay",
     "DirichletMultinomial",
     "Interval",
     "LedgerError",
@@ -34,6 +40,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivacyUtilityDisplay",
     "PrivateSearchCV",
+    "ReliabilityDisplay",
     "Schema",
     "feature_selection",
     "from_json",

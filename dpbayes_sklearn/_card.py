@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dpbayes_sklearn._html import Html, card, table, tag
+from dpbayes_sklearn.schema.card import described
 
 __all__ = ["model_card"]
 
-_LISTED = 10  # categories that are listed
 _ERROR = 0.05  # probability that a released number is off by more than what the card says
 
 
@@ -57,23 +58,19 @@ def _columns(model: Any) -> _Section:
     schema = getattr(model, "schema_", None)
     if schema is None:
         known = getattr(model, "categories_", None)
-        return _Section("Values", (f"{'Yes or no' if known is None else _domain(known)}.",))
-    rows = [(name, _domain(domain)) for name, domain in schema.columns.items()]
-    rows += [] if schema.target is None else [("target", _domain(schema.target))]
+        return _Section(
+            "Values", (f"{'Yes or no' if known is None else described(known).domain}.",)
+        )
+    rows = [(name, described(domain).domain) for name, domain in schema.columns.items()]
+    rows += [] if schema.target is None else [("target", described(schema.target).domain)]
     why = "Values outside their domain are moved into it, when fitting and when predicting."
     return _Section("Columns", (why,), ("column", "domain"), tuple(rows))
-
-
-def _domain(domain: Any) -> str:
-    """Return the values of a short list of categories, otherwise a summary."""
-    values = getattr(domain, "values", ())
-    return ", ".join(map(str, values)) if 0 < len(values) <= _LISTED else str(domain.short)
 
 
 def _reading(model: Any) -> _Section:
     hidden = {"accountant", "random_state", "schema", "classes", "bounds", "bounds_X", "bounds_y"}
     rows = [
-        (name, str(value))
+        (name, _plain(value))
         for name, value in model.get_params(deep=False).items()
         if name not in hidden
     ]
@@ -81,6 +78,11 @@ def _reading(model: Any) -> _Section:
     known = {True: "This is the exact posterior given what was released.", None: ""}
     text = known.get(exact, "This is an approximate posterior given what was released.")
     return _Section("Parameters", (text,) if text else (), ("parameter", "value"), tuple(rows))
+
+
+def _plain(value: Any) -> str:
+    """Return a parameter as text; exact fractions, such as a share of a budget, in decimals."""
+    return f"{float(value):.6g}" if isinstance(value, Fraction) else str(value)
 
 
 def _markdown(title: str, sections: Iterable[_Section]) -> str:

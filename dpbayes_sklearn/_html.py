@@ -37,6 +37,7 @@ font-variant-numeric:tabular-nums}
 border-bottom:1px solid rgba(128,128,128,.22);background:none;white-space:nowrap}
 .dpbayes-card table th{font-weight:600;border-bottom-color:rgba(128,128,128,.5)}
 .dpbayes-card table .dpbayes-text{text-align:left;white-space:normal;overflow-wrap:anywhere}
+.dpbayes-card table th.dpbayes-text{overflow-wrap:normal}
 """
 
 

@@ -16,6 +16,7 @@ def progress(
     *,
     total: int | None = None,
     verbose: bool = True,
+    delay: float = 0.0,
 ) -> Iterator[T]:
     """Yield the steps one by one, with a bar on standard error that says how far they are.
 
@@ -30,6 +31,8 @@ def progress(
     verbose : bool, default=True
         Whether to show anything. Nothing is shown either without tqdm, or where standard error
         is a file: a bar is for people who wait.
+    delay : float, default=0.0
+        Seconds before the bar is shown, for work that is usually short.
 
     Examples
     --------
@@ -42,5 +45,6 @@ def progress(
         except ImportError:
             pass
         else:
-            steps = tqdm(steps, desc=description or None, total=total, leave=False, disable=None)
+            name, options = description or None, {"leave": False, "disable": None, "delay": delay}
+            steps = tqdm(steps, desc=name, total=total, **options)
     yield from steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._card import model_card
@@ -84,8 +85,16 @@ class PublishedModel(HelpfulEstimator):
         """Become fitted by checked values of the attributes in ``_exported``, or refuse them."""
 
     def _with_card(self, html: str) -> str:
-        guarantee = getattr(self, "guarantee_", None)
-        return html if guarantee is None else html + guarantee._repr_html_()
+        return html + self._guarantee_card() if hasattr(self, "guarantee_") else html
+
+    def _guarantee_card(self) -> str:
+        """Return the card of the guarantee, with the options that the mechanism was given."""
+        mechanism: Any = self.get_params(deep=False).get("mechanism")
+        if not isinstance(mechanism, BaseEstimator):
+            return self.guarantee_.card()
+        usual = type(mechanism)().get_params(deep=False)
+        given = mechanism.get_params(deep=False).items()
+        return self.guarantee_.card(", ".join(f"{k}={v}" for k, v in given if v != usual[k]))
 
     def _repr_html_inner(self) -> str:
         return self._with_card(super()._repr_html_inner())

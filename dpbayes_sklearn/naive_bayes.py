@@ -81,6 +81,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
         Only if X has string column names.
     feature_importances_ : ndarray of shape (n_features,)
         Mutual information of every feature with the class, as shares, from the released posterior.
+    class_prior_ : ndarray of shape (n_classes,)
+        Probability of every class, from the released posterior.
 
     Notes
     -----
@@ -166,3 +168,10 @@ class BayesianNaiveBayes(DiscreteClassifier):
         information: FloatArray = self.posterior_.information
         total = information.sum()
         return information / total if total > 0 else np.full_like(information, 1 / len(information))
+
+    @property
+    def class_prior_(self) -> FloatArray:
+        """Mean of the released posterior of the class probabilities."""
+        check_is_fitted(self)
+        shares: FloatArray = self.posterior_.mean()[-1]
+        return shares

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
+from dpbayes_sklearn.mechanisms import Laplace
 
 X = np.random.default_rng(0).random((200, 2))
 Y = (X[:, 0] > 0.5).astype(int)
@@ -43,7 +45,7 @@ def test_a_card_says_what_it_is_and_what_it_promises(model: Any, form: str) -> N
 
 def test_names_of_columns_do_not_break_a_card() -> None:
     model = BayesianNaiveBayes(schema=SCHEMA).fit(X, Y)
-    assert "| a\\|b | [0, 1] |" in model.card()
+    assert "| a\\|b | [0, 1], " in model.card()
     assert "&lt;c&gt;" in model.card("html")
     assert "no released number is more than" in model.card()
     assert "fitted to 200 records" in model.card()
@@ -61,3 +63,17 @@ def test_forms_and_unfitted_models_are_refused() -> None:
         BayesianNaiveBayes().card()
     with pytest.raises(ValueError, match="'markdown' or 'html'"):
         BetaBinomial().fit(Y).card("pdf")
+
+
+def test_a_share_of_a_budget_is_shown_in_decimals() -> None:
+    model = BayesianNaiveBayes(Fraction(6004799503160661, 18014398509481984), schema=SCHEMA)
+    assert "| epsilon | 0.333333 |" in model.fit(X, Y).card()
+
+
+def test_cards_tell_the_options_of_a_mechanism_apart() -> None:
+    plain = BayesianNaiveBayes(schema=SCHEMA, mechanism="laplace").fit(X, Y)
+    usual = BayesianNaiveBayes(schema=SCHEMA, mechanism=Laplace()).fit(X, Y)
+    other = BayesianNaiveBayes(schema=SCHEMA, mechanism=Laplace(noise="independent")).fit(X, Y)
+    assert "<dd>laplace</dd>" in plain._repr_html_()
+    assert "<dd>laplace</dd>" in usual._repr_html_()
+    assert "<dd>laplace, noise=independent</dd>" in other._repr_html_()

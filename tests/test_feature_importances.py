@@ -1,4 +1,4 @@
-"""Importances of features from the released posterior, and advice from public facts."""
+"""Importances and class shares from the released posterior, and advice from public facts."""
 
 from __future__ import annotations
 
@@ -124,3 +124,20 @@ def test_advice_counts_the_noise_that_is_added(told: Any) -> None:
     deviations = [np.sqrt(law.variance(node)) for node in range(9)]
     wanted = (4 * sum(deviations[:8]) + 2 * deviations[8]) / (9 * 2000)
     assert ratio == pytest.approx(wanted, rel=0.1)
+
+
+@pytest.mark.parametrize("temperature", ["auto", 1])
+def test_class_shares_are_in_the_order_of_the_classes(
+    temperature: Any,
+) -> None:
+    X, y = data()
+    labels = np.where(y[:2000] | (X[:2000, 0] == 1), "usual", "rare")
+    model = classifier(classes=["usual", "rare"], temperature=temperature, epsilon=5.0)
+    shares = model.fit(X[:2000], labels).class_prior_
+    assert shares.sum() == pytest.approx(1.0)
+    assert dict(zip(model.classes_, shares, strict=True))["rare"] == pytest.approx(0.25, abs=0.05)
+
+
+def test_an_unfitted_model_has_no_class_shares() -> None:
+    with pytest.raises(NotFittedError):
+        _ = classifier().class_prior_

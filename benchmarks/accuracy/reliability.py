@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from benchmarks.accuracy.defaults import MODELS, PLUG_IN
 from benchmarks.data.tables import PUBLIC, table_split
 from dpbayes_sklearn import BayesianNaiveBayes
+from dpbayes_sklearn.display import reliability_curve
 
 FloatArray = npt.NDArray[np.float64]
 CURVES: dict[str, tuple[float, dict[str, Any], str]] = {
@@ -26,8 +27,7 @@ CURVES: dict[str, tuple[float, dict[str, Any], str]] = {
     "plug-in, ε = 1": (1.0, MODELS["plug-in, independent"], "#d1495b"),
     "no privacy": (np.inf, PLUG_IN, "#5c6770"),
 }
-BINS = 12
-FEWEST = 30  # records in a bin that is drawn
+GROUPS = 12
 
 
 def predictions(name: str, seed: int, title: str) -> tuple[FloatArray, FloatArray]:
@@ -38,16 +38,6 @@ def predictions(name: str, seed: int, title: str) -> tuple[FloatArray, FloatArra
     probabilities = model.predict_proba(test_X)
     right = model.classes_[probabilities.argmax(axis=1)] == np.asarray(test_y).astype(str)
     return probabilities.max(axis=1), right.astype(np.float64)
-
-
-def curve(confidence: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean confidence and accuracy of bins with equally many records."""
-    order = np.argsort(confidence)
-    bins = [part for part in np.array_split(order, BINS) if len(part) >= FEWEST]
-    return (
-        np.array([confidence[part].mean() for part in bins]),
-        np.array([right[part].mean() for part in bins]),
-    )
 
 
 def main() -> None:
@@ -67,8 +57,9 @@ def main() -> None:
             found = Parallel(options.jobs)(
                 delayed(predictions)(name, seed, title) for seed in range(options.repeats)
             )
-            ax.plot(*curve(*map(np.concatenate, zip(*found, strict=True))), "o-", ms=3,
-                    color=colour, label=title)  # fmt: skip
+            confidence, right = map(np.concatenate, zip(*found, strict=True))
+            stated, accuracy, _ = reliability_curve(confidence, right, GROUPS)
+            ax.plot(stated, accuracy, "o-", ms=3, color=colour, label=title)
         ax.set(title=name, xlim=(0, 1.02), ylim=(0, 1.02))
     for ax in axes[1]:
         ax.set_xlabel("confidence")

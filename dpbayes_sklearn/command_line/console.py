@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpbayes_sklearn._log import wrapped_log
 from dpbayes_sklearn.command_line import commands
 from dpbayes_sklearn.command_line.csv_file import FileError
 from dpbayes_sklearn.demonstration import main as demonstration
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (not given or given[0].startswith("-")) and given not in (["-h"], ["--help"]):
         return demonstration(given)
     options = _parser().parse_args(given)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), wrapped_log():
         warnings.showwarning = _tell_warning
         try:
             options.run(options)

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpbayes_sklearn._log import wrapped_log
 from dpbayes_sklearn.demonstration.report import report
 from dpbayes_sklearn.demonstration.results import Result, run
 from dpbayes_sklearn.demonstration.tasks import tasks
@@ -30,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = []
     for task in tasks(options.repeats):
         print(f"\n{task.title}\n{textwrap.fill(task.story, 98)}", flush=True)
-        result = run(task, options.epsilon)
+        with wrapped_log():
+            result = run(task, options.epsilon)
         _tell(result)
         for picture in result.pictures:
             (options.out / f"{picture.name}.png").write_bytes(picture.light)

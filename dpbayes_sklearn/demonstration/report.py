@@ -38,7 +38,9 @@ table.scores th,table.scores td{padding:.35rem .9rem;text-align:right;
 border-bottom:1px solid var(--line)}
 table.scores th:first-child{text-align:left}
 table.scores thead th{font-weight:600;white-space:nowrap}
-table.scores tbody th{font-weight:500}
+table.scores tbody th{font-weight:500;overflow-wrap:anywhere}
+@media (max-width:40rem){main{padding:1.5rem .9rem 3rem}table.scores{font-size:.72rem;width:100%}
+table.scores th,table.scores td{padding:.3rem .22rem}table.scores thead th{white-space:normal}}
 footer{margin-top:4rem;font-size:.85rem;opacity:.72}
 """
 
@@ -69,7 +71,7 @@ def report(results: Sequence[Result]) -> str:
 
 def _section(result: Result) -> Html:
     task = result.task
-    cards = (Html(model.guarantee_._repr_html_()) for model in result.models.values())
+    cards = (Html(model._guarantee_card()) for model in result.models.values())
     return tag(
         "section",
         tag("h2", task.title),

@@ -69,8 +69,8 @@ def run(task: Task, epsilons: Sequence[float], verbose: bool = True) -> Result:
 def _pictures(task: Task, curve: PrivacyUtilityCurve, models: dict[str, Any]) -> list[Picture]:
     scores = partial(PrivacyUtilityDisplay(*curve).plot, ylabel=task.score)
     posterior = partial(_posterior, next(iter(models.values())), task.column)
-    shown = "class" if task.column is None else task.column
-    what = shown if task.score == "accuracy" else "coefficients"
+    shown = "the most informative features" if task.column is None else task.column
+    what = shown if task.score == "accuracy" else "the coefficients"
     drawn = [
         draw(task.name, f"{task.score} against epsilon", scores, (6.4, 4.0)),
         draw(f"{task.name}_posterior", f"released posterior of {what}", posterior, (6.4, 4.0)),

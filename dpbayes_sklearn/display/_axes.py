@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["COLOURS", "MARKERS", "Drawn", "check_matplotlib", "tidy"]
+__all__ = ["COLOURS", "MARKERS", "Drawn", "against_diagonal", "check_matplotlib", "tidy"]
 
 # colour-blind-safe palette, on white and on black
 COLOURS = ("#2f7fc1", "#e08a1e", "#1f9e89", "#c75d9b", "#8a6fd1", "#7d8794")
@@ -66,3 +66,13 @@ def tidy(ax: Axes) -> Axes:
     """Remove unneeded lines from the axes."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def against_diagonal(ax: Axes, low: float, label: str | None) -> None:
+    """Finish a curve whose ideal is the diagonal of equal axes from ``low`` to 1."""
+    ax.axline((0, 0), slope=1, color="0.5", lw=1, ls=(0, (4, 3)), zorder=0)
+    ax.set(xlim=(low, 1.02), ylim=(low, 1.02), aspect="equal")
+    ax.grid(alpha=0.35, lw=0.7)
+    ax.set_axisbelow(True)
+    if label is not None:
+        ax.legend(frameon=False, loc="upper left")

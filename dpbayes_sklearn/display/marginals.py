@@ -15,13 +15,16 @@ from dpbayes_sklearn._coefficients import coefficient_table
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
+from dpbayes_sklearn.display.informative import informative_features
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
 from dpbayes_sklearn.schema import Categories, Domain
 
 __all__ = ["Law", "Marginals", "marginals", "simplex_laws"]
 
 _DRAWS = 2000
+_FEATURES = 12  # the most informative ones that are shown
 
 
 class Law(Protocol):
@@ -38,7 +41,7 @@ class Marginals(NamedTuple):
     """Laws of the parameters by name, and what kind of number they are about."""
 
     posterior: Mapping[str, Law]
-    prior: Mapping[str, Law]
+    prior: Mapping[str, Law] | None
     quantity: str
 
 
@@ -103,14 +106,22 @@ def _(estimator: BayesianLinearRegression, column: str | None = None) -> Margina
 
 
 @marginals.register
-def _(estimator: DiscreteClassifier, column: str | None = None) -> Marginals:
+def _(estimator: BayesianNaiveBayes, column: str | None = None) -> Marginals:
+    if column is not None:
+        return _of_a_table(estimator, column)
+    found = informative_features(estimator, _FEATURES)
+    laws = {name: Draws(draws) for name, draws in found.items()}
+    return Marginals(laws, None, "mutual information with the class (nats)")
+
+
+@marginals.register(DiscreteClassifier)
+def _of_a_table(estimator: DiscreteClassifier, column: str | None = None) -> Marginals:
     network, schema = estimator.posterior_.network, estimator.schema_
-    columns = [*schema.columns]
-    if column is not None and column not in columns:
-        raise ValueError(f"column must be one of {columns}. Got {column!r} instead.")
-    node = network.target if column is None else columns.index(column)
+    titles = [*schema.columns, "class"]
+    if column is not None and column not in titles:
+        raise ValueError(f"column must be one of {titles}. Got {column!r} instead.")
+    node = network.target if column is None else titles.index(column)
     domains = [*schema.columns.values(), schema.classes]
-    titles = [*columns, "class"]
     rng = np.random.default_rng(0)  # what is released may be looked at with any
     drawn = estimator.posterior_.sample(rng, _DRAWS)[node]
     alpha = estimator._alphas(network)[node]

@@ -82,8 +82,9 @@ class PosteriorDisplay(Drawn):
         ----------
         estimator : fitted estimator of this library
         column : str, optional
-            For a classifier: the column whose probabilities given its parents are shown. Those of
-            the classes if left out.
+            For a classifier: the column whose probabilities given its parents are shown, or
+            "class". If left out, a naive Bayes shows how much its most informative features tell
+            about the class, and a network the probabilities of the classes.
         ax : matplotlib Axes, optional
         **plot_options
             See :meth:`plot`.
@@ -195,6 +196,8 @@ class PosteriorDisplay(Drawn):
         ax.set_ylim(len(names) - 0.4, -0.6)
         if self.quantity.startswith("coefficient"):
             ax.axvline(0, color="0.5", lw=0.8, zorder=0)
+        elif self.quantity.startswith("mutual information"):
+            ax.set_xlim(left=0)
         ax.grid(axis="x", alpha=0.35, lw=0.7)
         ax.set_axisbelow(True)
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)

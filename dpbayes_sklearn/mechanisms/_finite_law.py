@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.mechanisms._candidates import MAX_CANDIDATES, Candidates
 from dpbayes_sklearn.noise.finite import integer_weights
@@ -37,6 +38,7 @@ Rows = npt.NDArray[np.intp]
 
 _OUTWARD = 2.0**-44  # the difference of two log-probabilities errs by less
 _CHUNK = 32  # rows or pairs that are worked on at once
+_PATIENCE = 2.0  # seconds before a terminal is shown how far it is
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class FiniteLaw(Law):
         order = np.argsort(first_count[a], kind="stable")
         ends = np.searchsorted(first_count[a][order], np.arange(n + 2))
         this = self._laws(starts[0], starts[1])
-        for block in range(n + 1):
+        for block in progress(range(n + 1), "certification", delay=_PATIENCE):
             following = self._laws(starts[block + 1], starts[block + 2])
             held = np.concatenate([this, following])
             for some in _chunks(order[ends[block] : ends[block + 1]]):

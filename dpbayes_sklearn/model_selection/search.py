@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn._scoring import warn_about_scores
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._supervised import SupervisedEstimator
@@ -88,6 +89,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         charged again.
     n_jobs : int, optional
         Runs at the same time, as in joblib.
+    verbose : int or bool, default=0
+        Whether to show a progress bar over the candidates while their statistics are computed, if
+        tqdm is installed and standard error is a terminal. The runs themselves have none: their
+        number is secret.
     random_state : int, RandomState or None, default=None
         None draws everything from the operating system's secure source. A seed is for tests and
         papers only.
@@ -147,6 +152,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         "stopping": [StrOptions({"geometric", "logarithmic"})],
         "test_size": [Range(Real, 0, 1, closed="neither")],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -161,6 +167,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         test_size: float = 0.2,
         accountant: BudgetAccountant | None = None,
         n_jobs: int | None = None,
+        verbose: int | bool = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
@@ -172,6 +179,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self.test_size = test_size
         self.accountant = accountant
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     @staticmethod
@@ -261,7 +269,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def _statistics(self, public: Any, records: Split) -> Split:
         """Return the people, and the statistics of every candidate, read once for all runs."""
         models, rho = self._models(public), self._rho(len(public))
-        ready = tuple(prepared(model, *records.train, rho) for model in models)
+        steps = progress(models, "candidates", verbose=bool(self.verbose))
+        ready = tuple(prepared(model, *records.train, rho) for model in steps)
         return records._replace(prepared=ready, rho=rho)
 
     def _prior(self, public: list[dict[str, Any]]) -> list[SupervisedEstimator]:

@@ -140,12 +140,22 @@ class PrivacyGuarantee:
         )
 
     def _repr_html_(self) -> str:
+        return self.card()
+
+    def card(self, options: str = "") -> str:
+        """Return the guarantee as an HTML card.
+
+        Parameters
+        ----------
+        options : str, default=""
+            Options of the mechanism, to tell releases of the same mechanism apart.
+        """
         figures = [
             ("epsilon", f"{self.epsilon:g}"),
             ("delta", f"{self.delta:g}"),
             *([] if self.rho is None else [("rho", _three_digits_up(self.rho))]),
             ("unit", str(PrivacyUnit(self.unit))),
-            ("mechanism", self.mechanism),
+            ("mechanism", ", ".join(filter(None, (self.mechanism, options)))),
         ]
         parts = [
             tag("p", self.meaning),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy.typing as npt
 
+from dpbayes_sklearn.schema.card import schema_card
 from dpbayes_sklearn.schema.cells import as_cells, cells_of
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.json_form import NotTheForm, fields_of, read_domain, read_fields
@@ -85,6 +86,9 @@ class Schema:
 
     def __hash__(self) -> int:
         return hash((tuple(self.columns.items()), self.target))
+
+    def _repr_html_(self) -> str:
+        return schema_card(self.columns.items(), self.target, self.guarantee)
 
     def check(self, X: Any, y: Any = None) -> dict[str, int]:
         """Count the values outside their domain: **not private, for the data owner only**.

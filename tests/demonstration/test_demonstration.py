@@ -79,6 +79,7 @@ addEventListener("load", () => {
     paper: getComputedStyle(document.body).backgroundColor,
     images: [...document.images].map(image => image.naturalWidth),
     sideways: document.documentElement.scrollWidth > innerWidth,
+    scrolling: [...document.querySelectorAll(".scroll")].some(e => e.scrollWidth > e.clientWidth),
   };
   document.body.innerHTML = "<pre id=seen></pre>";
   document.getElementById("seen").textContent = JSON.stringify(seen);
@@ -88,7 +89,9 @@ addEventListener("load", () => {
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium")
-@pytest.mark.parametrize("flags", [[], [DARK]], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "flags", [[], [DARK, "--window-size=500,900"]], ids=["light", "dark and narrow"]
+)
 def test_a_browser_shows_the_guarantee(demonstration, tmp_path: Path, flags):
     page = tmp_path / "report.html"
     report = (demonstration[0] / "report.html").read_text(encoding="utf-8")
@@ -104,8 +107,9 @@ def test_a_browser_shows_the_guarantee(demonstration, tmp_path: Path, flags):
     assert len(seen["images"]) == 6
     assert all(width > 500 for width in seen["images"])
     assert not seen["sideways"]
+    assert not seen["scrolling"]
     paper, ink = luminance(seen["paper"]), luminance(seen["ink"])
-    assert (paper < ink) is (flags == [DARK])
+    assert (paper < ink) is (DARK in flags)
     lighter, darker = max(paper, ink), min(paper, ink)
     assert (lighter + 0.05) / (darker + 0.05) > 7
 

@@ -91,7 +91,7 @@ def test_tables_of_a_classifier(mechanism) -> None:
     model = BayesianNaiveBayes(
         epsilon=20, schema=schema, mechanism=mechanism, random_state=0, alpha=2.0
     ).fit(X, np.array(["no", "yes"])[Y])
-    classes = shown(model)
+    classes = shown(model, column="class")
     assert [*classes.means_] == ["class no", "class yes"]
     assert sum(classes.means_.values()) == pytest.approx(1)
     ages = shown(model, column="age")
@@ -104,6 +104,23 @@ def test_tables_of_a_classifier(mechanism) -> None:
     expected = model.posterior_.mean()[0].ravel()
     np.testing.assert_allclose([*ages.means_.values()], expected, atol=0.02)
     assert ages.prior["age 20 to 40 | class no"].mean() == 0.5
+
+
+def test_naive_bayes_shows_its_most_informative_features() -> None:
+    telling = rng.random((3000, 15)) < 0.5
+    y = telling[:, 3] ^ (rng.random(3000) < 0.1)
+    model = BayesianNaiveBayes(
+        epsilon=5.0, bounds=(0, 1), n_bins=2, classes=[0, 1], random_state=0
+    ).fit(telling.astype(int), y.astype(int))
+    display = shown(model)
+    assert len(display.means_) == 12
+    assert next(iter(display.means_)) == "x3"
+    entropy = -(0.1 * np.log(0.1) + 0.9 * np.log(0.9))
+    low, high = display.intervals_["x3"]
+    assert low < np.log(2) - entropy < high
+    assert [*display.means_.values()] == sorted(display.means_.values(), reverse=True)
+    assert display.prior is None
+    assert display.ax_.get_xlim()[0] == 0
 
 
 def test_a_network_names_all_parents() -> None:
@@ -148,7 +165,7 @@ def test_what_it_cannot_show_it_refuses() -> None:
 def test_an_unknown_column_lists_the_known_ones() -> None:
     schema = Schema(COLUMNS, target=Categories([0, 1]))
     model = BayesianNaiveBayes(schema=schema, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match=r"column must be one of \['age', 'job'\]. Got 'town'"):
+    with pytest.raises(ValueError, match=r"must be one of \['age', 'job', 'class'\]. Got 'town'"):
         shown(model, column="town")
 
 

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories, Interval, Schema
+from dpbayes_sklearn.schema.card import described
 
 BOUND = st.floats(-1e300, 1e300)
 INTERVALS = st.tuples(BOUND, st.floats(1e-3, 1e300), st.none() | st.integers(2, 20)).map(
@@ -179,3 +180,28 @@ def test_check_refuses_other_tables() -> None:
         CHECKED.check([[1]])
     with pytest.raises(ValueError, match="lacks the column 'job'"):
         CHECKED.check(pd.DataFrame({"age": [1]}))
+
+
+def test_a_notebook_shows_every_column_and_the_target() -> None:
+    columns = {
+        "age": Interval(18, 95, bins=7),
+        "weight": Interval(40, 120, missing="indicator"),
+        "height": Interval(100, 220, missing=170),
+        "since <1>": Interval(date(2020, 1, 1), date(2024, 1, 1)),
+        "job": Categories(["clerk", "other"], unseen="other"),
+        "code": Categories(range(100)),
+    }
+    shown = Schema(columns, target=Categories(["no", "yes"]), guarantee="epsilon = 0.2")
+    html = shown._repr_html_()
+    for text in ("[18, 95], 7 bins", "[2020-01-01, 2024-01-01]", "since &lt;1&gt;", "clerk, other"):
+        assert text in html
+    for text in ("6 columns", "100 categories", "no, yes", "Learned: ", "epsilon = 0.2"):
+        assert text in html
+    for text in ("missing ones: the middle", "missing ones: a value of their own", "ones: 170"):
+        assert text in html
+    assert "Learned" not in Schema(columns)._repr_html_()
+
+
+def test_only_domains_are_described() -> None:
+    with pytest.raises(TypeError, match="Not a domain: int"):
+        described(3)
