@@ -97,7 +97,7 @@ class GramMatrix:
 def gram_block(design: Design) -> GramMatrix | Block:
     """Return what has less noise: the products as a matrix or as numbers."""
     # which one it is does not depend on epsilon
-    blocks = GramMatrix.of(design), whole_block(design)
+    blocks: tuple[GramMatrix | Block, ...] = GramMatrix.of(design), whole_block(design)
     return min(blocks, key=lambda block: noise_of_products(design, block, Fraction(1)))
 
 
