@@ -150,17 +150,18 @@ class PosteriorQuerySession:
         Parameters
         ----------
         delta : float in [0, 1), default=0.0
-            With a delta, k answers cost about the square root of k instead of k: an answer of pure
-            epsilon is epsilon²/2-zCDP, which adds up and is converted at this delta.
+            With a delta, k answers cost about the square root of k instead of k: zCDP, of which
+            every answer has the same, adds up and is converted at this delta.
         """
         each, k = Fraction(self._budget.epsilon), self._queries
         allowed = exact(delta, "delta")
         if not allowed < 1:
             raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta} instead.")
-        converted = zcdp_epsilon(Fraction(0), allowed, {each: k}) if k else math.inf
+        rho = k * exact(self._guarantee.rho, "rho") if k else Fraction(0)
+        converted = zcdp_epsilon(rho, allowed) if k else math.inf
         together = Budget(k * each, unit=self._budget.unit)
         if converted < together.epsilon:
-            together = Budget(converted, allowed, self._budget.unit, k * each**2 / 2)
+            together = Budget(converted, allowed, self._budget.unit, rho)
         conditions = self._guarantee.conditions if self._queries else ()
         return PrivacyGuarantee.of(together, Sampler.name(), conditions)
 
