@@ -63,6 +63,15 @@ class BetaBinomial(PosteriorRelease):
         one given the noisy one, the noise law and the prior. They agree for a flat prior and
         epsilon above log 2; below, the second is closer. With an informative prior it is closer
         on data that the prior expects and farther on others.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(x, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret. Only for
+        mechanisms that add noise.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -84,7 +93,8 @@ class BetaBinomial(PosteriorRelease):
     Notes
     -----
     **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one; every ``fit`` spends ``epsilon``. The number of records is public. A value that is
+    one, unless ``privacy_unit`` and ``neighbours`` say otherwise; every ``fit`` spends ``epsilon``.
+    The number of records is public, except for ``neighbours="add_remove"``. A value that is
     neither 0 nor 1 is refused before anything is spent, so make sure by a public rule that there
     is none: whether a fit is refused is not private.
 
@@ -113,6 +123,9 @@ class BetaBinomial(PosteriorRelease):
         prior: Sequence[float] = (1.0, 1.0),
         calibrate: bool = True,
         inference: str = "noise_aware",
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -122,6 +135,9 @@ class BetaBinomial(PosteriorRelease):
         self.prior = prior
         self.calibrate = calibrate
         self.inference = inference
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -166,6 +182,15 @@ class DirichletMultinomial(PosteriorRelease):
     inference : {"plug_in", "noise_aware"}, default="noise_aware"
         For added noise: bring the noisy counts back to the simplex, or take the posterior median
         of every exact count given the noisy ones, the noise law and the prior.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(x, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret. Only for
+        mechanisms that add noise.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -187,7 +212,8 @@ class DirichletMultinomial(PosteriorRelease):
     Notes
     -----
     **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one; every ``fit`` spends ``epsilon``. The number of records is public. Categories read from
+    one, unless ``privacy_unit`` and ``neighbours`` say otherwise; every ``fit`` spends ``epsilon``.
+    The number of records is public, except for ``neighbours="add_remove"``. Categories read from
     the data become a condition of the guarantee, with a :class:`PrivacyLeakWarning`. A value
     outside a declared list is refused before anything is spent; whether a fit is refused is
     not private, so prefer ``Categories`` with ``unseen`` for data that were not checked.
@@ -222,6 +248,9 @@ class DirichletMultinomial(PosteriorRelease):
         categories: int | Sequence[Any] | Categories | None = None,
         calibrate: bool = True,
         inference: str = "noise_aware",
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -232,6 +261,9 @@ class DirichletMultinomial(PosteriorRelease):
         self.categories = categories
         self.calibrate = calibrate
         self.inference = inference
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 

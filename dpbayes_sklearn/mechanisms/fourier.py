@@ -5,7 +5,8 @@ Guarantee
 *Precondition*: replacing a record changes the character sums by at most :math:`\Delta_F` in L1
 (4d for Boolean naive Bayes) and any of them by at most :math:`\Delta_\infty` (2). *Claim*: pure
 :math:`\varepsilon`-DP. *Proof*: as for ``laplace``, in the norm of the noise; the sum of the
-constant character is n, which neighbours share, so it needs no noise. The increment is a function
+constant character is n, which neighbours share, so it needs no noise (where records are added or
+removed, n was released before). The increment is a function
 of public quantities only, and so is the choice of the noise; the tables are post-processing.
 
 Noise law
@@ -139,7 +140,9 @@ class Fourier(Mechanism):
         blocks: Blocks = dict(zip(sums.blocks, noisy, strict=True))
         increment = self._increment(network, law, float(budget.epsilon))
         return prior.update_fourier(
-            ReleasedCharacters(network, blocks, statistics.n, (law,), increment)
+            ReleasedCharacters(
+                network, blocks, statistics.n, (law,), increment, statistics.size_laws
+            )
         )
 
     def _increment(self, network: Network, law: NoiseLaw, epsilon: float) -> float:

@@ -81,5 +81,8 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
 def _law(statistics: CountTables | SimplexCounts, budget: Budget) -> DiscreteGaussian:
     """Return the law with the least variance that the budget allows for these statistics."""
     together = Fraction(budget.epsilon) + Fraction(budget.pure)
-    calibrated = partial(gaussian_variance, together, budget.delta, pure=budget.pure)
+    # several records make many patterns of shifts: only their largest norm is looked at
+    several = budget.unit.max_records > 1
+    variance = partial(gaussian_variance, zcdp_only=True) if several else gaussian_variance
+    calibrated = partial(variance, together, budget.delta, pure=budget.pure)
     return statistics.gaussian_law(budget.unit, calibrated)

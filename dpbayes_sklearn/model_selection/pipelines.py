@@ -117,6 +117,11 @@ class PrivatePipeline(SupervisedEstimator):
         super()._validate_params()
         for name, step in private_steps(self.pipeline):
             step._validate_params()
+            if step._unit != self._unit:
+                raise ValueError(
+                    f"All steps of a pipeline must protect the same unit: {name!r} protects "
+                    f"{step._unit}, the last step {self._unit}."
+                )
             if step._budget().delta:
                 raise ValueError(
                     f"A pipeline in a search is purely private: {name!r} must have delta=0."
@@ -126,7 +131,7 @@ class PrivatePipeline(SupervisedEstimator):
     def _resolve_mechanism(self) -> Mechanism:
         return StepByStep()
 
-    def _read(self, X: Any, y: Any, known: Any = None) -> FitInput:
+    def _read(self, X: Any, y: Any, known: Any = None, groups: Any = None) -> FitInput:
         target = read_target(self, y)
         return FitInput(None, People(X, target, len(target)))
 
