@@ -22,6 +22,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._domains import domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Noise, Step
+from dpbayes_sklearn.audit.enumeration import known_size
 from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.privacy.budget import Budget, exact
@@ -100,11 +101,10 @@ def enumerate_delta(
     """
     chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
     budget = Budget(exact(epsilon), exact(delta, "delta"), PrivacyUnit.of(unit))
-    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, budget.unit)
-    belief = domain.prior(1.0)
-    laws = [
-        laws_of_release(chosen, domain.statistics(d), belief, budget) for d in data_sets.tolist()
-    ]
+    data_sets = domain.data_sets(n, budget.unit)
+    first, second = domain.neighbours(n, budget.unit)
+    belief, size = domain.prior(1.0), known_size(n, budget)
+    laws = [laws_of_release(chosen, domain.observed(d, size), belief, budget) for d in data_sets]
     pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
     pairs += [(b, a) for a, b in pairs]
     deltas = [_pair_delta(laws[a], laws[b], float(epsilon)) for a, b in pairs]
