@@ -198,6 +198,7 @@ class MomentDomain(Domain):
         """Return records whose sums can be asked for."""
         records = [self.records[i] for i in chosen]
         table = np.array([record[:-1] for record in records], dtype=object)
+        table = table.reshape(len(records), len(self.design.domains))
         target = np.array([record[-1] for record in records], np.float64)
         return Moments(self.design, Scale(0.0, 1.0), LocalRecords([(Table(table), target)]))
 

@@ -19,6 +19,7 @@ from dpbayes_sklearn.mechanisms._moment_noise import grid_for, widening
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.location import Located, Location, locate
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.moment_blocks import (
     Block,
     location_block,
@@ -38,11 +39,12 @@ _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, 
 
 def located(statistics: Moments, shares: Shares, source: RandomSource) -> Located:
     """Release where the target lies, and the numbers if they have a share."""
-    design, n, epsilon = statistics.design, statistics.n, shares.epsilon
+    design, n, unit = statistics.design, statistics.n, statistics.unit
+    epsilon = shares.epsilon / unit.max_records
     every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
     grid = grid_for(design, n, epsilon)
     rows, sums = statistics.location_sums(grid, every)
-    columns, steps = len(sums) - 1, Steps(rows, grid, source)
+    columns, steps = len(sums) - 1, Steps(rows, grid, unit, source)
     blocks = (
         (slice(columns, None), target_block(), shares.target, _TARGET_MEAN),
         (slice(columns), location_block(design), shares.columns, _NUMBER_MEAN),
@@ -70,18 +72,19 @@ def located(statistics: Moments, shares: Shares, source: RandomSource) -> Locate
 class Steps:
     """The noisy means and shares of so many records."""
 
-    def __init__(self, rows: int, grid: int, source: RandomSource) -> None:
-        self._rows, self._grid, self._source = rows, grid, source
+    def __init__(self, rows: int, grid: int, unit: PrivacyUnit, source: RandomSource) -> None:
+        self._rows, self._grid, self._unit, self._source = rows, grid, unit, source
 
     def means(
         self, sums: IntArray, block: Block, epsilon: Fraction
     ) -> tuple[FloatArray, FloatArray]:
         """Release means, and return the standard deviations of their noise."""
-        noisy, variance = _moment_noise.add_noise(sums, block, self._grid, epsilon, self._source)
+        own = block.protecting(self._unit)
+        noisy, variance = _moment_noise.add_noise(sums, own, self._grid, epsilon, self._source)
         return np.clip(noisy / self._rows, -1.0, 1.0), np.sqrt(variance) / self._rows
 
     def shells(self, counts: IntArray, columns: int, epsilon: Fraction) -> tuple[FloatArray, float]:
         """Release shares of shells, and return the variance of their noise."""
-        block = shell_block(columns, len(RADII))
+        block = shell_block(columns, len(RADII)).protecting(self._unit)
         noisy, variance = _moment_noise.add_noise(counts.ravel(), block, 1, epsilon, self._source)
         return noisy.reshape(counts.shape) / self._rows, float(variance.max()) / self._rows**2

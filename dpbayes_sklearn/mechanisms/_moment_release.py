@@ -34,15 +34,17 @@ def noisy_moments(
     statistics: Moments, shares: Shares, block: GramMatrix | Block, source: RandomSource
 ) -> tuple[PublicMoments, Located]:
     """Release where target and columns lie, clip them there, then release their moments."""
-    design, n = statistics.design, statistics.n
-    grid = grid_for(design, n, shares.epsilon)
+    design, n, unit = statistics.design, statistics.n, statistics.unit
+    grid = grid_for(design, n, shares.epsilon / unit.max_records)
+    block = block.protecting(unit)
     places = located(statistics, shares, source)
     exact = statistics.gram(grid, places.window, places.windows(design.numbers))
     noisy = PublicMoments.of(design, n)
     sums = exact[block.rows, block.columns]
     noisy.put(block, *_moment_noise.add_noise(sums, block, grid, shares.model, source))
     if shares.mean:
-        alone = _moment_noise.add_noise(exact[0, -1:], target_block(), grid, shares.mean, source)
+        again = target_block().protecting(unit)
+        alone = _moment_noise.add_noise(exact[0, -1:], again, grid, shares.mean, source)
         noisy.put_mean(*alone)
     return noisy, places
 
@@ -60,12 +62,13 @@ def calibrated(
     """
     if not shares.residuals:
         return posterior
-    n, grid = statistics.n, grid_for(statistics.design, statistics.n, shares.epsilon)
-    every = max(1, int(n * shares.epsilon / _MOST_RESIDUALS))
-    reach = _RESIDUALS_AT * widening(n * float(shares.epsilon) / every)
+    n, unit, epsilon = statistics.n, statistics.unit, shares.epsilon / statistics.unit.max_records
+    grid = grid_for(statistics.design, n, epsilon)
+    every = max(1, int(n * epsilon / _MOST_RESIDUALS)) if unit.keeps_places else 1
+    reach = _RESIDUALS_AT * widening(n * float(epsilon) / every)
     total, rows = statistics.squared_residuals(posterior.as_predictive(reach), grid, every)
     sums, noise = _moment_noise.add_noise(
-        np.array([total]), residual_block(), grid, shares.residuals, source
+        np.array([total]), residual_block().protecting(unit), grid, shares.residuals, source
     )
     seen, error = reach**2 * float(sums[0]) / rows, reach**4 * float(noise[0]) / rows**2
     believed = (seen * _DOUBT**2 + error) / (_DOUBT**2 + error)

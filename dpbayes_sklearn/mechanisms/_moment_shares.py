@@ -45,7 +45,7 @@ class Shares(NamedTuple):
         ['3/20', '3/50', '2/25', '61/100', '1/10']
         """
         epsilon = Fraction(budget.epsilon)
-        records = n * epsilon
+        records = n * epsilon / budget.unit.max_records
         first = _within(_TARGET_RECORDS / records, 25, 3)
         own = _within(_MEAN_RECORDS / records, 100, 12) * mean
         pays = 0 < _LEAST_RECORDS * numbers <= records

@@ -136,6 +136,9 @@ class Mechanism(HelpfulEstimator):
         self, statistics: SensitiveStatistics, prior: Any, budget: Budget, source: RandomSource
     ) -> Release[Any]:
         """Release a posterior under ``budget``; the statistics are not kept."""
+        if statistics.kind == "moments":
+            moments: Any = statistics
+            statistics = moments.protecting(budget.unit)
         if budget.infinite:
             exact = statistics.without_noise()
             posterior = exact if prior is None else prior.update(exact)

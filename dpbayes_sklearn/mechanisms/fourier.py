@@ -46,6 +46,7 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.fourier import (
@@ -169,7 +170,8 @@ class Fourier(Mechanism):
         return max(table_bound(network, node, law, delta) for node in range(len(network.sizes)))
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+        epsilon = Fraction(budget.epsilon) / budget.unit.max_records
+        grid_for(statistics.design, statistics.n, epsilon)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
@@ -183,7 +185,7 @@ class Fourier(Mechanism):
             residuals=prior.noise_variance is None,
         )
         noisy, places = noisy_moments(statistics, shares, whole_block(design), source)
-        increment = moment_increment(design, self.stealth) / float(shares.model)
+        increment = moment_increment(design, self.stealth, budget.unit) / float(shares.model)
         released = noisy.released(places.window, places.windows(design.numbers), increment)
         return calibrated(prior.update(released, places), statistics, shares, source)
 
@@ -223,7 +225,7 @@ def simulated_noise(network: Network, law: NoiseLaw, repeats: int, source: Rando
 
 
 @lru_cache(maxsize=64)
-def moment_increment(design: Design, stealth: float) -> float:
+def moment_increment(design: Design, stealth: float, unit: PrivacyUnit = RECORD) -> float:
     """Return the ``stealth`` quantile of max(0, -smallest eigenvalue of the noise) at epsilon 1.
 
     On [-1, 1] the characters are Chebyshev polynomials, x and 2x² - 1. Raising the constant's
@@ -231,7 +233,7 @@ def moment_increment(design: Design, stealth: float) -> float:
     identity are positive semi-definite with this probability. Found by simulating the public
     noise law with a fixed generator: no data, so no cost. Noise shrinks as 1/epsilon.
     """
-    block, source, grid = whole_block(design), random_source(0), 2**10
+    block, source, grid = whole_block(design).protecting(unit), random_source(0), 2**10
     nothing, smallest = np.zeros(len(block), np.int64), []
     for _ in range(200):
         noise = PublicMoments.of(design, 0)

@@ -98,7 +98,8 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         return noise_law(n, prior, cells, 2 / Fraction(budget.epsilon))
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+        epsilon = Fraction(budget.epsilon) / budget.unit.max_records
+        grid_for(statistics.design, statistics.n, epsilon)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
@@ -111,6 +112,7 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
             mean=design.intercept,
             residuals=prior.noise_variance is None,
         )
-        noisy, places = noisy_moments(statistics, shares, gram_block(design), source)
+        block = gram_block(design, budget.unit)
+        noisy, places = noisy_moments(statistics, shares, block, source)
         released = noisy.released(places.window, places.windows(design.numbers))
         return calibrated(prior.update(released, places), statistics, shares, source)

@@ -8,13 +8,14 @@ Weigh the coordinates, :math:`z_i \to a_i z_i`. A replaced record changes :math:
 
 since numbers, signs and the target lie in [-1, 1] and one level of a column is 1. So
 :class:`~dpbayes_sklearn.laws.matrix.MatrixNoise` of scale :math:`2c/\varepsilon` is
-:math:`\varepsilon`-private, however many entries there are.
+:math:`\varepsilon`-private, however many entries there are. A record that comes or goes changes it
+by c, k records of one person by k times as much.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import MatrixNoise, NoiseLaw
 from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moment_blocks import Block, whole_block
 
@@ -46,12 +48,15 @@ class GramMatrix:
         The a_i of the coordinates that are there.
     bound : Fraction
         The c: no record has a larger weighted square.
+    moves : int
+        How many records come or go between neighbours.
     """
 
     rows: npt.NDArray[np.intp]
     columns: npt.NDArray[np.intp]
     weights: tuple[Fraction, ...]
     bound: Fraction
+    moves: int = RECORD.moves
 
     @classmethod
     def of(cls, design: Design) -> GramMatrix:
@@ -75,17 +80,26 @@ class GramMatrix:
         kept = tuple(weights[i] for i in present)
         return cls(present[rows], present[columns], kept, bound)
 
+    def protecting(self, unit: PrivacyUnit) -> GramMatrix:
+        """Return the same matrix with the sensitivity for a unit of privacy."""
+        return replace(self, moves=unit.moves)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The sensitivity in the nuclear norm."""
+        return self.moves * self.bound
+
     def __len__(self) -> int:
         return len(self.rows)
 
     def law(self, epsilon: Fraction, grid: int) -> NoiseLaw:
         """Return the law of the noise, on sums in units of 1/grid²."""
-        return MatrixNoise(laplace_scale(2 * self.bound * grid**2, epsilon), self.weights)
+        return MatrixNoise(laplace_scale(self.sensitivity * grid**2, epsilon), self.weights)
 
 
-def gram_block(design: Design) -> GramMatrix | Block:
+def gram_block(design: Design, unit: PrivacyUnit = RECORD) -> GramMatrix | Block:
     """Return what has less noise, each entry counted by its weights: as a matrix or as numbers."""
-    matrix, numbers = GramMatrix.of(design), whole_block(design)
+    matrix, numbers = GramMatrix.of(design).protecting(unit), whole_block(design).protecting(unit)
     squares = np.zeros(design.width + 2)
     squares[np.unique(matrix.rows)] = [float(weight) ** 2 for weight in matrix.weights]
     grid = 2**10  # the comparison does not depend on it, nor on epsilon

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
+from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.audit._shifts import shifts
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, Size
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.size import RecordCount
+from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize
 
 UNITS = [
     RECORD,
@@ -65,6 +69,35 @@ def test_choices_among_posteriors_lose_no_more_than_epsilon(k, mechanism):
     found = enumerate_loss(mechanism, 2, n=6, unit=unit)
     assert found.within
     assert found.loss > 0.5
+
+
+@named
+@pytest.mark.parametrize("mechanism", ["laplace", "fourier"])
+@pytest.mark.parametrize("columns", [(Interval(-1, 1),), (Interval(-1, 1), Categories("ab"))])
+def test_moments_lose_no_more_than_epsilon(unit, mechanism, columns):
+    world = MomentDomain(Design(columns), levels=2)
+    found = enumerate_loss(mechanism, world, n=3, unit=unit, transcripts=1)
+    assert found.within
+    assert found.loss > 0.4  # not all steps have their worst case at the same pair
+
+
+@named
+def test_the_sensitivity_of_moments_is_what_records_do(unit):
+    design = Design((Interval(-1, 1), Categories("abc"), Interval(-1, 1)))
+    world, rng = MomentDomain(design, levels=3), np.random.default_rng(0)
+    seen: dict[str, float] = {}
+    for _ in range(300):
+        rest, one, other = (
+            rng.choice(len(world.records), k).tolist() for k in (2, *[unit.max_records] * 2)
+        )
+        here = world.statistics(rest + one)
+        there = world.statistics(rest if unit.size_is_secret else rest + other)
+        size = ReleasedSize(5, ())
+        for shift in shifts(here.sized(size), there.sized(size), unit):
+            assert shift.moved <= shift.sensitivity * (1 + 1e-9), shift
+            share = shift.moved / shift.sensitivity
+            seen[shift.what] = max(seen.get(shift.what, 0.0), share)
+    assert min(seen.values()) > 0.5, seen
 
 
 @named
