@@ -375,7 +375,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         if n is None:
             raise ValueError("Before a fit, utility_bound needs the number n of records.")
         network = self._network(self._declared_schema(n))
-        budget = table_budget(self.temperature, n, self._budget())
+        budget = table_budget(self.temperature, n, self._shares(self._budget())[1])
         return self._resolve_mechanism().utility_bound(network, n, budget, delta)
 
     def __sklearn_tags__(self) -> Any:

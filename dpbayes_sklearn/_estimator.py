@@ -145,17 +145,24 @@ class PrivateEstimator(PublishedModel):
         """
         if not (budget.unit.size_is_secret and self._looks_at_n) or budget.infinite:
             return read(self), budget
-        share = Budget(size_share(Fraction(budget.epsilon)), unit=budget.unit)
-        rest = budget._replace(epsilon=Fraction(budget.epsilon) - Fraction(share.epsilon))
+        share, rest = self._shares(budget)
         self._n_known = GUESS
         given = read(self)
         count, law = given.statistics.n, RecordCount(0).law(share.unit, Fraction(share.epsilon))
         guessed = given.statistics.sized(ReleasedSize(GUESS, (law,)))
         self._chosen_mechanism(guessed, self._prior(given.public), rest)
         release = self._charged(Size(), RecordCount(count), share, _SIZE_STREAM + stream)
-        self._n_known = release.posterior.n
+        self._n_known = self._n_released = release.posterior.n
         given = read(self) if self._schema_looks_at_n else given
         return given._replace(statistics=given.statistics.sized(release.posterior)), rest
+
+    def _shares(self, budget: Budget) -> tuple[Budget, Budget]:
+        """Return the parts of a budget for a secret number of records, and for all else."""
+        if not (budget.unit.size_is_secret and self._looks_at_n) or budget.infinite:
+            return Budget(Fraction(0), unit=budget.unit), budget
+        share = size_share(Fraction(budget.epsilon))
+        rest = budget._replace(epsilon=Fraction(budget.epsilon) - share)
+        return Budget(share, unit=budget.unit), rest
 
     _looks_at_n: ClassVar[bool] = True
     """Whether a release needs the number of records besides the statistics."""

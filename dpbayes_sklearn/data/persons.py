@@ -17,7 +17,7 @@ from sklearn.utils import check_consistent_length
 
 from dpbayes_sklearn.data.table import one_column, refuse_other_containers
 
-__all__ = ["counted_records", "read_groups"]
+__all__ = ["coins_of", "counted_records", "read_groups"]
 
 _KEY = b"dpbayes_sklearn: which records of a person count"
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -68,6 +68,21 @@ def counted_records(labels: npt.NDArray[Any], most: int) -> npt.NDArray[np.intp]
     return np.sort(positions[order[place < most]])
 
 
+def coins_of(labels: npt.NDArray[Any], seed: int) -> npt.NDArray[np.float64]:
+    """Return a number in [0, 1) for each record, the same for all of one label.
+
+    Numbers of different labels are independent, as far as a keyed hash is random.
+
+    >>> coins = coins_of(np.array(["ann", "bob", "ann"]), 7)
+    >>> bool(coins[0] == coins[2] != coins[1])
+    True
+    """
+    distinct, person = np.unique(_as_text(labels), return_inverse=True)
+    keys = [_hash(label, seed.to_bytes(8, "little")) for label in distinct.tolist()]
+    numbers: npt.NDArray[np.float64] = np.array(keys, np.uint64)[person] / 2.0**64
+    return np.minimum(numbers, 1 - 2.0**-53)
+
+
 def _missing(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Tell which labels are missing."""
     if labels.dtype.kind in "OfcmM":
@@ -102,9 +117,10 @@ def _text(label: Any) -> str:
     return f"{type(label).__name__}:{label}"
 
 
-def _hash(label: Any) -> int:
+def _hash(label: Any, key: bytes = b"") -> int:
     text = _text(label).encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=_KEY).digest(), "little")
+    digest = hashlib.blake2b(text, digest_size=8, key=_KEY + key).digest()
+    return int.from_bytes(digest, "little")
 
 
 def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -128,10 +128,17 @@ class PrivatePipeline(SupervisedEstimator):
                 )
         step_epsilons(self.pipeline, self._budget().epsilon)  # refuses infinite ones
 
+    _looks_at_n: ClassVar[bool] = False
+
     def _resolve_mechanism(self) -> Mechanism:
         return StepByStep()
 
     def _read(self, X: Any, y: Any, known: Any = None, groups: Any = None) -> FitInput:
+        if groups is not None or self._unit.size_is_secret:
+            raise ValueError(
+                "A search over a pipeline protects single records of a public number: its steps "
+                "need privacy_unit='record' and neighbours='replace'."
+            )
         target = read_target(self, y)
         return FitInput(None, People(X, target, len(target)))
 
