@@ -58,15 +58,18 @@ class CoefficientTable:
 
         return pd.DataFrame(self.rows, columns=list(_COLUMNS)).set_index("coefficient")
 
-    def _cells(self) -> list[tuple[str, ...]]:
+    @property
+    def cells(self) -> list[tuple[str, ...]]:
+        """Rows as text, for printing."""
         return [(row.name, *(f"{value:.4g}" for value in row[1:])) for row in self.rows]
 
     @property
-    def _heads(self) -> tuple[str, ...]:
+    def heads(self) -> tuple[str, ...]:
+        """Names of the columns, for printing."""
         return ("coefficient", "estimate", "sd", f"{100 * self.level:g} % from", "to")
 
     def __repr__(self) -> str:
-        lines = [self._heads, *self._cells()]
+        lines = [self.heads, *self.cells]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(
@@ -80,8 +83,8 @@ class CoefficientTable:
         def line(cells: tuple[str, ...], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
 
-        body = "".join(line(cells, "td") for cells in self._cells())
-        return f"<table><thead>{line(self._heads, 'th')}</thead><tbody>{body}</tbody></table>"
+        body = "".join(line(cells, "td") for cells in self.cells)
+        return f"<table><thead>{line(self.heads, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 def coefficient_table(

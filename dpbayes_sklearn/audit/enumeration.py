@@ -21,7 +21,7 @@ from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize, size_share
 
-__all__ = ["Enumeration", "enumerate_loss"]
+__all__ = ["Enumeration", "enumerate_loss", "readers_of"]
 
 Rows = npt.NDArray[np.intp]
 _CLEAR = 1e-9  # a loss that is further below epsilon, as a part of it, is so without rounding
@@ -119,7 +119,7 @@ def enumerate_loss(
     size = known_size(n, budget)
     if not len(first):
         raise ValueError("There are no two neighbouring data sets in this world.")
-    readers = _readers(chosen, domain, data_sets, prior, budget, transcripts)
+    readers = readers_of(chosen, domain, data_sets, prior, budget, transcripts)
     found = [
         _Comparison([read(domain.observed(d, size)) for d in data_sets], first, second)
         for read in readers
@@ -145,7 +145,7 @@ def known_size(n: int, budget: Budget) -> ReleasedSize | None:
     return ReleasedSize(n, (law,))
 
 
-def _readers(
+def readers_of(
     mechanism: Mechanism,
     domain: Domain,
     data_sets: list[DataSet],
