@@ -77,8 +77,14 @@ def _rows(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     return [Shift("largest rows of counts", moved, one.class_row_sensitivity(unit))]
 
 
+def _size(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
+    """Return by how much the numbers of records differ."""
+    return [Shift("number of records", float(abs(one.n - other.n)), float(one.sensitivity(unit)))]
+
+
 def _simplex(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    if broken := _public("counts", (one.n, one.n_categories), (other.n, other.n_categories)):
+    known = [(None if unit.size_is_secret else s.n, s.n_categories) for s in (one, other)]
+    if broken := _public("counts", *known):
         return broken
     return [_between("counts", [one.counts], [other.counts], one.sensitivity(unit))]
 
@@ -155,4 +161,5 @@ _BY_KIND: dict[str, Callable[[Any, Any, PrivacyUnit], list[Shift]]] = {
     "moments": _moments,
     "quantiles": _columns,
     "scores": _scores,
+    "size": _size,
 }
