@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import MetaEstimatorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -264,7 +264,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def _protected(self, records: Split, groups: Any) -> tuple[Split, tuple[str, ...]]:
         """Split the records that count: at random, all records of a person on the same side."""
-        X, target, _ = records.train
+        X, target = indexable(*records.train[:2])
         unit, seed = self._unit, seed_from(random_source(self.random_state, stream=1))
         if unit.name == "person" and groups is None:
             raise ValueError(
