@@ -21,8 +21,8 @@ _COLUMNS = ("coefficient", "estimate", "sd", "low", "high")
 class Coefficient(NamedTuple):
     """One row: a slope per unit of its column, or the difference of a category from the first.
 
-    ``x missing`` is the difference of those whose x is missing from those with x in the middle of
-    its bounds.
+    ``x missing`` is the difference between records whose x is missing and records with x in the
+    middle of its bounds.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Coefficient(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class CoefficientTable:
-    """Coefficients with intervals that count the privacy noise; everything in it is released.
+    """Coefficients with intervals that include the privacy noise, all computed from the release.
 
     Attributes
     ----------
     rows : tuple of Coefficient
     level : float
-        Probability that an interval shall cover.
+        Nominal coverage of the intervals.
     """
 
     rows: tuple[Coefficient, ...]
@@ -98,8 +98,8 @@ def coefficient_table(
 ) -> CoefficientTable:
     """Return the table of a belief about (constant, coefficients) on the scale of the bounds.
 
-    Differences of categories are told from the first of their column; the intercept is the expected
-    target where all numbers are 0 and all categories the first.
+    Categories are compared with the first one of their column; the intercept is the expected
+    target if all numbers are 0 and all categories are the first ones.
     """
     names, contrasts = _contrasts(schema, design)
     values = contrasts @ mean * target_half

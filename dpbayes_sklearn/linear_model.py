@@ -60,7 +60,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         delta), or "auto": the least noise that epsilon and delta allow. An instance such as
         ``mechanisms.Sampler(n_samples=2)`` carries its own options.
     inference : {"plug_in", "noise_aware"}, default="noise_aware"
-        Take the released moments as exact, or as moments with noise of known variance. Plug-in
+        Treat the released moments as exact, or as moments with noise of known variance. Plug-in
         inference is unstable unless ``n_samples * epsilon`` is very large.
     prior_precision : float, default=1.0
         The b, on the scale of the bounds.
@@ -274,8 +274,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         ----------
         X : array or data frame of shape (n_samples, n_features)
         return_std : bool, default=False
-            Whether to return the standard deviation of a new target too. It counts the
-            variation around the regression, what the data leave open, and the privacy noise.
+            Whether to return the standard deviation of a new target too. It includes the residual
+            variance, the uncertainty of the coefficients, and the privacy noise.
 
         Returns
         -------
@@ -296,14 +296,15 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     def coefficients(self, level: float = 0.95) -> CoefficientTable:
         """Return names, estimates and intervals of the coefficients, in the units of the data.
 
-        They are read from the same release as ``coef_``, at no further privacy cost, but under weak
-        priors: ``coef_`` is shrunk to predict well, these are for statements about a single
-        coefficient. Intervals count the privacy noise and what clipping may hide.
+        They are computed from the same release as ``coef_``, at no further privacy cost, but with
+        weak priors: ``coef_`` is shrunk for accurate predictions, while this table is for
+        statements about single coefficients. Intervals include the privacy noise and the possible
+        effect of clipping.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability that an interval shall cover.
+            Nominal coverage of the intervals.
 
         Returns
         -------
