@@ -191,7 +191,7 @@ def routing():
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.filterwarnings("ignore:A score looks at the data")
+@pytest.mark.filterwarnings("ignore::dpbayes_sklearn.exceptions.PrivacyLeakWarning")
 def test_groups_are_routed_by_searches_and_pipelines():
     X, y, who = visits()
     ledger = BudgetAccountant()

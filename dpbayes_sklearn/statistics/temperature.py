@@ -161,7 +161,7 @@ class LossSums:
         A replaced record may raise some sums by B and lower others by B. One that comes raises
         all of them, one that goes lowers all of them, so the changes lie within B.
         """
-        return unit.moves * steps_at_most(self.n_classes)
+        return self.sensitivity(unit) * (1 if unit.size_is_secret else 2)
 
     def at_most(self, n: int) -> LossSums:
         """Cut all sums at those of n records: no change of theirs grows by that."""
