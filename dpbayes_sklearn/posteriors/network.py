@@ -151,7 +151,7 @@ def _cells(codes: Codes, n_values: int, together: int) -> npt.NDArray[np.intp]:
     n, d = codes.shape
     cells = np.zeros((n, -(-d // together)), np.uint16)
     for i in range(together):
-        column = codes[:, i::together]
+        column = codes[:, i::together].astype(np.uint16, copy=False)
         if i:
             cells *= n_values
         cells[:, : column.shape[1]] += column
