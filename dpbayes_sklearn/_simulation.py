@@ -1,4 +1,4 @@
-"""Releases of simulated data, from public facts only: what planning is based on."""
+"""Releases of simulated data, from public facts only, for planning."""
 
 from __future__ import annotations
 

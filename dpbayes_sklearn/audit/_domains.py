@@ -1,4 +1,4 @@
-"""Small worlds: every data set of n records there can be, and which of them are neighbours."""
+"""Small domains: all data sets of n records, and which of them are neighbours."""
 
 from __future__ import annotations
 

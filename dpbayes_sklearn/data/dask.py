@@ -1,4 +1,4 @@
-"""Records on a cluster: the one place that knows dask.
+"""Records in dask collections; the only module that uses dask.
 
 No data are read here. A query is sent to the partitions, the answers are added up on the workers as
 a tree, and only the total is returned. An error in a partition is returned as a text without any
@@ -129,7 +129,8 @@ class PartitionedRecords:
         partitions, targets = table.partitions(), _partitions(y)
         if len(partitions) != len(targets):
             raise ValueError(
-                f"X has {len(partitions)} partitions and y has {len(targets)}: cut both alike."
+                f"X has {len(partitions)} partitions and y has {len(targets)}: use the same "
+                "partitions for both."
             )
         if any(map(math.isnan, sizes)):
             dask = _dask()

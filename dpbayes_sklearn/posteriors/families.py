@@ -1,4 +1,4 @@
-"""Nodes with the same parents, read together through the row totals that their tables share."""
+"""Nodes with the same parents, inferred together through the row totals that their tables share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From log p(x, c) to what is asked of it, a chunk of rows at a time."""
+"""Predictions from log p(x, c), a chunk of rows at a time."""
 
 from __future__ import annotations
 
