@@ -30,6 +30,7 @@ from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.threads import answer_in_threads
 from dpbayes_sklearn.data.undeclared import classes_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.mechanisms._temperature import table_budget
@@ -296,7 +297,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         answer = partial(answer_by_row, posterior, encoder, of, like)
         if isinstance(table, PartitionedTable):
             return rowwise(answer, table, like)
-        return answer(table)
+        return answer_in_threads(answer, table)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of every row."""

@@ -24,6 +24,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.threads import answer_in_threads
 from dpbayes_sklearn.data.undeclared import domain_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
@@ -290,7 +291,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         if isinstance(table, PartitionedTable):
             predicted = rowwise(answer, table, like)
         else:
-            predicted = answer(table)
+            predicted = answer_in_threads(answer, table)
         return (predicted[:, 0], predicted[:, 1]) if return_std else predicted
 
     def coefficients(self, level: float = 0.95) -> CoefficientTable:
