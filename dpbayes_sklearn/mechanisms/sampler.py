@@ -49,6 +49,7 @@ from dpbayes_sklearn.mechanisms._split_release import (
     draw_tables,
     grid_size,
     largest_feasible,
+    most_turns,
     release_loss,
     release_rho,
     rounded_up,
@@ -155,7 +156,7 @@ class Sampler(Mechanism):
         if statistics.kind == "moments":
             rho, needs_delta = draws_cost(statistics, prior, share, self.n_samples)
         else:
-            plan = self.plan(prior, statistics.n, share)
+            plan = self.plan(prior, most_turns(statistics)[0], share)
             rho, needs_delta = rounded_up(plan.rho), plan.loss > share.epsilon
         delta = budget.delta if needs_delta else Fraction(0)
         return budget._replace(delta=delta, rho=rho + Fraction(share.pure) ** 2 / 2)
@@ -166,7 +167,7 @@ class Sampler(Mechanism):
     def _preflight_counts(
         self, statistics: CountTables, prior: DirichletPrior, budget: Budget
     ) -> None:
-        self.plan(prior, statistics.n, budget)
+        self.plan(prior, most_turns(statistics)[0], budget)
 
     def _release_counts(
         self,
@@ -175,14 +176,15 @@ class Sampler(Mechanism):
         budget: Budget,
         source: RandomSource,
     ) -> DrawsPosterior:
-        grid, tau, *_ = self.plan(prior, statistics.n, budget)
+        turns, most = most_turns(statistics)
+        grid, tau, *_ = self.plan(prior, turns, budget)
         priors = split_priors(prior.alphas)
 
         def log_law(node: int, left: FloatArray, right: FloatArray) -> FloatArray:
             a, b = priors[node]
             return grid.log_weights(a + tau * left, b + tau * right)
 
-        draws = draw_tables(statistics.tables, log_law, grid, self.n_samples, source)
+        draws = draw_tables(statistics.tables, log_law, grid, self.n_samples, source, most)
         weights = np.full(self.n_samples, statistics.n / self.n_samples)
         return DrawsPosterior(statistics.network, draws, weights)
 

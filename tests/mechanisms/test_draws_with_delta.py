@@ -130,7 +130,9 @@ def test_a_session_asks_more_where_the_ceiling_has_a_delta():
     asked = {}
     for delta in (0.0, 1e-6):
         ledger = BudgetAccountant(1.0, delta) if delta else BudgetAccountant(1.0)
-        model = BayesianNaiveBayes(0.02, mechanism="sampler", accountant=ledger, **declared)
+        model = BayesianNaiveBayes(
+            0.02, delta=1e-7, mechanism="sampler", accountant=ledger, **declared
+        )
         with PosteriorQuerySession(model, X, y) as session:
             for _ in range(400):
                 try:
