@@ -22,7 +22,7 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
-from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores
+from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores, PairTables
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.dependence import ColumnScores
 from dpbayes_sklearn.statistics.design import Design, Scale
@@ -221,7 +221,8 @@ class TreeDomain(CountDomain):
     def statistics(self, chosen: Sequence[int]) -> Any:
         """Return the scores of all edges."""
         codes = np.array([self.records[i] for i in chosen], np.uint8)
-        return EdgeScores.of(codes[:, :-1], codes[:, -1].astype(np.intp), self.network.sizes)
+        labels = codes[:, -1].astype(np.intp)
+        return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes))
 
     def prior(self, concentration: Any) -> Any:
         """Return how many edges are chosen."""
