@@ -17,13 +17,18 @@ from dpbayes_sklearn.data.reading import read_table
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
+from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.schema.kinds import Kind
 from dpbayes_sklearn.schema.numbers import as_numbers
 from dpbayes_sklearn.schema.resolution import intervals_from_bounds
+from dpbayes_sklearn.serialization.parts import COLUMN_TRANSFORMER
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import Plan, Plans
 
-__all__ = ["Columns", "ColumnwiseTransformer", "numeric_table"]
+__all__ = ["Answers", "Columns", "ColumnwiseTransformer", "numeric_table"]
+
+Answers = tuple[tuple[float, ...], ...]
+"""What was released: some numbers of every column."""
 
 _NUMERIC: frozenset[Kind] = frozenset({"booleans", "integers", "numbers", "dates", "anything"})
 
@@ -69,6 +74,9 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     """A transformer of every column by itself; subclasses say what they ask of a column."""
 
     bounds: Any
+    _answers: Answers
+
+    _exported = COLUMN_TRANSFORMER
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -80,7 +88,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         """Return what is asked of column j."""
 
     @abstractmethod
-    def _set(self, answers: tuple[tuple[float, ...], ...]) -> None:
+    def _set(self, answers: Answers) -> None:
         """Set the fitted attributes from the released answers of all columns."""
 
     @abstractmethod
@@ -95,10 +103,13 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
 
     def _public_schema(self, records: Table) -> tuple[Columns, tuple[str, ...]]:
         d = records.n_columns
-        bounds: tuple[tuple[float, float] | None, ...] = (None,) * d
-        if self.bounds is not None:
-            bounds = tuple((i.low, i.high) for i in intervals_from_bounds(self.bounds, d))
-        return Columns(records.n_rows, bounds, float(self._budget().epsilon) / d), ()
+        epsilon = float(self._budget().epsilon) / d
+        return Columns(records.n_rows, self._each_bounds(d), epsilon), ()
+
+    def _each_bounds(self, d: int) -> tuple[tuple[float, float] | None, ...]:
+        if self.bounds is None:
+            return (None,) * d
+        return tuple((i.low, i.high) for i in intervals_from_bounds(self.bounds, d))
 
     def _statistics(self, public: Columns, records: Table) -> SortedColumns:
         return SortedColumns(records)
@@ -107,16 +118,24 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         return Plans(tuple(self._plan(j, public) for j in range(len(public.bounds))))
 
     def _attach(self, public: Columns, release: Release[Any]) -> Self:
-        self._set(release.posterior)
-        self.guarantee_ = release.guarantee
+        return self._become_fitted(release.posterior, release.guarantee)
+
+    def _become_fitted(self, answers: Answers, guarantee: PrivacyGuarantee) -> Self:
+        self._answers, self.guarantee_ = answers, guarantee
+        self._set(answers)
         return self
+
+    def _restore(self, **released: Any) -> Self:
+        answers, guarantee = released.values()
+        nobody = Columns(1, self._each_bounds(len(answers)), guarantee.epsilon)
+        plans = [self._plan(j, nobody) for j in range(len(answers))]
+        if not all(plan.could_answer(found) for plan, found in zip(plans, answers, strict=True)):
+            raise ValueError("the numbers are not those that the parameters ask for")
+        return self._become_fitted(answers, guarantee)
 
     def _epsilon_wanted(self, n: int, n_features: int) -> float:
         """Return what finds a range of every column: 800 records per column and epsilon."""
         return 800 * n_features / n
-
-    def _restore(self, **released: Any) -> Self:
-        raise ValueError("transformers have no JSON form")
 
     def transform(self, X: Any) -> Any:
         """Return the transformed columns; every value has its place, and a missing one the middle.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, timedelta
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, from_json
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn.preprocessing import (
@@ -181,6 +183,38 @@ def test_bad_parameters_are_refused_before_anything_is_spent(options, text, X):
     assert len(ledger) == 0
 
 
-def test_a_transformer_has_no_json_form(X):
-    with pytest.raises(ValueError, match="JSON"):
-        PrivateMinMaxScaler().fit(X).to_json()
+@pytest.mark.parametrize("model", ALL, ids=repr)
+@pytest.mark.parametrize("epsilon", [0.5, float("inf")])
+def test_a_transformer_comes_back_from_json(model, epsilon, X):
+    frame = pd.DataFrame(X, columns=["age", "wage"])
+    for data in (X, frame):
+        fitted = clone(model).set_params(epsilon=epsilon, random_state=3).fit(data)
+        again = from_json(fitted.to_json())
+        assert type(again) is type(fitted)
+        assert again.guarantee_ == fitted.guarantee_
+        assert again.random_state is None
+        assert np.array_equal(again.transform(data), fitted.transform(data))
+        assert np.array_equal(again.get_feature_names_out(), fitted.get_feature_names_out())
+
+
+def test_other_numbers_in_json_are_refused(X):
+    bins = PrivateKBinsDiscretizer(3).fit(X)
+    standard = PrivateStandardScaler().fit(X)
+    minmax = PrivateMinMaxScaler(bounds=(0, [50, 60])).fit(X)
+    for model, answers in (
+        (bins, [[1.0, 2.0]]),
+        (bins, [[1.0, 2.0], [1.0]]),
+        (bins, [[1.0, 2.0], [2.0, 1.0]]),
+        (bins, [[1.0, 2.0], [1.0, "2"]]),
+        (standard, [[1.0, 2.0], [1.0, -2.0]]),
+        (minmax, [[1.0, 2.0], [3.0, 2.0]]),
+        (minmax, [[1.0, 2.0]] * 3),
+    ):
+        document = json.loads(model.to_json())
+        document["fitted"]["_answers"] = answers
+        with pytest.raises(ValueError, match="not a released model"):
+            from_json(json.dumps(document))
+    document = json.loads(minmax.to_json())
+    document["fitted"]["feature_names_in_"] = ["age"]
+    with pytest.raises(ValueError, match="names of the columns"):
+        from_json(json.dumps(document))

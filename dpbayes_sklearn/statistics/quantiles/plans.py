@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -75,6 +76,9 @@ class Plan(Protocol):
 
     def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
         """Return the answers, in ascending order of the numbers asked for."""
+
+    def could_answer(self, numbers: Sequence[float]) -> bool:
+        """Tell whether numbers, read from a file, can be answers."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,14 @@ class BinEdges:
             pending.append((node.upper, part[up_to:], edge, high))
         return tuple(edges)
 
+    def could_answer(self, numbers: Sequence[float]) -> bool:
+        """Tell whether numbers are as many edges, in ascending order."""
+        return len(numbers) == self.n_bins - 1 and _ascending(numbers)
+
+
+def _ascending(numbers: Sequence[float]) -> bool:
+    return all(a <= b for a, b in pairwise(numbers))
+
 
 def reachable(tail: Fraction, n: int, rate: float, at_most: Fraction) -> Fraction:
     """Return the share of n records beyond a quantile that can be found with ``rate``.
@@ -276,6 +288,10 @@ class OuterQuantiles:
             down = up = max(1.0, abs(centre))
         return max(centre - down, -LARGEST), min(centre + up, LARGEST)
 
+    def could_answer(self, numbers: Sequence[float]) -> bool:
+        """Tell whether numbers are two ends."""
+        return len(numbers) == 2 and _ascending(numbers)
+
 
 @dataclass(frozen=True)
 class CentreAndSpread:
@@ -306,3 +322,7 @@ class CentreAndSpread:
         beyond = reachable(TAIL, self.n, rate, HALF)
         distance = choose(Ranks(distances, 1 - beyond, _lattices(0.0, span)), second)
         return centre, distance / -float(ndtri(float(beyond / 2)))
+
+    def could_answer(self, numbers: Sequence[float]) -> bool:
+        """Tell whether numbers are a centre and a spread."""
+        return len(numbers) == 2 and numbers[1] >= 0
