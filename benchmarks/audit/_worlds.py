@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.choices import ColumnChoice
@@ -21,7 +22,7 @@ from dpbayes_sklearn.statistics.quantiles.plans import (
     Plans,
 )
 
-__all__ = ["enumeration", "gaussian_noise"]
+__all__ = ["common_texts", "enumeration", "gaussian_noise"]
 
 STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
 TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
@@ -108,3 +109,11 @@ def gaussian_noise() -> Iterator[str]:
         found = enumerate_delta("gaussian", structure, n, epsilon=epsilon, delta=delta, unit=unit)
         if not found.within or found.delta < 0.9 * delta:
             yield f"gaussian, {unit}: delta {found.delta:g} of {delta:g}"
+
+
+def common_texts() -> Iterator[str]:
+    """Enumerate the delta of publishing texts, which the first world nearly uses up."""
+    for (epsilon, delta), least in {(4.0, 0.0281): 0.98, (1.0, 0.3): 0.7}.items():
+        found = enumerate_texts(epsilon=epsilon, delta=delta)
+        if not found.within or found.delta < least * delta:
+            yield f"texts: delta {found.delta:g} of {delta:g} at epsilon {epsilon:g}"

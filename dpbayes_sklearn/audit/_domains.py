@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.data.records import LocalRecords, Shard
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
@@ -30,8 +30,9 @@ from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import Plans
+from dpbayes_sklearn.statistics.texts import CommonTexts, TextCounts
 
-__all__ = ["Domain", "domain_of"]
+__all__ = ["Domain", "TextDomain", "domain_of"]
 
 Rows = npt.NDArray[np.intp]
 Record = tuple[Any, ...]
@@ -249,11 +250,33 @@ class ColumnDomain(Domain):
 
     def statistics(self, chosen: Sequence[int]) -> SortedColumns:
         """Return columns that can be sorted."""
-        return SortedColumns(Table(np.array([self.records[i] for i in chosen], np.float64)))
+        table = Table(np.array([self.records[i] for i in chosen], np.float64))
+        return SortedColumns(LocalRecords.unlabelled(table))
 
     def prior(self, concentration: Any) -> Plans:
         """Return the plans."""
         return self.plans
+
+
+@dataclass(frozen=True)
+class TextDomain(Domain):
+    """Records of one column of a few texts."""
+
+    texts: tuple[str, ...]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Every text."""
+        return [(text,) for text in self.texts]
+
+    def statistics(self, chosen: Sequence[int]) -> TextCounts:
+        """Count texts."""
+        column = np.array([self.records[i] for i in chosen], dtype=object).reshape(-1, 1)
+        return TextCounts.of_shard((0,), Shard(Table(column), np.empty(0)))
+
+    def prior(self, concentration: Any) -> CommonTexts:
+        """Return the question which texts are common."""
+        return CommonTexts()
 
 
 @singledispatch

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.dask import PartitionedTable
-from dpbayes_sklearn.data.reading import read_table
-from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
+from dpbayes_sklearn.data.reading import read_table, read_unlabelled
+from dpbayes_sklearn.data.records import Records, quiet_numpy
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
 from dpbayes_sklearn.privacy import PrivacyGuarantee
@@ -23,12 +23,9 @@ from dpbayes_sklearn.schema.numbers import as_numbers
 from dpbayes_sklearn.schema.resolution import intervals_from_bounds
 from dpbayes_sklearn.serialization.parts import COLUMN_TRANSFORMER
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
-from dpbayes_sklearn.statistics.quantiles.plans import Plan, Plans
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, Plan, Plans
 
-__all__ = ["Answers", "Columns", "ColumnwiseTransformer", "numeric_table"]
-
-Answers = tuple[tuple[float, ...], ...]
-"""What was released: some numbers of every column."""
+__all__ = ["Columns", "ColumnwiseTransformer"]
 
 _NUMERIC: frozenset[Kind] = frozenset({"booleans", "integers", "numbers", "dates", "anything"})
 
@@ -51,14 +48,8 @@ class Columns(NamedTuple):
     epsilon: float
 
 
-def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Table:
-    """Return X as a table of columns that can hold numbers or dates by their types."""
-    table = read_table(estimator, X, reset=reset, declared=True)
-    if isinstance(table, PartitionedTable):
-        raise TypeError(
-            f"{type(estimator).__name__} sorts columns, which dask collections cannot do: give a "
-            "sample of the records in memory."
-        )
+def check_numeric(estimator: Any, table: Table) -> None:
+    """Refuse columns that by their types can hold neither numbers nor dates."""
     for j in range(table.n_columns):
         if table.kind(j) not in _NUMERIC:
             name = f"column {j}" if table.names is None else f"the column {table.names[j]!r}"
@@ -67,7 +58,6 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Table:
                 "takes numbers and dates: leave it out, for instance with a ColumnTransformer. "
                 "Nothing was spent."
             )
-    return table
 
 
 class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
@@ -98,20 +88,22 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     def _resolve_mechanism(self) -> Mechanism:
         return Quantiles()
 
-    def _records(self, X: Any, y: Any, *, reset: bool) -> Table:
-        return numeric_table(self, X, reset=reset)
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
+        records = read_unlabelled(self, X, reset=reset)
+        check_numeric(self, records.table)
+        return records
 
-    def _public_schema(self, records: Table) -> tuple[Columns, tuple[str, ...]]:
-        d = records.n_columns
+    def _public_schema(self, records: Records) -> tuple[Columns, tuple[str, ...]]:
+        d = records.table.n_columns
         epsilon = float(self._budget().epsilon) / d
-        return Columns(records.n_rows, self._each_bounds(d), epsilon), ()
+        return Columns(records.n, self._each_bounds(d), epsilon), ()
 
     def _each_bounds(self, d: int) -> tuple[tuple[float, float] | None, ...]:
         if self.bounds is None:
             return (None,) * d
         return tuple((i.low, i.high) for i in intervals_from_bounds(self.bounds, d))
 
-    def _statistics(self, public: Columns, records: Table) -> SortedColumns:
+    def _statistics(self, public: Columns, records: Records) -> SortedColumns:
         return SortedColumns(records)
 
     def _prior(self, public: Columns) -> Plans:
@@ -142,15 +134,22 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
 
         Parameters
         ----------
-        X : array or data frame of shape (n_samples, n_features)
+        X : array, data frame or dask collection of shape (n_samples, n_features)
 
         Returns
         -------
-        array of shape (n_samples, n_features)
+        array of shape (n_samples, n_features), a lazy one of a dask collection
         """
         check_is_fitted(self)
+        table = read_table(self, X, reset=False, declared=True)
+        check_numeric(self, table)
+        if isinstance(table, PartitionedTable):
+            return rowwise(self._transformed, table, self._apply(np.empty((0, table.n_columns))))
+        return self._transformed(table)
+
+    def _transformed(self, table: Table) -> Any:
         with quiet_numpy():
-            return self._apply(_numbers(numeric_table(self, X, reset=False)))
+            return self._apply(_numbers(table))
 
     def _inverse_input(self, X: Any) -> FloatArray:
         """Return transformed columns to be mapped back, checked for shape."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.preprocessing._columns import Answers, Columns, ColumnwiseTransformer
+from dpbayes_sklearn.preprocessing._columns import Columns, ColumnwiseTransformer
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.statistics.quantiles.plans import BinEdges, OuterQuantiles, Plan
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, BinEdges, OuterQuantiles, Plan
 
 __all__ = ["PrivateKBinsDiscretizer"]
 

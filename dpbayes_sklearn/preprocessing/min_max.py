@@ -8,9 +8,9 @@ import numpy as np
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.preprocessing._columns import Answers, Columns, ColumnwiseTransformer, share
+from dpbayes_sklearn.preprocessing._columns import Columns, ColumnwiseTransformer, share
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.statistics.quantiles.plans import OuterQuantiles, Plan
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, OuterQuantiles, Plan
 
 __all__ = ["PrivateMinMaxScaler"]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from dpbayes_sklearn._sklearn_compat import Range
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.preprocessing._columns import Answers, Columns, ColumnwiseTransformer
+from dpbayes_sklearn.preprocessing._columns import Columns, ColumnwiseTransformer
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.statistics.quantiles.plans import CentreAndSpread, Plan
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, CentreAndSpread, Plan
 
 __all__ = ["PrivateStandardScaler"]
 

@@ -170,3 +170,18 @@ def test_a_record_recodes_no_other_in_a_list() -> None:
         assert changed[:-1].tolist() == select.transform(rows)[:-1].tolist()
     numbers = PrivateSelectKBest(1, epsilon=5.0, bounds=(0, 9), classes=[0, 1]).fit(rows, labels)
     assert numbers.transform([["text", 1.0], [2.0, "text"]]).dtype == np.float64
+
+
+def test_dask_collections_are_like_arrays():
+    dask = pytest.importorskip("dask.array")
+    X, y = dask.from_array(CODES, chunks=(900, 12)), dask.from_array(LABELS, chunks=900)
+    there = PrivateSelectKBest(2, random_state=0, **DECLARED).fit(X, y)
+    here = PrivateSelectKBest(2, random_state=0, **DECLARED).fit(CODES, LABELS)
+    assert np.array_equal(there.get_support(), here.get_support())
+    assert np.array_equal(there.transform(X).compute(), here.transform(CODES))
+    frames = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(CODES).add_prefix("c")
+    lazy = frames.from_pandas(frame, npartitions=3)
+    target = frames.from_pandas(pd.Series(LABELS), npartitions=3)
+    there = PrivateSelectKBest(2, random_state=0, **DECLARED).fit(lazy, target)
+    assert there.transform(lazy).compute().equals(here.fit(frame, LABELS).transform(frame))

@@ -28,6 +28,7 @@ from dpbayes_sklearn.statistics.quantiles.lattice import LARGEST, Even, Lattice,
 from dpbayes_sklearn.statistics.quantiles.ranks import Ranks, change_range
 
 __all__ = [
+    "Answers",
     "BinEdges",
     "CentreAndSpread",
     "Choose",
@@ -37,6 +38,9 @@ __all__ = [
     "Plans",
     "reachable",
 ]
+
+Answers = tuple[tuple[float, ...], ...]
+"""What was found: some numbers of every column."""
 
 Bounds = tuple[float, float] | None
 HALF = Fraction(1, 2)
@@ -87,11 +91,11 @@ class Plans:
 
     each: tuple[Plan, ...]
 
-    def ask(self, columns: SortedColumns, choose: Choose) -> tuple[tuple[float, ...], ...]:
+    def ask(self, columns: SortedColumns, choose: Choose) -> Answers:
         """Return the answers of all columns."""
         return tuple(plan.ask(columns.column(j), choose) for j, plan in enumerate(self.each))
 
-    def update(self, columns: SortedColumns) -> tuple[tuple[float, ...], ...]:
+    def update(self, columns: SortedColumns) -> Answers:
         """Return exact answers, where no privacy is asked for."""
         return self.ask(columns, lambda ranks, level: ranks.exact())
 
