@@ -1,15 +1,15 @@
 """
-Releasing a whole posterior
-===========================
+The posterior of a proportion
+=============================
 
-Sometimes a single proportion, or one table of shares, is all there is to publish.
+Sometimes you want to publish only a proportion, or the shares of several categories.
 :class:`~dpbayes_sklearn.BetaBinomial` and :class:`~dpbayes_sklearn.DirichletMultinomial` release
-its posterior: means, credible intervals, draws, whatever a reader wants to do with it.
+the whole posterior, so readers can compute means, credible intervals or draws from it.
 """
 
 # %%
-# Eight hundred people, 31 % of whom smoke. The exact posterior is secret; the released ones are
-# random, and nearer to it the larger the budget.
+# Eight hundred people, 31 % of whom smoke. The exact posterior is not released. The released
+# posteriors are random, and closer to the exact one for a larger budget.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -48,17 +48,17 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# :class:`~dpbayes_sklearn.display.PosteriorDisplay` draws the same for any fitted estimator, beside
-# the prior.
+# :class:`~dpbayes_sklearn.display.PosteriorDisplay` draws the posterior of any fitted estimator,
+# together with the prior.
 figure, ax = plt.subplots(figsize=(7, 2.8))
 display = PosteriorDisplay.from_estimator(model, ax=ax)
 plt.show()
 
 # %%
-# Which mechanism? The mean distance between released and exact posterior can be computed exactly,
-# for all data sets and without any. The geometric mechanism, the default, is the best there can be
-# for a proportion. Of those that choose among posteriors, the scale of the smooth sensitivity
-# ("hellinger") gains with every record, that of the global one ("exponential") does not.
+# Which mechanism? The expected distance between released and exact posterior can be computed
+# exactly, without data. For a proportion the geometric mechanism, the default, is optimal. Among
+# the mechanisms that choose a posterior, smooth sensitivity ("hellinger") becomes more accurate
+# with more records; global sensitivity ("exponential") does not.
 sizes = [20, 50, 100, 200, 400]
 figure, ax = plt.subplots(figsize=(6.5, 3.6))
 for mechanism in ("laplace", "exponential", "hellinger", "geometric"):

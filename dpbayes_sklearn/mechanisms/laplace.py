@@ -35,8 +35,7 @@ from typing import Any, ClassVar
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
-from dpbayes_sklearn.mechanisms._moment_noise import grid_for
-from dpbayes_sklearn.mechanisms._moment_release import calibrated, noisy_moments
+from dpbayes_sklearn.mechanisms._moment_release import regression_posterior
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
@@ -47,7 +46,7 @@ from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.gram_matrix import gram_block
 from dpbayes_sklearn.statistics.moments import Moments
 
-__all__ = ["Laplace"]
+__all__ = ["Laplace", "moment_shares"]
 
 
 class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
@@ -98,19 +97,22 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         return noise_law(n, prior, cells, 2 / Fraction(budget.epsilon))
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+        moment_shares(statistics, prior, budget).grid(statistics.design, statistics.n)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
-        design = statistics.design
-        shares = Shares.of(
-            budget,
-            statistics.n,
-            int(design.numbers.sum()),
-            mean=design.intercept,
-            residuals=prior.noise_variance is None,
-        )
-        noisy, places = noisy_moments(statistics, shares, gram_block(design), source)
-        released = noisy.released(places.window, places.windows(design.numbers))
-        return calibrated(prior.update(released, places), statistics, shares, source)
+        shares = moment_shares(statistics, prior, budget)
+        block = gram_block(statistics.design)
+        return regression_posterior(statistics, prior, shares, block, source)
+
+
+def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
+    """Return the shares of epsilon that the steps of a regression have, from public facts only."""
+    return Shares.of(
+        budget,
+        statistics.n,
+        int(statistics.design.numbers.sum()),
+        mean=statistics.design.intercept,
+        residuals=prior.noise_variance is None,
+    )

@@ -9,24 +9,35 @@ Weigh the coordinates, :math:`z_i \to a_i z_i`. A replaced record changes :math:
 since numbers, signs and the target lie in [-1, 1] and one level of a column is 1. So
 :class:`~dpbayes_sklearn.laws.matrix.MatrixNoise` of scale :math:`2c/\varepsilon` is
 :math:`\varepsilon`-private, however many entries there are.
+
+**Gaussian noise** of variance :math:`\propto 1/w_{ij}` needs
+:math:`\sum_{i \le j} w_{ij} D_{ij}^2`, D the change of the sums. Take :math:`w_{ij} = a_i^2a_j^2`
+and on the diagonal :math:`\tfrac12a_i^4`, for a number or the target
+:math:`\tfrac12a_i^4 + \tfrac12ca_i^2`. Then it is at most :math:`c^2`: with
+:math:`P = \|z\|^2`, :math:`Q = \|z'\|^2`, the first part is
+:math:`\tfrac12\|zz^\top - z'z'^\top\|^2 = \tfrac12(P^2 + Q^2) - \langle z, z'\rangle^2`. The
+second is :math:`\tfrac12c\sum a_i^2(x_i^2 - x_i'^2)^2 \le \tfrac12c\sum a_i^2(1 - x_i^2)
++ \tfrac12c\sum a_i^2(1 - x_i'^2) \le \tfrac12c(c - P) + \tfrac12c(c - Q)`, and
+:math:`P^2 + c(c - P) \le c^2`. So squares of numbers, of which there are few, have little noise.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import MatrixNoise, NoiseLaw
 from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 from dpbayes_sklearn.statistics.moment_blocks import Block, whole_block
 
-__all__ = ["GramMatrix", "gram_block"]
+__all__ = ["GramMatrix", "gaussian_gram", "gram_block", "noise_of_products"]
 
 # Squared weights: the more, the less noise in what concerns a coordinate, and the more elsewhere.
 # A sign varies more than a number in its window, and a sum matters less than a product.
@@ -84,14 +95,42 @@ class GramMatrix:
 
 
 def gram_block(design: Design) -> GramMatrix | Block:
-    """Return what has less noise, each entry counted by its weights: as a matrix or as numbers."""
-    matrix, numbers = GramMatrix.of(design), whole_block(design)
-    squares = np.zeros(design.width + 2)
+    """Return what has less noise: the products as a matrix or as numbers."""
+    # which one it is does not depend on epsilon
+    blocks: tuple[GramMatrix | Block, ...] = GramMatrix.of(design), whole_block(design)
+    return min(blocks, key=lambda block: noise_of_products(design, block, Fraction(1)))
+
+
+def noise_of_products(
+    design: Design, block: GramMatrix | GaussianBlock | Block, share: Fraction
+) -> float:
+    """Return the mean variance of all entries for a share, each counted by its weights."""
+    matrix, squares = GramMatrix.of(design), np.zeros(design.width + 2)
     squares[np.unique(matrix.rows)] = [float(weight) ** 2 for weight in matrix.weights]
-    grid = 2**10  # the comparison does not depend on it, nor on epsilon
+    grid = 2**10  # fine enough
+    weights = squares[block.rows] * squares[block.columns]
+    return float((block.law(share, grid).variances * weights).mean()) / grid**4
 
-    def noise(block: GramMatrix | Block) -> FloatArray:
-        variances = block.law(Fraction(1), grid).variances
-        return np.asarray(variances * squares[block.rows] * squares[block.columns])
 
-    return matrix if noise(matrix).mean() < noise(numbers).mean() else numbers
+def gaussian_gram(design: Design) -> GaussianBlock:
+    """Return all entries that are not public, to be released with Gaussian noise.
+
+    Public are the squares of constant and signs, and the products of two levels of a column.
+    """
+    matrix, last = GramMatrix.of(design), design.width + 1
+    squares = dict(zip(np.unique(matrix.rows).tolist(), matrix.weights, strict=True))
+    squares = {i: a**2 for i, a in squares.items()}
+    column = dict(enumerate(design.column.tolist(), 1))
+    numbers = {*(1 + np.flatnonzero(design.numbers)).tolist(), last}
+    levels = {*(1 + np.flatnonzero(design.levels)).tolist()}
+    groups = defaultdict[Fraction, list[tuple[int, int]]](list)
+    for i, j in zip(matrix.rows.tolist(), matrix.columns.tolist(), strict=True):
+        if i in numbers and i == j:
+            groups[squares[i] * (squares[i] + matrix.bound) / 2].append((i, i))
+        elif i in levels and i == j:
+            groups[squares[i] ** 2 / 2].append((i, i))
+        elif i != j and not (i and j < last and column[i] == column[j]):
+            groups[squares[i] * squares[j]].append((i, j))
+    rows, columns = np.array([pair for group in groups.values() for pair in group], np.intp).T
+    sizes = tuple(len(group) for group in groups.values())
+    return GaussianBlock(rows, columns, sizes, tuple(groups), matrix.bound**2)
