@@ -73,7 +73,7 @@ def line(ax: Axes) -> None:
         title="Intervals that include the privacy noise",
         xlabel="hours",
         ylabel="wage",
-        ylim=(-8, 48),
+        ylim=(-10, 62),
     )
 
 
@@ -107,6 +107,7 @@ def accuracy(ax: Axes) -> None:
         xscale="log",
         xticks=epsilons,
         xticklabels=[f"{e:g}" for e in epsilons],
+        ylim=(0.5, 0.95),
     )
     ax.minorticks_off()
 

@@ -24,7 +24,7 @@ from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import StableHistogram, stable_histogram
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
 __all__ = ["enumerate_texts"]
 
@@ -38,6 +38,7 @@ def enumerate_texts(
     *,
     epsilon: float = 4.0,
     delta: float = 0.0281,
+    unit: PrivacyUnit = RECORD,
 ) -> DeltaEnumeration:
     """Compute the largest delta over all neighbouring data sets of n texts.
 
@@ -48,6 +49,8 @@ def enumerate_texts(
         Number of records. Losses are largest where a count passes twice the reach of the noise.
     epsilon, delta : float
         The budget. Keep them large: there are (2 reach + 1)^texts noises for each data set.
+    unit : PrivacyUnit, default=RECORD
+        What one fit protects.
 
     Returns
     -------
@@ -59,9 +62,9 @@ def enumerate_texts(
     >>> found.within, round(found.delta / found.claim, 2)
     (True, 0.99)
     """
-    domain, budget = TextDomain(texts), Budget(exact(epsilon), exact(delta, "delta"))
-    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, RECORD)
-    laws = [_law(domain.statistics(chosen), budget) for chosen in data_sets.tolist()]
+    domain, budget = TextDomain(texts), Budget(exact(epsilon), exact(delta, "delta"), unit)
+    data_sets, (first, second) = domain.data_sets(n, unit), domain.neighbours(n, unit)
+    laws = [_law(domain.statistics(chosen), budget) for chosen in data_sets]
     pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
     pairs += [(b, a) for a, b in pairs]
     deltas = [_delta(laws[a], laws[b], epsilon) for a, b in pairs]

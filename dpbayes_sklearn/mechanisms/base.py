@@ -24,6 +24,7 @@ from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import Answers, Plans
+from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize
 from dpbayes_sklearn.statistics.texts import CommonTexts, Found, TextCounts
 
 __all__ = ["Mechanism", "Release"]
@@ -93,6 +94,7 @@ class Mechanism(HelpfulEstimator):
             "scores": (cls._release_scores, Mechanism._release_scores),
             "texts": (cls._release_texts, Mechanism._release_texts),
             "contents": (cls._release_contents, Mechanism._release_contents),
+            "size": (cls._release_size, Mechanism._release_size),
         }
         mine, nobodys = own.get(kind, (None, None))
         return mine is not nobodys
@@ -140,8 +142,12 @@ class Mechanism(HelpfulEstimator):
         self, statistics: SensitiveStatistics, prior: Any, budget: Budget, source: RandomSource
     ) -> Release[Any]:
         """Release a posterior under ``budget``; the statistics are not kept."""
+        if statistics.kind == "moments":
+            moments: Any = statistics
+            statistics = moments.protecting(budget.unit)
         if budget.infinite:
-            posterior = prior.update(statistics.without_noise())
+            exact = statistics.without_noise()
+            posterior = exact if prior is None else prior.update(exact)
         else:
             releases: dict[str, Callable[..., Any]] = {
                 "counts": self._release_counts,
@@ -151,6 +157,7 @@ class Mechanism(HelpfulEstimator):
                 "scores": self._release_scores,
                 "texts": self._release_texts,
                 "contents": self._release_contents,
+                "size": self._release_size,
             }
             share = self.budget_for(statistics, prior, budget)
             posterior = releases[statistics.kind](statistics, prior, share, source)
@@ -217,6 +224,11 @@ class Mechanism(HelpfulEstimator):
         self, statistics: Contents, prior: Questions, budget: Budget, source: RandomSource
     ) -> tuple[Answers, Found]:
         self._refuse("contents")
+
+    def _release_size(
+        self, statistics: RecordCount, prior: Any, budget: Budget, source: RandomSource
+    ) -> ReleasedSize:
+        self._refuse("size")
 
     def simulated_count_errors(
         self, network: Network, n: int, budget: Budget, at_least: int

@@ -24,9 +24,9 @@ class TextCounts:
     """Sensitive: how many records have each text, by column; what is no text is not counted.
 
     **Sensitivity.** A record has one text in every column. If r records are replaced, the counts of
-    a column change by 2r in L1: some fall by r in all, others rise by r in all. A single count
-    changes by r at most, and the probability that noise does not hide a change grows faster than
-    the change, so the worst case is one count that falls by r and one that rises by r.
+    a column change by 2r in L1: some fall by r in all, others rise by r in all; if r come or go,
+    by r. The probability that noise does not hide a change grows faster than the change, so the
+    worst case is one count that falls by r and one that rises by r, or only one of them.
     """
 
     columns: tuple[Counter[str], ...]
@@ -52,10 +52,10 @@ class TextCounts:
 
     def law(self, unit: PrivacyUnit, epsilon: Fraction, delta: Fraction) -> TruncatedLaplace:
         """Return the noise of every count that makes all columns (epsilon, delta)-private."""
-        sides = unit.moves // unit.replacements
+        sides = unit.moves // unit.max_records
         scale = laplace_scale(unit.moves * self.n_columns, epsilon)
         per_count = delta / (sides * self.n_columns)
-        return TruncatedLaplace.calibrated(scale, per_count, unit.replacements)
+        return TruncatedLaplace.calibrated(scale, per_count, unit.max_records)
 
     def chosen(self, choose: Callable[[list[int]], list[bool]]) -> Found:
         """Return the texts of each column whose counts are chosen."""

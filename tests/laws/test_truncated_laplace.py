@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.truncated_laplace import truncated_laplace
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 
 def weights(law: TruncatedLaplace) -> np.ndarray:
@@ -64,3 +66,18 @@ def test_very_wide_noise_is_drawn_at_once():
     assert math.isclose(
         np.abs(truncated_laplace(law, 20_000, random_source(0))).mean(), 5, rel_tol=0.1
     )
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        PrivacyUnit("record", "add_remove"),
+        PrivacyUnit("person", "replace", 2),
+        PrivacyUnit("person", "add_remove", 2),
+    ],
+    ids=str,
+)
+def test_texts_keep_to_delta_for_every_unit(unit):
+    for epsilon, delta in ((4.0, 0.03), (2.0, 0.3)):
+        found = enumerate_texts(("a", "b"), 6, epsilon=epsilon, delta=delta, unit=unit)
+        assert 0 < found.delta <= delta
