@@ -39,14 +39,14 @@ Pattern = tuple[tuple[float, int, int], ...]
 
 @dataclass(frozen=True)
 class DeltaEnumeration:
-    """What going through all neighbouring data sets has found.
+    """Result of the enumeration of all neighbouring data sets.
 
     Attributes
     ----------
     delta : float
         The largest delta of any two neighbours at this epsilon.
     epsilon, claim : float
-        The epsilon, and the delta that was asked for.
+        The epsilon, and the claimed delta.
     worst_pair : pair of tuples
         The records of the two neighbours.
     n_pairs : int
@@ -75,7 +75,7 @@ def enumerate_delta(
     unit: PrivacyUnit | str = "record",
     transcripts: int = 2,
 ) -> DeltaEnumeration:
-    """Compute the largest delta over all neighbouring data sets of n records of a small world.
+    """Compute the largest delta over all neighbouring data sets of n records of a small domain.
 
     As in :func:`~dpbayes_sklearn.audit.enumerate_loss`, the production mechanism releases the
     production statistics of every data set, its samplers replaced by recorders.
