@@ -34,6 +34,7 @@ from dpbayes_sklearn.mechanisms import (
     fourier,
     permute_and_flip,
     quantiles,
+    stable_histogram,
 )
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.selection import Selection
@@ -62,6 +63,7 @@ DRAWS: Frozen = (
     (_coefficient_draws, "ball_gaussian"),
     (quantiles, "point_of"),
     (permute_and_flip, "finite_draw"),
+    (stable_histogram, "common_texts"),
 )
 """What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""
 
