@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._coefficients import CoefficientTable, coefficient_table
 from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn._protection import PROTECTION
 from dpbayes_sklearn._scoring import ScoreMixin
 from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
@@ -80,6 +81,15 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     schema : Schema, optional
         Public domains by column name, instead of ``bounds_X``; also for text columns. Its target,
         an :class:`Interval`, stands for ``bounds_y``.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(X, y, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret. The same noise
+        then protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -148,6 +158,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         "bounds_X": ["array-like", None],
         "bounds_y": ["array-like", None],
         "schema": [Schema, None],
+        **PROTECTION,
     }
 
     def __init__(
@@ -164,6 +175,9 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         bounds_X: Any = None,
         bounds_y: Any = None,
         schema: Schema | None = None,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -178,6 +192,9 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         self.bounds_X = bounds_X
         self.bounds_y = bounds_y
         self.schema = schema
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 

@@ -44,6 +44,8 @@ class PosteriorQuerySession:
         Records, one per person.
     y : array-like of shape (n_samples,)
         Their classes.
+    groups : array-like of shape (n_samples,), optional
+        Whose record it is, if the estimator has ``privacy_unit="person"``.
     accountant : BudgetAccountant, optional
         The ledger that every query is charged to; by default the estimator's, or that of an open
         ``with`` block. A session must have one.
@@ -53,7 +55,9 @@ class PosteriorQuerySession:
     **Privacy.** Every query spends the estimator's ``epsilon``, before its draw is made, and the
     query that would cross the accountant's ceiling is refused with :class:`BudgetError`. k queries
     are together :math:`k\varepsilon`-private; where the ceiling has a delta, they cost about
-    :math:`\sqrt k` times :math:`\varepsilon`, by zCDP.
+    :math:`\sqrt k` times :math:`\varepsilon`, by zCDP. If the estimator has
+    ``neighbours="add_remove"``, opening the session releases the number of records, for a small
+    part of the cost of one query more.
 
     A session keeps the **exact** counts of the data while it is open, so only the owner of the data
     may have it: it cannot be pickled or copied, does not show the counts, and deletes them on
@@ -86,13 +90,15 @@ class PosteriorQuerySession:
         X: Any,
         y: Any,
         *,
+        groups: Any = None,
         accountant: BudgetAccountant | None = None,
     ) -> None:
         self._estimator = _priced_per_query(estimator, accountant)
         self._budget = self._estimator._budget()
         self._lock = Lock()
         self._queries = 0
-        self._exact: FitInput | None = _exact_counts(self._estimator, X, y)
+        self._exact: FitInput | None = _exact_counts(self._estimator, X, y, groups)
+        self._opening = Fraction(self._estimator._shares(self._budget)[0].epsilon)
 
     def query(self, question: Callable[[Tables], Answer]) -> Answer:
         """Charge the accountant, draw new parameters and answer from them.
@@ -141,8 +147,8 @@ class PosteriorQuerySession:
 
     @property
     def spent(self) -> float:
-        """Epsilon of all queries so far."""
-        return round_up(self._queries * Fraction(self._budget.epsilon))
+        """Epsilon of all queries so far, and of a secret number of records."""
+        return round_up(self._queries * Fraction(self._budget.epsilon) + self._opening)
 
     def guarantee(self, delta: float = 0.0) -> PrivacyGuarantee:
         """Return the guarantee of all answers so far together.
@@ -150,17 +156,20 @@ class PosteriorQuerySession:
         Parameters
         ----------
         delta : float in [0, 1), default=0.0
-            With a delta, k answers cost about the square root of k instead of k: an answer of pure
-            epsilon is epsilon²/2-zCDP, which adds up and is converted at this delta.
+            With a delta, k answers cost about the square root of k instead of k: zCDP, of which
+            every answer has the same, adds up and is converted at this delta.
         """
         each, k = Fraction(self._budget.epsilon), self._queries
         allowed = exact(delta, "delta")
         if not allowed < 1:
             raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta} instead.")
-        converted = zcdp_epsilon(Fraction(0), allowed, {each: k}) if k else math.inf
-        together = Budget(k * each, unit=self._budget.unit)
+        rho = self._opening**2 / 2
+        if k:
+            rho += k * Fraction(exact(self._guarantee.rho, "rho"))
+        converted = zcdp_epsilon(rho, allowed) if k else math.inf
+        together = Budget(k * each + self._opening, unit=self._budget.unit)
         if converted < together.epsilon:
-            together = Budget(converted, allowed, self._budget.unit, k * each**2 / 2)
+            together = Budget(converted, allowed, self._budget.unit, rho)
         conditions = self._guarantee.conditions if self._queries else ()
         return PrivacyGuarantee.of(together, Sampler.name(), conditions)
 
@@ -210,6 +219,7 @@ def _priced_per_query(
     copied: DiscreteClassifier = clone(estimator)
     copied.accountant = accountant if accountant is not None else copied._ledger()
     copied.temperature = 1.0  # queries are about the tables, which no temperature changes
+    copied.delta = 0.0  # every answer is purely private; many compose by the ceiling's delta
     copied._validate_params()
     mechanism = copied._resolve_mechanism()
     if not isinstance(mechanism, Sampler) or mechanism.n_samples != 1:
@@ -234,12 +244,12 @@ def _stream(random_state: Any) -> np.random.RandomState:
     return stream
 
 
-def _exact_counts(estimator: DiscreteClassifier, X: Any, y: Any) -> FitInput:
+def _exact_counts(estimator: DiscreteClassifier, X: Any, y: Any, groups: Any) -> FitInput:
     """Return exact counts; refuse from public facts what could not be released."""
     budget = estimator._budget()
     estimator._check_budget(budget)
     with quiet_numpy():
-        exact = estimator._read(X, y)
+        exact, _ = estimator._sized(lambda fitted: fitted._read(X, y, groups=groups), budget)
         prior = estimator._prior(exact.public)
         estimator._resolve_mechanism().preflight(exact.statistics, prior, budget)
         return exact

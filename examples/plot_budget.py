@@ -52,7 +52,7 @@ ax.bar(range(len(total)), total, width=0.8)
 ax.axhline(2.0, color="C3", ls="--", lw=1, label="ceiling")
 labels = [entry.label.split(",")[0] for entry in entries]
 ax.set_xticks(range(len(labels)), labels, rotation=20, ha="right", fontsize=8)
-ax.set(ylabel="spent in all", ylim=(0, 2.2), title="The last two, disjoint wards, cost as one")
+ax.set(ylabel="total spent", ylim=(0, 2.2), title="The two wards are disjoint: charged as one")
 ax.legend(frameon=False)
 plt.show()
 

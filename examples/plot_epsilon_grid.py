@@ -43,6 +43,6 @@ for (row, column), value in np.ndenumerate(accuracy):
     ax.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour)
 ax.set_xticks(range(6), [f"{e:g}" for e in grid["epsilon"]])
 ax.set_yticks(range(4), grid["n_bins"])
-ax.set(xlabel="epsilon", ylabel="bins per feature", title="Accuracy, 455 records to learn from")
+ax.set(xlabel="epsilon", ylabel="bins per feature", title="Accuracy, 455 training records")
 figure.colorbar(shown)
 plt.show()

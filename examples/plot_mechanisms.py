@@ -25,7 +25,7 @@ model = BayesianNaiveBayes(bounds=(low, high), n_bins=2, classes=[0, 1])
 # (``planning.recommend`` also simulates the inference that follows, and names the best mechanism.)
 for mechanism in ("laplace", "fourier"):
     error = planning.expected_error(model.set_params(mechanism=mechanism), n=455, epsilon=1.0)
-    print(f"{mechanism:8} {error.mean:5.1f} records off per count, on average")
+    print(f"{mechanism:8} mean error of a count: {error.mean:.1f} records")
 
 # %%
 # Cross-validated accuracy for every mechanism and budget. Scores are computed without noise, so use

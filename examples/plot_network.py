@@ -70,7 +70,7 @@ for epsilon, colour in ((0.05, "C1"), (1.0, "C0")):
     label = f"ε = {epsilon:g}"
     left.plot(pair_shares(X, y), pair_shares(*drawn), "o", ms=4, color=colour, label=label)
 left.plot([0, 0.8], [0, 0.8], color="0.6", lw=1, zorder=0)
-left.set(xlabel="share among the records", ylabel="share among synthetic ones")
+left.set(xlabel="share among the records", ylabel="share among synthetic records")
 left.set_title("Every pair of values")
 left.legend(frameon=False)
 

@@ -7,6 +7,8 @@ Sometimes you want to publish only a proportion, or the shares of several catego
 the whole posterior, so readers can compute means, credible intervals or draws from it.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # Eight hundred people, 31 % of whom smoke. The exact posterior is not released. The released
 # posteriors are random, and closer to the exact one for a larger budget.
@@ -22,7 +24,7 @@ exact = BetaBinomial(float("inf")).fit(smokes).posterior_
 theta = np.linspace(0.22, 0.42, 300)
 figure, axes = plt.subplots(1, 3, figsize=(11, 3), sharey=True)
 for ax, epsilon in zip(axes, (1.0, 0.1, 0.03), strict=True):
-    ax.fill_between(theta, exact.pdf(theta), color="0.85", label="exact, secret")
+    ax.fill_between(theta, exact.pdf(theta), color="0.85", label="exact (not released)")
     for seed in range(6):
         released = BetaBinomial(epsilon, random_state=seed).fit(smokes).posterior_
         ax.plot(theta, released.pdf(theta), lw=1, color="C0", label=None if seed else "released")
@@ -43,7 +45,7 @@ for shift, epsilon in enumerate((float("inf"), 1.0, 0.1)):
     mean = model.posterior_.mean()
     ax.errorbar(place, mean, [mean - low, high - mean], fmt="o", capsize=3, label=name)
 ax.set_xticks(range(4), groups)
-ax.set(ylabel="share", title="One release of a table of shares", ylim=(0, None))
+ax.set(ylabel="share", title="One release of four shares", ylim=(0, None))
 ax.legend(frameon=False)
 plt.show()
 

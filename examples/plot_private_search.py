@@ -38,7 +38,7 @@ search = PrivateSearchCV(
 ).fit(X, y)
 print(search.best_params_, f"score {search.best_score_:.3f}")
 print(search.guarantee_)
-print("on the ledger:", ledger.total().epsilon)
+print("charged:", ledger.total().epsilon)
 
 # %%
 # Was it a good choice? These records are simulated, so we can check: every candidate is fitted
@@ -57,5 +57,5 @@ for row, name in enumerate(order):
     ax.plot(scores[name], [row] * 3, "o", color=colour, alpha=0.7)
 ax.axvline(np.mean(search.predict(X_new) == y_new), color="C3", ls="--", lw=1)
 ax.set_yticks(range(len(order)), order)
-ax.set(xlabel="accuracy on new records", title="The search's candidate, and its model (dashed)")
+ax.set(xlabel="accuracy on new records", title="Selected candidate, and its model (dashed)")
 plt.show()

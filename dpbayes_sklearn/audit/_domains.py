@@ -13,16 +13,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.data.records import LocalRecords, Shard
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
-from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores
+from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores, PairTables
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.dependence import ColumnScores
 from dpbayes_sklearn.statistics.design import Design, Scale
@@ -30,10 +30,13 @@ from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import Plans
+from dpbayes_sklearn.statistics.size import ReleasedSize
+from dpbayes_sklearn.statistics.texts import CommonTexts, TextCounts
 
-__all__ = ["Domain", "domain_of"]
+__all__ = ["Domain", "TextDomain", "domain_of"]
 
 Rows = npt.NDArray[np.intp]
+DataSet = tuple[int, ...]
 Record = tuple[Any, ...]
 
 
@@ -56,42 +59,48 @@ class Domain(ABC):
     def prior(self, concentration: Any) -> Any:
         """Return a prior whose ``update`` hands back what was released, untouched."""
 
-    def data_sets(self, n: int) -> Rows:
-        """Return all multisets of n records, a row of sorted positions each."""
-        everything = list(combinations_with_replacement(range(len(self.records)), n))
-        return np.array(everything, np.intp).reshape(len(everything), n)
+    def observed(self, chosen: Sequence[int], size: ReleasedSize | None) -> Any:
+        """Return the statistics of a data set; a secret number of records was released before."""
+        statistics = self.statistics(chosen)
+        return statistics if size is None else statistics.sized(size)
+
+    def data_sets(self, n: int, unit: PrivacyUnit = RECORD) -> list[DataSet]:
+        """Return all multisets of n records, or of the fewer that a unit leaves, sorted."""
+        least = max(n - unit.max_records, 0) if unit.size_is_secret else n
+        return [d for size in range(least, n + 1) for d in self._multisets(size)]
+
+    def _multisets(self, n: int) -> list[DataSet]:
+        return list(combinations_with_replacement(range(len(self.records)), n))
 
     def neighbours(self, n: int, unit: PrivacyUnit) -> tuple[Rows, Rows]:
         """Return all pairs of neighbours, each once, as positions among `data_sets`."""
-        rest = self.data_sets(n - 1)
-        rank = {tuple(row): i for i, row in enumerate(self.data_sets(n).tolist())}
-        first, second = self._changes(unit)
-        sides = []
-        for changed in (first, second):
-            grown = np.sort(
-                np.concatenate(
-                    [
-                        np.repeat(rest, len(changed), axis=0),
-                        np.tile(changed, len(rest))[:, None],
-                    ],
-                    axis=1,
-                ),
-                axis=1,
-            )
-            sides.append(np.fromiter((rank[tuple(r)] for r in grown.tolist()), np.intp, len(grown)))
-        return sides[0], sides[1]
-
-    def _changes(self, unit: PrivacyUnit) -> tuple[Rows, Rows]:
-        """Return the pairs of records, as positions, that the unit of privacy may exchange."""
-        records = self.records
+        rank = {d: i for i, d in enumerate(self.data_sets(n, unit))}
         pairs = [
-            (i, j)
-            for i, one in enumerate(records)
-            for j, other in enumerate(records[:i])
-            if unit.whole_records or _one_feature(one, other)
+            (rank[_joined(rest, one)], rank[_joined(rest, other)])
+            for size, changes in self._changes(unit).items()
+            for rest in self._multisets(n - size)
+            for one, other in changes
         ]
         first, second = np.array(pairs, np.intp).reshape(-1, 2).T
         return first, second
+
+    def _changes(self, unit: PrivacyUnit) -> dict[int, list[tuple[DataSet, DataSet]]]:
+        """Return what the unit of privacy may exchange for what, by the number of records."""
+        if unit.size_is_secret:
+            sizes = range(1, unit.max_records + 1)
+            return {size: [(some, ()) for some in self._multisets(size)] for size in sizes}
+        records, alike = self.records, self._multisets(unit.max_records)
+        pairs = [
+            (one, other)
+            for i, one in enumerate(alike)
+            for other in alike[:i]
+            if unit.whole_records or _one_feature(records[one[0]], records[other[0]])
+        ]
+        return {unit.max_records: pairs}
+
+
+def _joined(rest: DataSet, some: DataSet) -> DataSet:
+    return tuple(sorted(rest + some))
 
 
 def _one_feature(one: Record, other: Record) -> bool:
@@ -132,6 +141,7 @@ class CountDomain(Domain):
     def statistics(self, chosen: Sequence[int]) -> CountTables:
         """Count records."""
         codes = np.array([self.records[i] for i in chosen], np.uint8)
+        codes = codes.reshape(-1, len(self.network.sizes))
         return CountTables.count(self.network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
 
     def prior(self, concentration: Any) -> DirichletPrior:
@@ -154,6 +164,10 @@ class SimplexDomain(Domain):
     def statistics(self, chosen: Sequence[int]) -> SimplexCounts:
         """Count categories."""
         return SimplexCounts.count(np.asarray(chosen, np.intp), self.n_categories)
+
+    def observed(self, chosen: Sequence[int], size: ReleasedSize | None) -> SimplexCounts:
+        """Return the counts, which need no other number of records."""
+        return self.statistics(chosen)
 
     def prior(self, concentration: Any) -> SimplexPrior:
         """Return one pseudo-count for each category."""
@@ -185,6 +199,7 @@ class MomentDomain(Domain):
         """Return records whose sums can be asked for."""
         records = [self.records[i] for i in chosen]
         table = np.array([record[:-1] for record in records], dtype=object)
+        table = table.reshape(len(records), len(self.design.domains))
         target = np.array([record[-1] for record in records], np.float64)
         return Moments(self.design, Scale(0.0, 1.0), LocalRecords([(Table(table), target)]))
 
@@ -221,7 +236,8 @@ class TreeDomain(CountDomain):
     def statistics(self, chosen: Sequence[int]) -> Any:
         """Return the scores of all edges."""
         codes = np.array([self.records[i] for i in chosen], np.uint8)
-        return EdgeScores.of(codes[:, :-1], codes[:, -1].astype(np.intp), self.network.sizes)
+        labels = codes[:, -1].astype(np.intp)
+        return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes))
 
     def prior(self, concentration: Any) -> Any:
         """Return how many edges are chosen."""
@@ -248,11 +264,33 @@ class ColumnDomain(Domain):
 
     def statistics(self, chosen: Sequence[int]) -> SortedColumns:
         """Return columns that can be sorted."""
-        return SortedColumns(Table(np.array([self.records[i] for i in chosen], np.float64)))
+        table = Table(np.array([self.records[i] for i in chosen], np.float64))
+        return SortedColumns(LocalRecords.unlabelled(table))
 
     def prior(self, concentration: Any) -> Plans:
         """Return the plans."""
         return self.plans
+
+
+@dataclass(frozen=True)
+class TextDomain(Domain):
+    """Records of one column of a few texts."""
+
+    texts: tuple[str, ...]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Every text."""
+        return [(text,) for text in self.texts]
+
+    def statistics(self, chosen: Sequence[int]) -> TextCounts:
+        """Count texts."""
+        column = np.array([self.records[i] for i in chosen], dtype=object).reshape(-1, 1)
+        return TextCounts.of_shard((0,), Shard(Table(column), np.empty(0)))
+
+    def prior(self, concentration: Any) -> CommonTexts:
+        """Return the question which texts are common."""
+        return CommonTexts()
 
 
 @singledispatch

@@ -77,8 +77,14 @@ def _rows(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     return [Shift("largest rows of counts", moved, one.class_row_sensitivity(unit))]
 
 
+def _size(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
+    """Return by how much the numbers of records differ."""
+    return [Shift("number of records", float(abs(one.n - other.n)), float(one.sensitivity(unit)))]
+
+
 def _simplex(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    if broken := _public("counts", (one.n, one.n_categories), (other.n, other.n_categories)):
+    known = [(None if unit.size_is_secret else s.n, s.n_categories) for s in (one, other)]
+    if broken := _public("counts", *known):
         return broken
     return [_between("counts", [one.counts], [other.counts], one.sensitivity(unit))]
 
@@ -90,20 +96,23 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     grid, block = largest_grid(one.n, 1.0), whole_block(one.design)
     grams = [m.gram(grid, WHOLE) for m in (one, other)]
     mine, theirs = (gram[block.rows, block.columns] for gram in grams)
-    steps, matrix = one.sensitivity(unit) * grid**2, GramMatrix.of(one.design)
+    steps, matrix = one.sensitivity(unit) * grid**2, GramMatrix.of(one.design).protecting(unit)
     sums = [m.location_sums(grid)[1] for m in (one, other)]
     columns = len(sums[0])
     shells = [[m.shell_counts(np.zeros(columns))] for m in (one, other)]
-    declared = (
-        float(vars(_location)["location_block"](one.design).together * grid**2),
-        float(vars(_location)["target_block"]().together * grid**2),
-        float(vars(_location)["shell_block"](columns, len(RADII)).together),
+    declared = tuple(
+        float(block.protecting(unit).sensitivity)
+        for block in (
+            vars(_location)["location_block"](one.design),
+            vars(_location)["target_block"](),
+            vars(_location)["shell_block"](columns, len(RADII)),
+        )
     )
     return [
         _between("moments, in steps of the grid", [mine], [theirs], steps),
         _as_matrix(matrix, (grams[0] - grams[1])[matrix.rows, matrix.columns], grid),
-        _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0]),
-        _between("sum of the target", [sums[0][-1:]], [sums[1][-1:]], declared[1]),
+        _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0] * grid**2),
+        _between("sum of the target", [sums[0][-1:]], [sums[1][-1:]], declared[1] * grid**2),
         _between("counts of shells", shells[0], shells[1], declared[2]),
     ]
 
@@ -114,7 +123,11 @@ def _columns(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     if broken := _public("columns", *facts):
         return broken
     return [
-        Shift(f"records of column {j}", float(_apart(one.column(j), other.column(j))), 1.0)
+        Shift(
+            f"records of column {j}",
+            float(_apart(one.column(j), other.column(j))),
+            float(unit.max_records),
+        )
         for j in range(one.n_columns)
     ]
 
@@ -130,14 +143,39 @@ def _scores(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     if broken := _public("scores", *facts):
         return broken
     moved = np.abs(one.scores - other.scores).max(initial=0)
-    return [Shift("largest change of a score", float(moved), float(one.sensitivity))]
+    return [
+        Shift("largest change of a score", float(moved), float(unit.max_records * one.sensitivity))
+    ]
+
+
+def _texts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
+    """Return how far the counts of texts of a column move, together and each by itself."""
+    facts = [(t.n, t.n_columns) for t in (one, other)]
+    if broken := _public("texts", *facts):
+        return broken
+    each = [_moves(a, b) for a, b in zip(one.columns, other.columns, strict=True)]
+    return [
+        *(Shift("counts of texts", float(sum(moves)), float(unit.moves)) for moves in each),
+        *(Shift("a count of texts", float(max(m)), float(unit.max_records)) for m in each),
+    ]
+
+
+def _moves(one: Counter[str], other: Counter[str]) -> list[int]:
+    return [0, *(abs(one[text] - other[text]) for text in {*one, *other})]
+
+
+def _contents(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
+    return [
+        *_columns(one.numbers, other.numbers, unit),
+        *_texts(one.texts, other.texts, unit),
+    ]
 
 
 def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:
     """Return the nuclear norm of the weighted moments."""
     law = matrix.law(Fraction(1), 1)
-    moved = float(law.privacy_loss(shift)) * 2 * float(matrix.bound) / grid**2
-    return Shift("moments as a matrix", moved * (1 - 1e-12), 2 * float(matrix.bound))
+    moved = float(law.privacy_loss(shift)) * float(matrix.sensitivity) / grid**2
+    return Shift("moments as a matrix", moved * (1 - 1e-12), float(matrix.sensitivity))
 
 
 _BY_KIND: dict[str, Callable[[Any, Any, PrivacyUnit], list[Shift]]] = {
@@ -146,4 +184,7 @@ _BY_KIND: dict[str, Callable[[Any, Any, PrivacyUnit], list[Shift]]] = {
     "moments": _moments,
     "quantiles": _columns,
     "scores": _scores,
+    "texts": _texts,
+    "contents": _contents,
+    "size": _size,
 }

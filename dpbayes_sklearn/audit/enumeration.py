@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.audit._domains import Domain, domain_of
+from dpbayes_sklearn.audit._domains import DataSet, Domain, domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Choice, Fixed, Point, Step
 from dpbayes_sklearn.audit._transcripts import Transcript
@@ -19,6 +19,7 @@ from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize, size_share
 
 __all__ = ["Enumeration", "enumerate_loss", "readers_of"]
 
@@ -28,25 +29,25 @@ _CLEAR = 1e-9  # a loss that is further below epsilon, as a part of it, is so wi
 
 @dataclass(frozen=True)
 class Enumeration:
-    """What going through all neighbouring data sets has found.
+    """Result of the enumeration of all neighbouring data sets.
 
     Attributes
     ----------
     loss : float
         Worst log ratio of the probabilities of an outcome; infinite if an outcome of one data
-        set cannot come from its neighbour, or tells it for sure.
+        set is impossible for its neighbour.
     claim : float
-        The epsilon that was asked for.
+        The claimed epsilon.
     within : bool
         True if the loss is at most the claim: decided in exact rationals where ``exact``.
     exact : bool
-        True if ``loss`` is the exact worst case (as a float, rounded up); False if it is a bound
-        from above, for the transcripts that were tried.
+        True if ``loss`` is the exact worst case (as a float, rounded up); False if it is an upper
+        bound, for the transcripts that were tried.
     worst_pair : pair of tuples
         The records of the two neighbours with the largest loss.
     n_pairs, n_outcomes : int
-        Pairs of neighbours, and log ratios that were looked at. Noise on the integers has
-        infinitely many outcomes; a closed form takes their place and counts as one.
+        Number of pairs of neighbours, and of log ratios that were compared. Noise on the integers
+        has infinitely many outcomes; a closed form replaces them and counts as one.
     """
 
     loss: float
@@ -73,11 +74,12 @@ def enumerate_loss(
     prior: float | Sequence[float] = 1.0,
     transcripts: int = 2,
 ) -> Enumeration:
-    """Compute the worst loss over all neighbouring data sets of n records of a small world.
+    """Compute the worst loss over all neighbouring data sets of n records of a small domain.
 
     Every data set is counted by the production statistics and released by the production
-    mechanism, whose samplers are replaced by recorders: what is compared are the laws that would
-    have been drawn from. No sensitivity is asked for. While this runs, no other thread may fit.
+    mechanism, with recorders in place of its samplers. The distributions that would have been
+    drawn from are compared; stated sensitivities are not used. While this runs, no other thread
+    may fit.
 
     Parameters
     ----------
@@ -86,9 +88,11 @@ def enumerate_loss(
         What a record is: the nodes of a network, one of k categories, the columns of a
         regression, whose numbers take five values each, or columns of which quantiles are asked.
     n : int
-        Number of records. All multisets of n records are gone through, so keep it small.
+        Number of records. All multisets of n records are enumerated, so keep it small.
     epsilon : float, default=1.0
     unit : PrivacyUnit or {"record", "feature"}, default="record"
+        Where records may be added or removed, n is the larger number, and something was released
+        about it before.
     prior : float or sequence of float, default=1.0
         Pseudo-counts, or the precision of a regression's prior.
     transcripts : int, default=2
@@ -111,12 +115,14 @@ def enumerate_loss(
     """
     chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
     budget = Budget(exact(epsilon), unit=PrivacyUnit.of(unit))
-    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, budget.unit)
+    data_sets = domain.data_sets(n, budget.unit)
+    first, second = domain.neighbours(n, budget.unit)
+    size = known_size(n, budget)
     if not len(first):
         raise ValueError("There are no two neighbouring data sets in this world.")
     readers = readers_of(chosen, domain, data_sets, prior, budget, transcripts)
     found = [
-        _Comparison([read(domain.statistics(d)) for d in data_sets.tolist()], first, second)
+        _Comparison([read(domain.observed(d, size)) for d in data_sets], first, second)
         for read in readers
     ]
     worst = max(found, key=lambda c: c.loss)
@@ -132,10 +138,18 @@ def enumerate_loss(
     )
 
 
+def known_size(n: int, budget: Budget) -> ReleasedSize | None:
+    """Return what was released about a secret number of records before: the same for all."""
+    if not budget.unit.size_is_secret:
+        return None
+    law = RecordCount(n).law(budget.unit, size_share(Fraction(budget.epsilon)))
+    return ReleasedSize(n, (law,))
+
+
 def readers_of(
     mechanism: Mechanism,
     domain: Domain,
-    data_sets: Rows,
+    data_sets: list[DataSet],
     prior: Any,
     budget: Budget,
     transcripts: int,
@@ -144,9 +158,10 @@ def readers_of(
     belief = domain.prior(prior)
     if domain.is_finite:
         return [lambda statistics: laws_of_release(mechanism, statistics, belief, budget)]
-    starts = (data_sets[seed * 7919 % len(data_sets)].tolist() for seed in range(transcripts))
+    size = known_size(len(data_sets[-1]), budget)
+    starts = (data_sets[seed * 7919 % len(data_sets)] for seed in range(transcripts))
     return [
-        Transcript(mechanism, domain.statistics(s), belief, budget, random_source(seed)).laws
+        Transcript(mechanism, domain.observed(s, size), belief, budget, random_source(seed)).laws
         for seed, s in enumerate(starts)
     ]
 

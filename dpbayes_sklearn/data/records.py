@@ -91,6 +91,11 @@ class LocalRecords:
             self.shards.append(Shard(table, target, self.n))
             self.n += table.n_rows
 
+    @classmethod
+    def unlabelled(cls, table: Table) -> LocalRecords:
+        """Return records that have no target."""
+        return cls([(table, np.broadcast_to(0.0, table.n_rows))])
+
     @property
     def table(self) -> Table:
         """The features of the first shard, which are of the same types as all others."""
@@ -101,6 +106,17 @@ class LocalRecords:
         """All targets."""
         targets = [shard.target for shard in self.shards]
         return np.concatenate(targets) if targets[1:] else targets[0]
+
+    def at(self, positions: npt.NDArray[np.intp]) -> LocalRecords:
+        """Return the records at some positions, in increasing order."""
+        if len(positions) == self.n:
+            return self
+        chosen = []
+        for shard in self.shards:
+            stop = shard.start + shard.table.n_rows
+            own = positions[(positions >= shard.start) & (positions < stop)] - shard.start
+            chosen.append((shard.table.rows(own), shard.target[own]))
+        return LocalRecords(chosen, self.target_kind)
 
     def __add__(self, other: LocalRecords) -> LocalRecords:
         """Return the records of both, one after the other."""

@@ -38,7 +38,7 @@ _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, 
 
 def located(statistics: Moments, shares: Shares, source: RandomSource) -> Located:
     """Release where the target lies, and the numbers if they have a share."""
-    design, n, epsilon = statistics.design, statistics.n, shares.epsilon
+    design, n, epsilon = statistics.design, statistics.n, shares.per_record
     every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
     grid = shares.grid(design, n)
     rows, sums = statistics.location_sums(grid, every)

@@ -6,12 +6,18 @@ the loss of a release is a sum over the splits that a neighbouring change can to
 
 - within a row, from value v to v': the split where their paths part is turned, the splits below
   it on each path lose or gain a turn, those above do not change;
-- from one row to another, because a parent changed: both whole paths.
+- from one row to another, because a parent changed: both whole paths;
+- a record that comes or goes: one whole path of every node.
+
+Records of one person cost as many times as much. Where the number of records is secret, counts of
+turns are cut at a public bound, which no change of theirs grows by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import NoReturn
 
@@ -22,7 +28,7 @@ from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid, log_odds_of
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.counts import Tables
+from dpbayes_sklearn.statistics.counts import CountTables, Tables
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import leaf_probabilities, signs, sums_left_and_right
 
@@ -31,11 +37,16 @@ __all__ = [
     "draw_tables",
     "grid_size",
     "largest_feasible",
+    "most_turns",
     "network_loss",
     "release_loss",
+    "release_rho",
+    "rounded_up",
     "split_priors",
     "too_small",
 ]
+
+_UP = Context(prec=12, rounding=ROUND_CEILING)
 
 SplitPriors = list[tuple[FloatArray, FloatArray]]
 """For every node the prior powers (a, b) of its splits."""
@@ -44,6 +55,13 @@ SplitPriors = list[tuple[FloatArray, FloatArray]]
 def split_priors(alphas: tuple[FloatArray, ...]) -> SplitPriors:
     """Return the Beta parameters of every split of Dirichlet(alpha) rows."""
     return [sums_left_and_right(alpha) for alpha in alphas]
+
+
+def most_turns(statistics: CountTables) -> tuple[int, int | None]:
+    """Return how many turns a split can have: n, or a public bound and where either side is cut."""
+    if not statistics.size_laws:
+        return statistics.n, None
+    return 2 * statistics.n_bound, statistics.n_bound
 
 
 def grid_size(omega: float, n: int) -> int:
@@ -62,6 +80,36 @@ def release_loss(
         turning, adding = np.array(pairs).reshape(-1, 2).T
         losses.append(node_losses(turning, adding))
     return network_loss(network, losses, unit)
+
+
+def release_rho(
+    network: Network, grid: SplitGrid, priors: SplitPriors, tau: float, n: int, unit: PrivacyUnit
+) -> float:
+    r"""Return the zCDP of one joint draw of all tables, rounding included.
+
+    If the log ratio of two laws P, Q lies within an interval of width w, they are
+    :math:`w^2/8`-zCDP (Cesar and Rogers 2021): :math:`K(s) = \log E_Q (P/Q)^s` has
+    :math:`K(0) = K(1) = 0` and :math:`K'' \le w^2/4`, the variance of a variable in such an
+    interval, so :math:`D_\alpha = K(\alpha)/(\alpha-1) \le \alpha w^2/8`. At a split that is
+    turned w is :math:`2\tau L`, at one that loses or gains a turn :math:`\tau L`, whatever the
+    counts; splits are drawn independently, so theirs add up.
+    """
+    width, losses = tau * log_odds_of(grid.omega), []
+    for a, b in priors:
+        rounding = [4 * grid.rounding(abs(x) + abs(y) + tau * n) for x, y in zip(a, b, strict=True)]
+        turning, adding = (np.square(k * width + np.array(rounding)) / 8 for k in (2, 1))
+        losses.append(node_losses(turning, adding))
+    # k records change a log ratio k times as much, and its square k² times
+    return unit.max_records * network_loss(network, losses, unit) * (1 + 1e-12)
+
+
+def rounded_up(number: float) -> Fraction:
+    """Return a float as a fraction of twelve digits, no less than it.
+
+    >>> rounded_up(0.1), rounded_up(1 / 3)
+    (Fraction(100000000001, 1000000000000), Fraction(166666666667, 500000000000))
+    """
+    return Fraction(_UP.create_decimal(Decimal(number)))
 
 
 @lru_cache(maxsize=4096)
@@ -92,13 +140,15 @@ def node_losses(turning: FloatArray, adding: FloatArray) -> tuple[float, float]:
 def network_loss(network: Network, losses: list[tuple[float, float]], unit: PrivacyUnit) -> float:
     """Return the worst loss of a neighbouring change, from (within, between) of every node.
 
-    A node whose parents cannot change stays within its row.
+    A node whose parents cannot change stays within its row. From row to row there are two paths.
     """
+    if unit.size_is_secret:
+        return unit.max_records * sum(between / 2 for _, between in losses)
     within = [inside for inside, _ in losses]
     either = [max(pair) for pair in losses]
     if unit.whole_records:
         pairs = zip(within, either, network.parents, strict=True)
-        return sum(e if parents else w for w, e, parents in pairs)
+        return unit.max_records * sum(e if parents else w for w, e, parents in pairs)
     children = [[i for i, p in enumerate(network.parents) if u in p] for u in range(network.target)]
     return max(
         (within[u] + sum(either[i] for i in below) for u, below in enumerate(children)), default=0.0
@@ -137,11 +187,17 @@ def draw_tables(
     grid: SplitGrid,
     n_draws: int,
     source: RandomSource,
+    most: int | None = None,
 ) -> Tables:
-    """Draw all tables ``n_draws`` times; ``log_law(node, left, right)`` gives a split's weights."""
+    """Draw all tables ``n_draws`` times; ``log_law(node, left, right)`` gives a split's weights.
+
+    Turns are cut at ``most`` to either side, if it is given.
+    """
     drawn = []
     for node, table in enumerate(tables):
         left, right = sums_left_and_right(table)
+        if most is not None:
+            left, right = np.minimum(left, most), np.minimum(right, most)
         weights = integer_weights(log_law(node, left, right))
         repeated = np.broadcast_to(weights, (n_draws, *weights.shape))
         drawn.append(leaf_probabilities(grid.left[finite_draw(repeated, source)]))

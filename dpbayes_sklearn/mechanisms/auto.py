@@ -114,9 +114,9 @@ def _for_moments(statistics: Moments, prior: GaussianPrior, budget: Budget) -> L
     pure, other, design = Laplace(), Gaussian(), statistics.design
     with suppress(ValueError):
         share = gaussian.moment_shares(statistics, prior, budget).model
-        less = noise_of_products(design, gaussian_gram(design), share)
+        less = noise_of_products(design, gaussian_gram(design).protecting(budget.unit), share)
         share = laplace.moment_shares(statistics, prior, budget).model
-        if less < noise_of_products(design, gram_block(design), share):
+        if less < noise_of_products(design, gram_block(design, budget.unit), share):
             return other
     return pure
 

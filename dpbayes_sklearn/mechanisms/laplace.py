@@ -103,7 +103,7 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
         shares = moment_shares(statistics, prior, budget)
-        block = gram_block(statistics.design)
+        block = gram_block(statistics.design, budget.unit)
         return regression_posterior(statistics, prior, shares, block, source)
 
 

@@ -50,11 +50,13 @@ from dpbayes_sklearn.statistics.windows import Windows
 
 __all__ = [
     "CATEGORIES",
+    "COLUMN_TRANSFORMER",
     "CONJUGATE_MODEL",
     "INTERVAL",
     "LINEAR_MODEL",
     "NETWORK_MODEL",
     "SCHEMA",
+    "SELECTOR",
 ]
 
 
@@ -83,8 +85,11 @@ SCHEMA = Public(Schema.to_dict, Schema.from_dict)
 
 
 def _wrong_promise(guarantee: PrivacyGuarantee) -> str | None:
-    same = guarantee.neighbours == PrivacyUnit(guarantee.unit).neighbours
-    return None if same else "has neighbours that are not those of its unit"
+    try:
+        PrivacyUnit.read(guarantee.unit, guarantee.max_records, guarantee.neighbours)
+    except ValueError:
+        return "has neighbours that are not those of its unit"
+    return None
 
 
 GUARANTEE = Record(
@@ -92,11 +97,12 @@ GUARANTEE = Record(
     {
         "epsilon": RealNumber(math.ulp(0.0), finite=False),
         "delta": RealNumber(0.0, 1.0),
-        "unit": Choice(("record", "feature")),
+        "unit": Choice(("record", "feature", "person")),
         "neighbours": Text(),
         "mechanism": Text(),
         "conditions": Many(Text()),
         "rho": Optional(RealNumber(math.ulp(0.0))),
+        "max_records": RECORDS,
     },
     _wrong_promise,
 )
@@ -290,5 +296,14 @@ LINEAR_MODEL: dict[str, Codec] = {
 CONJUGATE_MODEL: dict[str, Codec] = {
     "categories_": CATEGORIES,
     "posterior_": POSTERIOR,
+    "guarantee_": GUARANTEE,
+}
+COLUMN_TRANSFORMER: dict[str, Codec] = {
+    "_answers": Many(Many(RealNumber()), 1),
+    "guarantee_": GUARANTEE,
+}
+SELECTOR: dict[str, Codec] = {
+    "schema_": SCHEMA,
+    "_support": Many(Boolean(), 1),
     "guarantee_": GUARANTEE,
 }
