@@ -6,6 +6,7 @@ already released: never from the data.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -31,13 +32,22 @@ _DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
 
 
 def noisy_moments(
-    statistics: Moments, shares: Shares, block: GramMatrix | Block, source: RandomSource
+    statistics: Moments,
+    shares: Shares,
+    block_for: Callable[[Located], GramMatrix | Block],
+    source: RandomSource,
+    reach: float,
 ) -> tuple[PublicMoments, Located]:
-    """Release where target and columns lie, clip them there, then release their moments."""
+    """Release where target and columns lie, clip them there, then release their moments.
+
+    ``block_for`` chooses the entries and their noise, given where target and columns lie; windows
+    are ``reach`` times as wide as usual.
+    """
     design, n = statistics.design, statistics.n
     grid = grid_for(design, n, shares.epsilon)
-    places = located(statistics, shares, source)
-    exact = statistics.gram(grid, places.window, places.windows(design.numbers))
+    places = located(statistics, shares, source, reach)
+    block = block_for(places)
+    exact = statistics.gram(grid, places.window, places.windows(design.numbers), block.norm)
     noisy = PublicMoments.of(design, n)
     sums = exact[block.rows, block.columns]
     noisy.put(block, *_moment_noise.add_noise(sums, block, grid, shares.model, source))

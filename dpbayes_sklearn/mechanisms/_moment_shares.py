@@ -12,8 +12,8 @@ __all__ = ["Shares"]
 _TARGET_RECORDS = 150  # the target's location gets the budget that so many records are worth
 _MEAN_RECORDS = 80  # likewise for its mean in its window
 _COLUMN_RECORDS = 60  # likewise for the location of a number
-_LEAST_RECORDS = 1000  # for each number; with fewer, locating them costs more than it gives
-_RESIDUAL_RECORDS = 100  # likewise for the residuals
+_LEAST_RECORDS = 350  # for each number; with fewer, locating them costs more than it gives
+_RESIDUAL_RECORDS = 50  # likewise for the residuals
 
 
 class Shares(NamedTuple):
@@ -50,7 +50,7 @@ class Shares(NamedTuple):
         own = _within(_MEAN_RECORDS / records, 100, 12) * mean
         pays = 0 < _LEAST_RECORDS * numbers <= records
         second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
-        last = _within(_RESIDUAL_RECORDS / records, 33, 10) * residuals
+        last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
         parts = (first, second, own, 1 - first - second - own - last, last)
         return cls(*(part * epsilon for part in parts))
 

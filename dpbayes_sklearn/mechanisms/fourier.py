@@ -35,7 +35,7 @@ import numpy as np
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import NoiseLaw
-from dpbayes_sklearn.mechanisms._moment_noise import add_noise, grid_for
+from dpbayes_sklearn.mechanisms._moment_noise import add_noise, grid_for, widening
 from dpbayes_sklearn.mechanisms._moment_release import PublicMoments, calibrated, noisy_moments
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms.base import Mechanism
@@ -179,7 +179,9 @@ class Fourier(Mechanism):
             mean=design.intercept,
             residuals=prior.noise_variance is None,
         )
-        noisy, places = noisy_moments(statistics, shares, whole_block(design), source)
+        reach = widening(statistics.n * float(shares.epsilon))
+        block = whole_block(design)
+        noisy, places = noisy_moments(statistics, shares, lambda _: block, source, reach)
         increment = moment_increment(design, self.stealth) / float(shares.model)
         released = noisy.released(places.window, places.windows(design.numbers), increment)
         return calibrated(prior.update(released, places), statistics, shares, source)

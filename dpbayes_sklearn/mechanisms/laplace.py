@@ -35,19 +35,24 @@ from typing import Any, ClassVar
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
-from dpbayes_sklearn.mechanisms._moment_noise import grid_for
+from dpbayes_sklearn.mechanisms._moment_noise import grid_for, widening
 from dpbayes_sklearn.mechanisms._moment_release import calibrated, noisy_moments
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gram_matrix import gram_block
+from dpbayes_sklearn.statistics.gram_matrix import GramMatrix, gram_block
+from dpbayes_sklearn.statistics.moment_blocks import Block
 from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["Laplace"]
+
+# records times epsilon, from which windows are wider, and bounds of a record's norm larger
+_WIDER_FROM, _LARGER_FROM = 1000.0, 1500.0
 
 
 class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
@@ -111,6 +116,13 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
             mean=design.intercept,
             residuals=prior.noise_variance is None,
         )
-        noisy, places = noisy_moments(statistics, shares, gram_block(design), source)
+        n_epsilon = statistics.n * float(shares.epsilon)
+
+        def block(places: Located) -> GramMatrix | Block:
+            deviations = widening(n_epsilon, _LARGER_FROM) ** 2
+            return gram_block(design, places.reach(design.numbers), deviations)
+
+        reach = widening(n_epsilon, _WIDER_FROM)
+        noisy, places = noisy_moments(statistics, shares, block, source, reach)
         released = noisy.released(places.window, places.windows(design.numbers))
         return calibrated(prior.update(released, places), statistics, shares, source)

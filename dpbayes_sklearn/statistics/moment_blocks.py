@@ -28,6 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +77,9 @@ class Block:
         """Return sums that are no products of coordinates, and have no positions."""
         nowhere = np.zeros(len(each), np.intp)
         return cls(nowhere, nowhere, together, each)
+
+    norm: ClassVar[None] = None
+    """Records are not scaled: the sensitivities follow from the entries alone."""
 
     def __len__(self) -> int:
         return len(self.rows)
