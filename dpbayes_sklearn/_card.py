@@ -1,4 +1,4 @@
-"""The card of a fitted model: what those who use it should know, from public facts only."""
+"""The card of a fitted model: a description for its users, from public facts only."""
 
 from __future__ import annotations
 
@@ -12,12 +12,21 @@ from dpbayes_sklearn.schema.card import described
 
 __all__ = ["model_card"]
 
-_ERROR = 0.05  # probability that a released number is off by more than what the card says
+_ERROR = 0.05  # probability that some released number has a larger error than the card says
+_INFERENCE = {
+    "adaptive": "The prior was learned from the released values (empirical Bayes), and the "
+    "likelihood includes the distribution of the noise.",
+    "noise_aware": "The likelihood includes the distribution of the noise.",
+    "plug_in": "Released values are treated as exact; uncertainty due to the noise is ignored.",
+    "direct": "The mechanism released parameters or a posterior directly, without noisy statistics "
+    "to infer them from.",
+}
+_DIRECT = {"sampler", "map", "exponential", "hellinger", "local"}
 
 
 @dataclass(frozen=True)
 class _Section:
-    """A heading, sentences, and a table with its heads, which may be empty."""
+    """A title, sentences and a table with column heads; the table may be empty."""
 
     title: str
     text: tuple[str, ...] = ()
@@ -27,26 +36,24 @@ class _Section:
 
 def model_card(model: Any, form: str) -> str:
     """Return the card of a fitted model as ``"markdown"`` or ``"html"``."""
-    sections = [_what(model), _privacy(model), _columns(model), _reading(model)]
+    sections = [
+        _data(model),
+        _privacy(model),
+        _columns(model),
+        _accuracy(model),
+        _inference(model),
+        _parameters(model),
+    ]
     return {"markdown": _markdown, "html": _html}[form](type(model).__name__, sections)
 
 
-def _what(model: Any) -> _Section:
-    released: Any = getattr(model.posterior_, "released", None)
-    n = getattr(released, "n", None)
+def _data(model: Any) -> _Section:
+    released = getattr(model.posterior_, "released", model.posterior_)
+    n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
+    features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
+    parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
     records = "" if n is None else f", fitted to {n:,} records"
-    facts = [f"{type(model).__name__} with {model.n_features_in_} features{records}."]
-    if getattr(released, "laws", None):
-        bound = released.error_bound(_ERROR)
-        facts.append(
-            f"With probability {1 - _ERROR:g}, no released number is more than {bound:.3g} away "
-            "from the exact one."
-        )
-    facts.append(
-        "How well it predicts has to be measured on records whose scores may be published: the "
-        "guarantee does not extend to an exact score on private records."
-    )
-    return _Section("Model", tuple(facts))
+    return _Section("Data", (f"{type(model).__name__} with {' and '.join(parts)}{records}.",))
 
 
 def _privacy(model: Any) -> _Section:
@@ -58,26 +65,75 @@ def _columns(model: Any) -> _Section:
     schema = getattr(model, "schema_", None)
     if schema is None:
         known = getattr(model, "categories_", None)
-        return _Section(
-            "Values", (f"{'Yes or no' if known is None else described(known).domain}.",)
+        values = "0 and 1" if known is None else described(known).domain
+        return _Section("Values", (f"{values}.",))
+    rows = [(name, *described(domain)) for name, domain in schema.columns.items()]
+    rows += [] if schema.target is None else [("target", *described(schema.target))]
+    why = "Values outside their domain are mapped into it, both in fitting and in prediction."
+    return _Section("Columns", (why,), ("column", "domain", "other values count as"), tuple(rows))
+
+
+def _accuracy(model: Any) -> _Section:
+    released: Any = getattr(model.posterior_, "released", None)
+    facts, heads, rows = [], (), ()
+    if getattr(released, "laws", None):
+        bound = released.error_bound(_ERROR)
+        facts.append(
+            f"With probability {1 - _ERROR:g}, every released number differs from the exact one "
+            f"by at most {bound:.3g}."
         )
-    rows = [(name, described(domain).domain) for name, domain in schema.columns.items()]
-    rows += [] if schema.target is None else [("target", described(schema.target).domain)]
-    why = "Values outside their domain are moved into it, when fitting and when predicting."
-    return _Section("Columns", (why,), ("column", "domain"), tuple(rows))
+    if hasattr(model, "coefficients"):
+        found = model.coefficients()
+        heads, rows = found.heads, found.cells
+        if _how(model) == "noise_aware":
+            facts.append(
+                "The intervals of the coefficients include the privacy noise, and so do the "
+                "standard deviations of predictions."
+            )
+    facts.append(
+        "Measure the accuracy of predictions on records whose scores may be published: an exact "
+        "score on private records is not covered by the guarantee."
+    )
+    return _Section("Accuracy", tuple(facts), tuple(heads), tuple(rows))
 
 
-def _reading(model: Any) -> _Section:
+def _inference(model: Any) -> _Section:
+    facts = [_INFERENCE[_how(model)]] if _how(model) in _INFERENCE else []
+    exact = getattr(model.posterior_, "exact", None)
+    if exact is not None:
+        facts.append(f"The posterior is {'exact' if exact else 'approximate'}.")
+    if hasattr(model, "temperature"):
+        facts.append(_calibration(model))
+    return _Section("Inference and calibration", tuple(facts))
+
+
+def _how(model: Any) -> str:
+    """Return how the release was used, as the parameter ``inference`` calls it."""
+    mechanism, wanted = model.guarantee_.mechanism, str(model.inference)
+    if mechanism in _DIRECT:
+        return "direct"
+    return "noise_aware" if (mechanism, wanted) == ("fourier", "adaptive") else wanted
+
+
+def _calibration(model: Any) -> str:
+    tempering = getattr(model.posterior_, "tempering", None)
+    if tempering is None or tempering.temperature == 1:
+        return "Predicted probabilities are those of the model, without calibration."
+    origin = "chosen" if model.temperature == "auto" else "set"
+    return (
+        f"Predicted probabilities are calibrated by a temperature of {tempering.temperature:.3g}, "
+        f"{origin} to weight the evidence of dependent features less."
+    )
+
+
+def _parameters(model: Any) -> _Section:
     hidden = {"accountant", "random_state", "schema", "classes", "bounds", "bounds_X", "bounds_y"}
     rows = [
         (name, _plain(value))
         for name, value in model.get_params(deep=False).items()
         if name not in hidden
     ]
-    exact = getattr(model.posterior_, "exact", None)
-    known = {True: "This is the exact posterior given what was released.", None: ""}
-    text = known.get(exact, "This is an approximate posterior given what was released.")
-    return _Section("Parameters", (text,) if text else (), ("parameter", "value"), tuple(rows))
+    return _Section("Parameters", (), ("parameter", "value"), tuple(rows))
 
 
 def _plain(value: Any) -> str:
@@ -102,7 +158,7 @@ def _cell(text: str) -> str:
 def _html(title: str, sections: Iterable[_Section]) -> str:
     parts: list[Html] = []
     for section in sections:
-        parts.append(tag("p", tag("b", section.title)))
+        parts.append(tag("h4", section.title))
         parts += [tag("p", sentence) for sentence in section.text]
         if section.rows:
             parts.append(table(section.heads, section.rows, text=range(len(section.heads))))

@@ -21,8 +21,8 @@ _COLUMNS = ("coefficient", "estimate", "sd", "low", "high")
 class Coefficient(NamedTuple):
     """One row: a slope per unit of its column, or the difference of a category from the first.
 
-    ``x missing`` is the difference of those whose x is missing from those with x in the middle of
-    its bounds.
+    ``x missing`` is the difference between records whose x is missing and records with x in the
+    middle of its bounds.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Coefficient(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class CoefficientTable:
-    """Coefficients with intervals that count the privacy noise; everything in it is released.
+    """Coefficients with intervals that include the privacy noise, all computed from the release.
 
     Attributes
     ----------
     rows : tuple of Coefficient
     level : float
-        Probability that an interval shall cover.
+        Nominal coverage of the intervals.
     """
 
     rows: tuple[Coefficient, ...]
@@ -58,15 +58,18 @@ class CoefficientTable:
 
         return pd.DataFrame(self.rows, columns=list(_COLUMNS)).set_index("coefficient")
 
-    def _cells(self) -> list[tuple[str, ...]]:
+    @property
+    def cells(self) -> list[tuple[str, ...]]:
+        """Rows as text, for printing."""
         return [(row.name, *(f"{value:.4g}" for value in row[1:])) for row in self.rows]
 
     @property
-    def _heads(self) -> tuple[str, ...]:
+    def heads(self) -> tuple[str, ...]:
+        """Names of the columns, for printing."""
         return ("coefficient", "estimate", "sd", f"{100 * self.level:g} % from", "to")
 
     def __repr__(self) -> str:
-        lines = [self._heads, *self._cells()]
+        lines = [self.heads, *self.cells]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(
@@ -80,8 +83,8 @@ class CoefficientTable:
         def line(cells: tuple[str, ...], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
 
-        body = "".join(line(cells, "td") for cells in self._cells())
-        return f"<table><thead>{line(self._heads, 'th')}</thead><tbody>{body}</tbody></table>"
+        body = "".join(line(cells, "td") for cells in self.cells)
+        return f"<table><thead>{line(self.heads, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 def coefficient_table(
@@ -95,8 +98,8 @@ def coefficient_table(
 ) -> CoefficientTable:
     """Return the table of a belief about (constant, coefficients) on the scale of the bounds.
 
-    Differences of categories are told from the first of their column; the intercept is the expected
-    target where all numbers are 0 and all categories the first.
+    Categories are compared with the first one of their column; the intercept is the expected
+    target if all numbers are 0 and all categories are the first ones.
     """
     names, contrasts = _contrasts(schema, design)
     values = contrasts @ mean * target_half

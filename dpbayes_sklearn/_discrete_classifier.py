@@ -178,14 +178,14 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         if self.temperature == "auto":
             raise ValueError(
                 "temperature='auto' is learned from the records, which statistics of shards do not "
-                "hold: give temperature a number in (0, 1], such as 0.65."
+                "contain: set temperature to a number in (0, 1], such as 0.65."
             )
         domains = [] if self.schema is None else self.schema.columns.values()
         cut = not any(isinstance(d, Interval) and d.bins is None for d in domains)
         if isinstance(self.n_bins, str) and not (cut and self.bounds is None):
             raise ValueError(
-                "n_bins='auto' depends on the number of all records, which a shard does not know: "
-                "give n_bins a number, or every Interval its bins."
+                "n_bins='auto' depends on the total number of records, which is not known for a "
+                "shard: set n_bins to a number, or declare bins for every Interval."
             )
 
     @property

@@ -317,7 +317,7 @@ def _warn_of_delta(cost: Budget, statistics: Any) -> None:
     if cost.delta and cost.delta * statistics.n >= 1:
         warn_caller(
             f"delta={float(cost.delta):g} is not below 1/n for n={statistics.n} records: such a "
-            "guarantee would allow to publish a whole record. Set delta far below 1/n.",
+            "guarantee would permit publishing a whole record. Set delta far below 1/n.",
             PrivacyLeakWarning,
         )
 
@@ -327,14 +327,14 @@ def _warn_of_seeds(ledger: BudgetAccountant | None) -> None:
     if called_by(SEED_GIVERS):
         warn_caller(
             "An ensemble has set random_state to a seed of at most 32 bits. By trying all of them "
-            "the noise can be removed: do not publish this ensemble. Voting and stacking hand "
-            "out no seeds.",
+            "the noise can be removed: do not publish this ensemble. Voting and stacking do not "
+            "set seeds.",
             PrivacyLeakWarning,
         )
     elif ledger is not None and not ledger.temporary:
         warn_caller(
-            "A ledger on disk records a release whose noise can be repeated: fits with one "
-            "random_state, such as folds, have the same noise, which cancels between them. Leave "
-            "random_state=None for what is published.",
+            "random_state is set, and the ledger is on disk: fits with the same random_state, such "
+            "as folds, have the same noise, which cancels between them. Use random_state=None for "
+            "releases that are published.",
             PrivacyLeakWarning,
         )

@@ -1,7 +1,7 @@
 """Small cards for notebooks and reports: escaped, self-contained, readable in light and dark.
 
-A card takes its text colour from the page and mixes every other tone from half-transparent greys,
-so it suits any theme without having to find out which one there is.
+A card inherits its text colour from the page, and all its other colours are semi-transparent greys,
+so that it is readable in light and dark themes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ border-radius:6px;background:rgba(128,128,128,.06);padding:.7em 1em .8em;margin:
 max-width:46em;font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .dpbayes-card p{margin:.35em 0 0}
 .dpbayes-card header{font-size:1.08em}
+.dpbayes-card h4{margin:1em 0 0;font-size:1em}
 .dpbayes-tiles{display:flex;flex-wrap:wrap;gap:.5em;margin:.6em 0 0;padding:0}
 .dpbayes-tiles div{background:rgba(128,128,128,.11);border-radius:5px;padding:.25em .75em .3em;
 min-width:3.2em}

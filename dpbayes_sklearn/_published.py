@@ -28,8 +28,9 @@ class PublishedModel(HelpfulEstimator):
     def card(self, form: str = "markdown") -> str:
         """Return a description of the fitted model for those who will use it.
 
-        What it is, its guarantee and conditions, the domains of the columns, its parameters. All
-        of it is public: nothing is computed from the records.
+        The shape of the data, the guarantee with its conditions, the domains of the columns, the
+        error due to noise, inference, calibration, and the parameters. All of this is public:
+        nothing is computed from the records.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Scores: computed without noise, so whoever keeps a budget is warned of them once."""
+"""Scores are computed without noise, which users of a ledger are warned about once."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def warn_about_scores(ledger: BudgetAccountant | None) -> None:
         if ledger is not None and ledger.path not in _WARNED:
             _WARNED.add(ledger.path)
             warn_caller(
-                "A score looks at the data without noise, and no accountant is charged for "
-                "it: publish scores of public data only. To choose parameters by private "
-                "data use PrivateSearchCV.",
+                "Scores are computed from the data without noise and are not charged to an "
+                "accountant: publish only scores on public data. To select parameters on "
+                "private data, use PrivateSearchCV.",
                 PrivacyLeakWarning,
             )
 

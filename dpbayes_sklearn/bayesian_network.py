@@ -27,8 +27,8 @@ __all__ = ["BayesianNetworkClassifier", "tree_augmented"]
 class BayesianNetworkClassifier(DiscreteClassifier):
     r"""Discrete Bayesian network released under differential privacy, as a classifier.
 
-    The graph determines the sensitivity: a record changes one pair of cells of every family's
-    table, so the noise grows with the number of nodes, not with the number of values.
+    The sensitivity depends on the graph: replacing a record changes one pair of cells in the table
+    of every node, so the noise grows with the number of nodes, not with the number of values.
 
     .. math:: p(c, x) = \prod_i \theta_{i, \mathrm{parents}(i), x_i}
 
@@ -40,20 +40,20 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         Probability, far below one over the number of records, with which the bound of epsilon
         may fail. Only "gaussian" spends it; all other mechanisms are purely private.
     parents : dict, list of edges or networkx.DiGraph, optional
-        The public graph: ``{child: [parents]}`` or ``(parent, child)`` pairs over feature names or
-        positions and ``"class"``, which may stand anywhere. Nodes that are not mentioned have no
-        parents. Left out, it is the star of naive Bayes. In the tables of ``posterior_`` parents
-        stand in the order of the columns, the class last.
+        The public graph: ``{child: [parents]}`` or ``(parent, child)`` pairs of feature names or
+        positions and ``"class"``, which may be anywhere in the graph. Nodes that are not mentioned
+        have no parents. By default it is the graph of naive Bayes. In the tables of ``posterior_``
+        parents are in the order of the columns, with the class last.
     mechanism : str or Mechanism, default="laplace"
         How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
         delta), or "auto": the least noise that epsilon and delta allow.
     inference : {"adaptive", "noise_aware", "plug_in"}, default="adaptive"
-        How released counts are read. ``"plug_in"``: as counts. ``"noise_aware"``: as counts with
-        noise of a known law, under Dirichlet priors. ``"adaptive"``: likewise, with a prior that
-        is learned from the released tables, at no further privacy cost; under the mechanism
-        "fourier" it is ``"noise_aware"``.
+        How probabilities are computed from released counts. ``"plug_in"`` treats them as exact.
+        ``"noise_aware"`` includes the known noise distribution in the likelihood, with Dirichlet
+        priors. ``"adaptive"`` also learns the prior from the released tables, at no further
+        privacy cost; with the mechanism "fourier" it is the same as ``"noise_aware"``.
     alpha : float or array-like of shape (n_features,), default=1.0
-        Pseudo-counts of the Dirichlet priors; given per feature, the class has 1.
+        Pseudo-counts of the Dirichlet priors. If given per feature, that of the class is 1.
     temperature : "auto" or float in (0, 1], default="auto"
         Power of the features' probabilities in predictions, because the evidence of dependent
         features may be counted several times. ``"auto"`` learns it with 4 to 15 % of the budget,
@@ -160,13 +160,13 @@ def tree_augmented(
 ) -> dict[str, list[str]]:
     """Return the parents of a tree-augmented naive Bayes network.
 
-    A maximum spanning tree over the features, with the class above every feature (Chow and Liu, as
-    Friedman, Geiger and Goldszmidt use it). With ``epsilon`` the edges are chosen privately, by
-    n times the distance in total variation between the joint law of two features given the class
-    and the product of both. Without it they are weighted by mutual information given the class and
-    read exactly, so **the data must be public** then: older published records, or synthetic ones
-    sampled from a model that was released, and paid for, before (not a star: its records have no
-    such information).
+    A maximum spanning tree over the features, with the class as a parent of every feature (Chow and
+    Liu, as used by Friedman, Geiger and Goldszmidt). With ``epsilon`` the edges are selected
+    privately; the score of an edge is n times the total variation distance between the joint
+    distribution of two features given the class and the product of their distributions. Without
+    ``epsilon`` edges are weighted by their exact mutual information given the class, so **the data
+    must be public**: older published records, or synthetic records sampled from a model that was
+    released before (not naive Bayes, whose features are independent given the class).
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ REFUSES = "no record has a value outside the declared ones, which would have bee
 
 
 class BetaBinomial(PosteriorRelease):
-    r"""Private posterior of the probability of a one.
+    r"""Private posterior of a proportion.
 
     With a prior Beta(a, b) and n records of which x are ones, the posterior is
     Beta(a + x, b + n - x); what is released is a Beta close to it.
@@ -59,10 +59,11 @@ class BetaBinomial(PosteriorRelease):
         For "exponential", "hellinger" and "local": scale the mechanism until its exact
         worst-case loss, over all neighbouring data sets, equals epsilon.
     inference : {"plug_in", "noise_aware"}, default="noise_aware"
-        For added noise: clip the noisy count to [0, n], or take the posterior median of the exact
-        one given the noisy one, the noise law and the prior. They agree for a flat prior and
-        epsilon above log 2; below, the second is closer. With an informative prior it is closer
-        on data that the prior expects and farther on others.
+        For mechanisms that add noise: clip the noisy count to [0, n], or use the posterior median
+        of the exact count given the noisy one, the noise distribution and the prior. They agree for
+        a flat prior and epsilon above log 2; for smaller epsilon the second is more accurate. With
+        an informative prior it is more accurate on data that agree with the prior, and less
+        accurate on others.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -164,8 +165,8 @@ class DirichletMultinomial(PosteriorRelease):
         For "exponential", "hellinger" and "local": scale the mechanism until its exact
         worst-case loss, over all neighbouring data sets, equals epsilon.
     inference : {"plug_in", "noise_aware"}, default="noise_aware"
-        For added noise: bring the noisy counts back to the simplex, or take the posterior median
-        of every exact count given the noisy ones, the noise law and the prior.
+        For mechanisms that add noise: project the noisy counts to the simplex, or use the posterior
+        median of every exact count given the noisy ones, the noise distribution and the prior.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None

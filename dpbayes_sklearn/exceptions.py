@@ -60,4 +60,4 @@ class LedgerError(RuntimeError):
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something was read from the private data, or done, that the guarantee does not cover."""
+    """The guarantee does not cover something that was read from the private data, or done."""

@@ -14,7 +14,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._coefficients import CoefficientTable, coefficient_table
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn._scoring import ScoreMixin
 from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
@@ -51,11 +51,15 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes, the same as
         ``Ridge(alpha=noise_variance * prior_precision)`` on mapped features.
-    mechanism : {"laplace", "fourier", "sampler", "map"} or Mechanism, default="laplace"
-        How the posterior is released. An instance such as ``mechanisms.Sampler(n_samples=2)``
-        carries its own options.
+    delta : float in [0, 1), default=0.0
+        Probability, far below one over the number of records, with which the bound of epsilon
+        may fail. Only "gaussian" spends it; all other mechanisms are purely private.
+    mechanism : str or Mechanism, default="laplace"
+        How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
+        delta), or "auto": the least noise that epsilon and delta allow. An instance such as
+        ``mechanisms.Sampler(n_samples=2)`` carries its own options.
     inference : {"plug_in", "noise_aware"}, default="noise_aware"
-        Take the released moments as exact, or as moments with noise of known variance. Plug-in
+        Treat the released moments as exact, or as moments with noise of known variance. Plug-in
         inference is unstable unless ``n_samples * epsilon`` is very large.
     prior_precision : float, default=1.0
         The b, on the scale of the bounds.
@@ -132,6 +136,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
+        **DELTA,
         "mechanism": [StrOptions(mechanism_names("moments")), Mechanism],
         "inference": [StrOptions({"plug_in", "noise_aware"})],
         # so that squares and reciprocals of these stay within what a float can hold
@@ -148,6 +153,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         self,
         epsilon: float = 1.0,
         *,
+        delta: float = 0.0,
         mechanism: str | Mechanism = "laplace",
         inference: str = "noise_aware",
         prior_precision: float = 1.0,
@@ -161,6 +167,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
+        self.delta = delta
         self.mechanism = mechanism
         self.inference = inference
         self.prior_precision = prior_precision
@@ -250,8 +257,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         ----------
         X : array or data frame of shape (n_samples, n_features)
         return_std : bool, default=False
-            Whether to return the standard deviation of a new target too. It counts the
-            variation around the regression, what the data leave open, and the privacy noise.
+            Whether to return the standard deviation of a new target too. It includes the residual
+            variance, the uncertainty of the coefficients, and the privacy noise.
 
         Returns
         -------
@@ -272,14 +279,15 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     def coefficients(self, level: float = 0.95) -> CoefficientTable:
         """Return names, estimates and intervals of the coefficients, in the units of the data.
 
-        They are read from the same release as ``coef_``, at no further privacy cost, but under weak
-        priors: ``coef_`` is shrunk to predict well, these are for statements about a single
-        coefficient. Intervals count the privacy noise and what clipping may hide.
+        They are computed from the same release as ``coef_``, at no further privacy cost, but with
+        weak priors: ``coef_`` is shrunk for accurate predictions, while this table is for
+        statements about single coefficients. Intervals include the privacy noise and the possible
+        effect of clipping.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability that an interval shall cover.
+            Nominal coverage of the intervals.
 
         Returns
         -------

@@ -25,7 +25,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
 
     .. math:: p(c, x) = \theta_c \prod_j \theta_{j,c,x_j}
 
-    with Dirichlet priors on every row of parameters. Numeric features are cut into bins.
+    with Dirichlet priors on every row of parameters. Numeric features are binned.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ class BayesianNaiveBayes(DiscreteClassifier):
         delta), or "auto": the least noise that epsilon and delta allow. An instance such as
         ``mechanisms.Sampler(n_samples=2)`` carries its own options.
     inference : {"adaptive", "noise_aware", "plug_in"}, default="adaptive"
-        How released counts are read. ``"plug_in"``: as counts. ``"noise_aware"``: as counts with
-        noise of a known law, under Dirichlet priors. ``"adaptive"``: likewise, with a prior that
-        is learned from the released tables, at no further privacy cost; under the mechanism
-        "fourier" it is ``"noise_aware"``.
+        How probabilities are computed from released counts. ``"plug_in"`` treats them as exact.
+        ``"noise_aware"`` includes the known noise distribution in the likelihood, with Dirichlet
+        priors. ``"adaptive"`` also learns the prior from the released tables, at no further
+        privacy cost; with the mechanism "fourier" it is the same as ``"noise_aware"``.
     alpha : float or array-like of shape (n_features,), default=1.0
-        Pseudo-counts of the Dirichlet priors; given per feature, the class has 1.
+        Pseudo-counts of the Dirichlet priors. If given per feature, that of the class is 1.
     temperature : "auto" or float in (0, 1], default="auto"
         Power of the features' probabilities in predictions, because naive Bayes counts the
         evidence of dependent features several times. ``"auto"`` learns it with 4 to 15 % of the
@@ -53,10 +53,12 @@ class BayesianNaiveBayes(DiscreteClassifier):
     classes : array-like, optional
         The public list of classes.
     bounds : tuple (low, high), optional
-        Public bounds of the features, numbers or one entry per feature. Values are clipped.
+        Public bounds of the features: two numbers, or arrays with one entry per feature. Values
+        are clipped.
     n_bins : "auto", int or array-like of int, default="auto"
-        Equal-width bins per feature. ``"auto"`` gives few-valued integers a bin each and
-        otherwise decides from the number of records, of features and epsilon.
+        Number of equal-width bins per feature. ``"auto"`` uses one bin per value for integers with
+        a small range; otherwise the number depends on the numbers of records and features, and on
+        epsilon.
     schema : Schema, optional
         Public domains by column name, instead of ``bounds``; also for text columns.
     privacy_unit : {"record", "feature"}, default="record"
@@ -80,7 +82,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
     feature_names_in_ : ndarray of str
         Only if X has string column names.
     feature_importances_ : ndarray of shape (n_features,)
-        Mutual information of every feature with the class, as shares, from the released posterior.
+        Share of every feature in the mutual information with the class, from the released
+        posterior.
     class_prior_ : ndarray of shape (n_classes,)
         Probability of every class, from the released posterior.
 
@@ -147,9 +150,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
 
         .. math:: \ln p(c, x) = \ln \theta_c + \sum_j w_j \ln \theta_{j,c,x_j}
 
-        with posterior means as parameters; draws of "sampler" and "map" are averaged. The weights
-        w are 1 at ``temperature=1``. All other predictions follow from it, and the log likelihood
-        from the one with weights 1.
+        with posterior means as parameters; for "sampler" and "map" it is averaged over draws. With
+        ``temperature=1`` all weights w are 1. All other predictions are computed from it.
 
         Parameters
         ----------
@@ -163,7 +165,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Mutual information of every feature and the class, as shares; of released tables."""
+        """Share of every feature in the mutual information with the class, from the release."""
         check_is_fitted(self)
         information: FloatArray = self.posterior_.information
         total = information.sum()

@@ -1,8 +1,8 @@
 """The expected error of a release, before any data are read.
 
-The noise of every mechanism has a public law, so its error can be computed from the number of
-records and the declared domains alone. Nothing here reads data, charges an accountant or has a
-privacy cost.
+The noise distribution of every mechanism is public, so its error can be computed from the number of
+records and the declared domains. Nothing here reads data, charges an accountant or has a privacy
+cost.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _PRECISION = 1.01  # of the epsilon that is found
 
 @dataclass(frozen=True, repr=False)
 class ExpectedError:
-    """Law of an absolute error that is known in advance.
+    """Distribution of an absolute error that is known in advance.
 
     Attributes
     ----------
     of : {"counts", "coefficients"}
-        What the error is an error of.
+        The quantity that the error refers to.
     errors : array of float
-        Equally probable values of it, in increasing order.
+        Equally probable values of the error, in increasing order.
     """
 
     of: str

@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 
 class PosteriorQuerySession:
-    r"""Answer queries about the parameters of a network, each from a posterior draw of its own.
+    r"""Answer queries about the parameters of a network, each from a new posterior draw.
 
     Algorithm 1 of Dimitrakakis, Nelson, Mitrokotsa and Rubinstein, *Robust and private Bayesian
     inference* (ALT 2014): the k-th query q is answered with :math:`q(\theta_k)`,
@@ -55,9 +55,9 @@ class PosteriorQuerySession:
     are together :math:`k\varepsilon`-private; where the ceiling has a delta, they cost about
     :math:`\sqrt k` times :math:`\varepsilon`, by zCDP.
 
-    A session has to hold the **exact** counts of the data for as long as it answers. It belongs
-    to the data's owner: it cannot be pickled or copied, shows nothing of them, and drops them on
-    ``close()`` or at the end of a ``with`` block. What it hands out are answers.
+    A session keeps the **exact** counts of the data while it is open, so only the owner of the data
+    may have it: it cannot be pickled or copied, does not show the counts, and deletes them on
+    ``close()`` or at the end of a ``with`` block. Only its answers may be given to others.
 
     Queries may come from several threads.
 
@@ -95,14 +95,14 @@ class PosteriorQuerySession:
         self._exact: FitInput | None = _exact_counts(self._estimator, X, y)
 
     def query(self, question: Callable[[Tables], Answer]) -> Answer:
-        """Charge the accountant, draw the parameters afresh and answer from them.
+        """Charge the accountant, draw new parameters and answer from them.
 
         Parameters
         ----------
         question : callable
-            Is given one array of probabilities per feature, in order, and last the class:
-            ``tables[i][parents' values..., value]``. It may use the whole draw, which is what is
-            charged.
+            Called with a list of arrays of probabilities, one per feature in order, and the class
+            last: ``tables[i][parents' values..., value]``. The charge is for the whole draw, so
+            the question may use all of it.
 
         Returns
         -------
@@ -165,7 +165,7 @@ class PosteriorQuerySession:
         return PrivacyGuarantee.of(together, Sampler.name(), conditions)
 
     def distinguishable(self, delta: float = 0.05) -> float:
-        r"""Return how many records must differ for the answers so far to show it.
+        r"""Return how many records must differ before the answers so far reveal it.
 
         Frequencies of the draws so far do not distinguish, with probability 1 - delta, data sets
         that differ in fewer records than :math:`\rho = \frac{3}{4Ln}\ln\frac1\delta` (Theorem 3 of
@@ -221,7 +221,7 @@ def _priced_per_query(
         raise ValueError("A PosteriorQuerySession needs a finite epsilon, the cost of one query.")
     if copied.accountant is None:
         raise ValueError(
-            "A PosteriorQuerySession needs an accountant, or nothing would ever end it: set "
+            "A PosteriorQuerySession needs an accountant to limit the number of queries: set "
             "accountant=BudgetAccountant(epsilon=...)."
         )
     if copied.random_state is not None:  # one stream for all queries, or each would be the same

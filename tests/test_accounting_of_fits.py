@@ -22,7 +22,9 @@ import dpbayes_sklearn
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, mechanisms
 from dpbayes_sklearn.privacy.ledger_file import _GATE
 
-pytestmark = pytest.mark.filterwarnings("ignore:A score looks:dpbayes_sklearn.PrivacyLeakWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Scores are computed:dpbayes_sklearn.PrivacyLeakWarning"
+)
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 RNG = np.random.default_rng(0)

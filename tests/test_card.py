@@ -47,8 +47,8 @@ def test_names_of_columns_do_not_break_a_card() -> None:
     model = BayesianNaiveBayes(schema=SCHEMA).fit(X, Y)
     assert "| a\\|b | [0, 1], " in model.card()
     assert "&lt;c&gt;" in model.card("html")
-    assert "no released number is more than" in model.card()
-    assert "fitted to 200 records" in model.card()
+    assert "every released number differs from the exact one by at most" in model.card()
+    assert "2 features and 2 classes, fitted to 200 records" in model.card()
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,34 @@ def test_cards_tell_the_options_of_a_mechanism_apart() -> None:
     assert "<dd>laplace</dd>" in plain._repr_html_()
     assert "<dd>laplace</dd>" in usual._repr_html_()
     assert "<dd>laplace, noise=independent</dd>" in other._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("options", "inference", "calibration"),
+    [
+        ({}, "learned from the released", "temperature of"),
+        ({"temperature": 1, "inference": "plug_in"}, "treated as exact", "without calibration"),
+        ({"mechanism": "fourier"}, "likelihood includes", "temperature of"),
+        ({"mechanism": "map", "temperature": 0.5}, "directly", "temperature of 0.5, set"),
+    ],
+)
+def test_a_card_describes_inference_and_calibration(
+    options: dict[str, Any], inference: str, calibration: str
+) -> None:
+    card = BayesianNaiveBayes(schema=SCHEMA, **options).fit(X, Y).card()
+    assert inference in card
+    assert calibration in card
+
+
+@pytest.mark.parametrize(("inference", "counted"), [("noise_aware", True), ("plug_in", False)])
+def test_a_regression_shows_its_coefficients(inference: str, counted: bool) -> None:
+    model = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), inference=inference)
+    card = model.fit(X, Y).card()
+    assert "| x1 | " in card
+    assert ("include the privacy noise" in card) is counted
+
+
+def test_a_card_says_what_unlisted_and_missing_values_count_as() -> None:
+    domains = {"a": Interval(0, 1, missing="indicator"), "b": Interval(0, 1)}
+    model = BayesianNaiveBayes(schema=Schema(domains, target=Categories([0, 1]))).fit(X, Y)
+    assert "if missing, a separate value" in model.card()

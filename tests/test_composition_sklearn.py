@@ -99,7 +99,7 @@ def test_grid_search_over_budget_and_mechanism_at_one_delta():
     assert search.best_estimator_.guarantee_.delta == spent
     accountant = BudgetAccountant(epsilon=100.0, delta=1e-5)
     model = classifier(delta=1e-6, mechanism="gaussian", accountant=accountant)
-    with pytest.warns(PrivacyLeakWarning, match="A score looks at the data"):
+    with pytest.warns(PrivacyLeakWarning, match="Scores are computed from the data"):
         cross_val_score(model, X, Y, cv=3)
     assert accountant.total("sum") == (60.0, 3e-6)
 

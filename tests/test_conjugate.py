@@ -238,7 +238,7 @@ def test_clone_pickle_and_pipeline() -> None:
     assert pipe.score(CODES[:, None]) < 0
 
 
-@pytest.mark.filterwarnings("ignore:A score looks:dpbayes_sklearn.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore:Scores are computed:dpbayes_sklearn.PrivacyLeakWarning")
 def test_model_selection_scores_and_charges() -> None:
     ledger = BudgetAccountant()
     model = BetaBinomial(accountant=ledger, random_state=0)

@@ -152,7 +152,7 @@ def test_its_own_accountant_counts_first():
     assert (len(own), len(other), len(block)) == (1, 0, 0)
 
 
-@pytest.mark.filterwarnings("ignore:A score looks:dpbayes_sklearn.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore:Scores are computed:dpbayes_sklearn.PrivacyLeakWarning")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_two_jobs_charge_once(backend):
     with BudgetAccountant() as accountant, joblib.parallel_config(backend):

@@ -9,9 +9,13 @@ import pytest
 
 GUIDE = Path(__file__).parents[1] / "docs" / "user_guide"
 DONE_BY = {
-    "make a private model of my own CSV file": ["read_csv(", ".fit(", "to_json("],
-    "use dates, ordered answers and long codes": ["date(2023", 'unseen="other"', ".map("],
-    "treat missing values": ["np.nan", 'missing="indicator"'],
+    "fit a private model to my own CSV file": ["read_csv(", ".fit(", "to_json("],
+    "use dates, ordered answers and codes with many values": [
+        "date(2023",
+        'unseen="other"',
+        ".map(",
+    ],
+    "handle missing values": ["np.nan", 'missing="indicator"'],
     "predict a rare class": ["FixedThresholdClassifier(", "class_prior_"],
     "start without knowing the bounds": ["Schema.learn(", "PrivateKBinsDiscretizer("],
     "fit a table with very many columns": ["delta", "* 200"],

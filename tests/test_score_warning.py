@@ -34,7 +34,7 @@ def told(action):
         warnings.simplefilter("always")
         action()
     assert all(w.category is PrivacyLeakWarning for w in caught)
-    return [w for w in caught if "A score looks at the data" in str(w.message)]
+    return [w for w in caught if "Scores are computed from the data" in str(w.message)]
 
 
 @each

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
 
+import numpy as np
+from scipy.stats import norm
+
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential
+from dpbayes_sklearn.audit._transcripts import Transcript
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, exponential
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.choices import ColumnChoice
 from dpbayes_sklearn.statistics.design import Design
@@ -26,6 +33,7 @@ __all__ = ["enumeration", "gaussian_noise"]
 STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
 TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
 NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories("abc"),))
+SLOPE = Design((Interval(-1, 1),), intercept=False)
 MATRIX = MomentDomain(Design((Categories("abc"),) * 4), levels=2)  # has matrix noise
 ODD = 0.12345678901234567  # its fraction is longer than what samplers take
 LOCATED = 1500.0  # so large that the number of one record is located too
@@ -108,3 +116,42 @@ def gaussian_noise() -> Iterator[str]:
         found = enumerate_delta("gaussian", structure, n, epsilon=epsilon, delta=delta, unit=unit)
         if not found.within or found.delta < 0.9 * delta:
             yield f"gaussian, {unit}: delta {found.delta:g} of {delta:g}"
+    for design in (SLOPE, NUMBER, LEVELS):
+        yield from _gaussian_steps(MomentDomain(design, levels=3), tight=design is SLOPE)
+
+
+def _gaussian_steps(domain: MomentDomain, tight: bool) -> Iterator[str]:
+    """Compare the zCDP of every step of a regression, over all records, with what is claimed.
+
+    The worst neighbours of one step need not be those of another, and windows may be wider than
+    the bounds; without an intercept they are not, and the steps use up what they have.
+    """
+    epsilon, delta = 1.0, 1e-3
+    found = enumerate_delta("gaussian", domain, 1, epsilon=epsilon, delta=delta, transcripts=1)
+    if not found.within:
+        yield f"gaussian regression: delta {found.delta:g} of {delta:g}"
+    budget = Budget(exact(epsilon), exact(delta, "delta"))
+    data = [domain.statistics([record]) for record in range(len(domain.records))]
+    prior, mechanism = domain.prior(1.0), Gaussian()
+    transcript = Transcript(mechanism, data[0], prior, budget, random_source(0))
+    steps = zip(*(transcript.laws(one)[1:] for one in data), strict=True)
+    worst = sum(map(_worst_rho, steps))
+    claim = float(mechanism.cost(data[0], prior, budget).rho or 0)
+    if worst > claim * (1 + 1e-9) or (tight and worst < 0.89 * claim):
+        yield f"gaussian regression: rho {worst:g} of {claim:g}"
+    if normal_delta(math.sqrt(2 * claim), epsilon) > delta:
+        yield f"gaussian regression: rho {claim:g} needs more than delta {delta:g}"
+
+
+def _worst_rho(sides: tuple[Any, ...]) -> float:
+    """Return the largest sum of v²/2σ² between two of these laws."""
+    law = sides[0].law
+    halves = np.repeat([0.5 / float(v) for v in law.parameters], law.numbers)
+    centres = np.array([side.centre for side in sides], np.float64)
+    return max(float((np.square(centres - one) @ halves).max()) for one in centres)
+
+
+def normal_delta(mu: float, epsilon: float) -> float:
+    """Return the exact delta of two normals of variance 1 at this distance."""
+    far = norm.sf(epsilon / mu + mu / 2)
+    return float(norm.sf(epsilon / mu - mu / 2) - math.exp(epsilon) * far)

@@ -1,4 +1,4 @@
-"""Environments for diffprivlib 0.6.6, which needs an older scikit-learn than this library has."""
+"""Environments for other libraries; diffprivlib 0.6.6 needs an older scikit-learn than ours."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 __all__ = ["diffprivlib_python", "environment"]
 
 DIFFPRIVLIB = "diffprivlib==0.6.6"
+INTERPRET = "interpret-core==0.7.8"
 
 
 def environment(name: str, *packages: str) -> Path:

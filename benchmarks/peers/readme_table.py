@@ -1,7 +1,7 @@
-"""The measured table of the README: this library beside diffprivlib, its nearest peer.
+"""The measured table of the README: this library beside diffprivlib and InterpretML's DP-EBM.
 
-diffprivlib runs in environments of its own, made in the user's cache: one with the last
-scikit-learn that it works with, one with the newest. Takes about two minutes.
+Each of them runs in an environment of its own, made in the user's cache; diffprivlib in two, with
+the last scikit-learn that it works with and with the newest. Takes about five minutes.
 
 Run ``python -m benchmarks.peers.readme_table``. It writes the figures to
 ``benchmarks/results/peers.json`` and the table made of them into the README, where the
@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.environment import DIFFPRIVLIB, diffprivlib_python, environment
+from benchmarks.peers.environment import DIFFPRIVLIB, INTERPRET, diffprivlib_python, environment
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "peers.json"
@@ -48,45 +48,45 @@ def imports_with_newest(ours: dict[str, Any]) -> bool:
 
 def render(results: dict[str, Any]) -> str:
     """Return the table as Markdown."""
-    ours, theirs = results["dpbayes_sklearn"], results["diffprivlib"]
+    ours, *peers = (results[name] for name in ("dpbayes_sklearn", "diffprivlib", "interpret"))
+    everybody = [ours, *peers]
 
-    def line(what: str, without: str, mine: str, other: str) -> str:
-        return f"| {what} | {without} | {mine} | {other} |"
+    def line(what: str, without: str, *cells: str) -> str:
+        return "| " + " | ".join((what, without, *cells)) + " |"
 
-    imports = "yes" if results["diffprivlib imports"] else "import fails"
-    rows = [
-        line("ε = 1", "no privacy", "dpbayes_sklearn", f"diffprivlib {theirs['version']}"),
-        "|---|---|---|---|",
-    ]
+    versions = (f"diffprivlib {peers[0]['version']}", f"DP-EBM (InterpretML {peers[1]['version']})")
+    rows = [line("ε = 1", "no privacy", "dpbayes_sklearn", *versions), "|---" * 5 + "|"]
     for task, label in TASKS.items():
-        exact = ours["scores without privacy"][task]
-        mine, other = ours["scores"][task], theirs["scores"][task]
-        rows.append(line(label, _score(exact), f"**{_score(mine)}**", _score(other)))
+        scores = [library["scores"].get(task) for library in everybody]
+        best = max(score for score in scores if score is not None)
+        cells = [f"**{_score(s)}**" if s == best else _score(s) for s in scores]
+        rows.append(line(label, _score(ours["scores without privacy"][task]), *cells))
+    imports = "yes" if results["diffprivlib imports"] else "import fails"
     rows += [
+        line("δ", "", "0", "0", "10⁻⁵"),
+        line("ε on the ledger after 10 folds of 0.1", "", *map(_spent, everybody)),
         line(
-            "ε on the ledger after 10 folds of 0.1",
+            "scikit-learn's estimator checks failed, classifier",
             "",
-            f"{ours['budget']:g}",
-            f"{theirs['budget']:g}",
+            *(f"{library['failed checks']} of {library['checks']}" for library in everybody),
         ),
+        line(f"works with scikit-learn {ours['scikit-learn']}", "", "yes", imports, "yes"),
         line(
-            "scikit-learn's estimator checks failed, naive Bayes",
+            "classifier, 200,000 records of 20 features, processor time",
             "",
-            f"{ours['failed checks']} of {ours['checks']}",
-            f"{theirs['failed checks']} of {theirs['checks']}",
-        ),
-        line(f"works with scikit-learn {ours['scikit-learn']}", "", "yes", imports),
-        line(
-            "naive Bayes, 200,000 records of 20 features, processor time",
-            "",
-            f"{1000 * ours['seconds']:.0f} ms",
-            f"{1000 * theirs['seconds']:.0f} ms",
+            *(f"{library['seconds']:.2g} s" for library in everybody),
         ),
     ]
     return "\n".join(rows) + "\n"
 
 
-def _score(score: float) -> str:
+def _spent(library: dict[str, Any]) -> str:
+    return "no ledger" if library["budget"] is None else f"{library['budget']:g}"
+
+
+def _score(score: float | None) -> str:
+    if score is None:
+        return "two classes only"
     if score > -100:
         return f"{score:.2f}".replace("-0.00", "0.00").replace("-", "−")
     return (
@@ -99,10 +99,12 @@ def main() -> None:
     old = diffprivlib_python()
     if old is None:
         raise SystemExit("The table needs diffprivlib.")
+    interpret = environment("interpret", INTERPRET, f"scikit-learn=={ours['scikit-learn']}")
     results = {
         "dpbayes_sklearn": ours,
         "diffprivlib": measured(old, "diffprivlib"),
         "diffprivlib imports": imports_with_newest(ours),
+        "interpret": measured(interpret, "interpret"),
     }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -133,6 +133,16 @@ class Recorder:
         numbers = np.arange(first + 1, first + count + 1)
         return self.marks * np.where(numbers % 2, numbers, -numbers) * _MARK
 
+    @property
+    def is_gaussian(self) -> bool:
+        """Tell whether all noise that was drawn is Gaussian."""
+        return {*self.groups} == {_GAUSSIAN}
+
+    @staticmethod
+    def names(marks: FloatArray) -> IntArray:
+        """Return which noise was added, by the marks that it left; -1 if none was."""
+        return np.asarray(np.rint(np.abs(marks) / _MARK).astype(np.int64) - 1)
+
     def choice(self, weights: npt.NDArray[np.uint64], source: Any) -> npt.NDArray[np.intp]:
         """Stand in for a draw from weights: always the first point."""
         self.weights.append(np.array(weights))
@@ -207,7 +217,7 @@ def _taken_apart(thing: Any) -> tuple[list[npt.NDArray[Any]], list[Any]]:
 
 def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, list[Step]]:
     """Sort the released numbers by the noise they carry; first those that carry none."""
-    named = np.rint(np.abs(up) / _MARK).astype(np.int64) - 1
+    named = Recorder.names(up)
     marks = np.where(named % 2, -(named + 1), named + 1) * _MARK
     added = np.array_equal(up, marks) and np.array_equal(down, -marks)
     if not added or (named >= len(recorder.scales)).any():

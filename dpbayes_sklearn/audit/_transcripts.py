@@ -19,7 +19,13 @@ import numpy as np
 
 from dpbayes_sklearn.audit._reading import Recorder, no_bytes
 from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, Point, Step
-from dpbayes_sklearn.laws import DiscreteLaplace, MatrixNoise, NoiseLaw, SupNorm
+from dpbayes_sklearn.laws import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    MatrixNoise,
+    NoiseLaw,
+    SupNorm,
+)
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
     _coefficient_draws,
@@ -93,7 +99,13 @@ class _Steps:
         drawn = {*recorder.scales}
         scale = drawn.pop() if len(drawn) == 1 else Fraction(0)
         law: NoiseLaw = DiscreteLaplace.of(scale, [len(centre)])
-        if recorder.boxes:
+        if recorder.is_gaussian:
+            with Recorder(marks=1).installed() as marking:
+                marked, _ = self._add_noise(sums, block, grid, epsilon, no_bytes)
+            names = marking.names(np.rint(np.asarray(marked) * grid**2) - centre)
+            own = tuple(marking.scales[name] for name in names.tolist())
+            law = DiscreteGaussian(own, (1,) * len(own))
+        elif recorder.boxes:
             law = SupNorm(scale, tuple(side for _, side in recorder.boxes.values()))
         elif recorder.matrices:
             law = MatrixNoise(scale, recorder.matrices[0])

@@ -5,7 +5,8 @@ r"""The exact delta of a mechanism at an epsilon, over all data sets of a small 
 Of independent discrete Gaussian noise of parameter :math:`\sigma^2` in numbers that differ by v, it
 depends on :math:`T = \langle Z, v\rangle` only, whose law is convolved directly: all terms are
 positive. It is written down here a second time, apart from :mod:`dpbayes_sklearn.privacy.gaussian`,
-which calibrates by a bound.
+which calibrates by a bound. Noise on sums in fine steps is so wide that the loss is that of a
+continuous Gaussian, whose ratio of shift to deviation is :math:`(\sum v_i^2/\sigma_i^2)^{1/2}`.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._domains import domain_of
-from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Noise, Step
+from dpbayes_sklearn.audit.enumeration import readers_of
 from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["DeltaEnumeration", "enumerate_delta", "gaussian_shift_delta"]
+
+_WIDE = 2.0**30  # variance from which noise is as good as continuous
 
 Pattern = tuple[tuple[float, int, int], ...]
 """(sigma², shift, how many numbers), for every size of shift."""
@@ -69,6 +73,7 @@ def enumerate_delta(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     unit: PrivacyUnit | str = "record",
+    transcripts: int = 2,
 ) -> DeltaEnumeration:
     """Compute the largest delta over all neighbouring data sets of n records of a small world.
 
@@ -79,13 +84,17 @@ def enumerate_delta(
     ----------
     mechanism : str or Mechanism
         One that adds discrete Gaussian noise.
-    structure : Network or int
-        What a record is: the nodes of a network, or one of k categories.
+    structure : Network, int or Design
+        What a record is: the nodes of a network, one of k categories, or the columns of a
+        regression.
     n : int
         Number of records.
     epsilon, delta : float
         The budget of the release.
     unit : PrivacyUnit or {"record", "feature"}, default="record"
+    transcripts : int, default=2
+        For a regression, which is released in several steps: so many outcomes of the earlier
+        steps are tried.
 
     Returns
     -------
@@ -101,17 +110,17 @@ def enumerate_delta(
     chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
     budget = Budget(exact(epsilon), exact(delta, "delta"), PrivacyUnit.of(unit))
     data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, budget.unit)
-    belief = domain.prior(1.0)
-    laws = [
-        laws_of_release(chosen, domain.statistics(d), belief, budget) for d in data_sets.tolist()
-    ]
     pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
     pairs += [(b, a) for a, b in pairs]
-    deltas = [_pair_delta(laws[a], laws[b], float(epsilon)) for a, b in pairs]
+    deltas = np.zeros(len(pairs))
+    for read in readers_of(chosen, domain, data_sets, 1.0, budget, transcripts):
+        laws = [read(domain.statistics(d)) for d in data_sets.tolist()]
+        found = [_pair_delta(laws[a], laws[b], float(epsilon)) for a, b in pairs]
+        deltas = np.maximum(deltas, found)
     worst = int(np.argmax(deltas))
     records = [tuple(domain.records[i] for i in data_sets[side]) for side in pairs[worst]]
     return DeltaEnumeration(
-        deltas[worst], float(epsilon), float(delta), (records[0], records[1]), len(pairs)
+        float(deltas[worst]), float(epsilon), float(delta), (records[0], records[1]), len(pairs)
     )
 
 
@@ -128,6 +137,8 @@ def _pair_delta(one: list[Step], other: list[Step], epsilon: float) -> float:
             return 1.0
         moved = np.abs(mine.centre - theirs.centre)
         pattern.update((float(s), int(v)) for s, v in zip(variances, moved, strict=True) if v)
+    if pattern and min(pattern)[0] > _WIDE:
+        return _wide_delta(sum(k * v * v / s for (s, v), k in pattern.items()), epsilon)
     sizes = tuple((variance, size, cells) for (variance, size), cells in sorted(pattern.items()))
     return gaussian_shift_delta(sizes, epsilon)
 
@@ -141,6 +152,13 @@ def _gaussian_variances(law: NoiseLaw) -> FloatArray | None:
 @_gaussian_variances.register
 def _(law: DiscreteGaussian) -> FloatArray:
     return np.repeat([float(parameter) for parameter in law.parameters], law.numbers)
+
+
+def _wide_delta(squared_ratio: float, epsilon: float) -> float:
+    """Return the delta of a normal of variance 1 that is shifted by the root of this."""
+    ratio = math.sqrt(squared_ratio)
+    far, near = (ndtr(side * ratio / 2 - epsilon / ratio) for side in (-1, 1))
+    return float(near - math.exp(min(epsilon, 700.0)) * far)
 
 
 @lru_cache(maxsize=256)

@@ -20,7 +20,7 @@ from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["Enumeration", "enumerate_loss"]
+__all__ = ["Enumeration", "enumerate_loss", "readers_of"]
 
 Rows = npt.NDArray[np.intp]
 _CLEAR = 1e-9  # a loss that is further below epsilon, as a part of it, is so without rounding
@@ -114,7 +114,7 @@ def enumerate_loss(
     data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, budget.unit)
     if not len(first):
         raise ValueError("There are no two neighbouring data sets in this world.")
-    readers = _readers(chosen, domain, data_sets, prior, budget, transcripts)
+    readers = readers_of(chosen, domain, data_sets, prior, budget, transcripts)
     found = [
         _Comparison([read(domain.statistics(d)) for d in data_sets.tolist()], first, second)
         for read in readers
@@ -132,7 +132,7 @@ def enumerate_loss(
     )
 
 
-def _readers(
+def readers_of(
     mechanism: Mechanism,
     domain: Domain,
     data_sets: Rows,

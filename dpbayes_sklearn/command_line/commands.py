@@ -1,4 +1,4 @@
-"""What each command does."""
+"""The commands ``schema``, ``fit``, ``predict`` and ``card``."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ __all__ = ["card", "fit", "predict", "write_schema"]
 
 
 def write_schema(options: Namespace) -> None:
-    """Write a schema to fill in; never over an existing one."""
+    """Write a schema template; an existing file is never overwritten."""
     file = CsvFile.read(options.data)
-    file.texts(options.target)  # refuses a name that is no column
+    file.texts(options.target)  # raises an error if it is not a column
     with options.out.open("x", encoding="utf-8") as out:
         out.write(skeleton(file, options.target))
     print(
-        f"Wrote {options.out}. Fill in low and high, or the values, of every column from a "
-        "codebook or common knowledge. Delete columns that the model should not use."
+        f"Wrote {options.out}. Fill in low and high, or the values, of every column. Take them "
+        "from a codebook or common knowledge, not from the data. Delete columns that the model "
+        "should not use."
     )
 
 
@@ -40,12 +41,12 @@ def fit(options: Namespace) -> None:
     assert schema.target is not None
     y, X = file.column(options.target, schema.target), _records(file, schema)
     if options.ceiling is not None and options.ledger is None:
-        raise FileError("--ceiling makes a ledger: say where with --ledger.")
+        raise FileError("--ceiling creates a ledger: name its file with --ledger.")
     if options.out.is_dir() or not options.out.parent.is_dir():  # before anything is spent
         raise FileError(f"The folder of {options.out} must exist.")
     unused = [name for name in file.names if name not in {*schema.columns, options.target}]
     if unused:
-        print(f"Not in the schema, and not used: {', '.join(unused)}.")
+        print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
     kind = BayesianNaiveBayes if isinstance(schema.target, Categories) else BayesianLinearRegression
     model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
     if options.mechanism is not None:
@@ -55,7 +56,7 @@ def fit(options: Namespace) -> None:
 
 
 def predict(options: Namespace) -> None:
-    """Write one line a record: the class and its probability, or the mean and its deviation."""
+    """Write one line per record: the class and all probabilities, or mean and deviation."""
     model: Any = _model(options.model)
     X = _records(CsvFile.read(options.data), model.schema_)
     if hasattr(model, "predict_proba"):
@@ -69,7 +70,7 @@ def predict(options: Namespace) -> None:
 
 
 def card(options: Namespace) -> None:
-    """Print the model's card, or write it as Markdown or HTML."""
+    """Print the card of a model, or write it as Markdown or HTML."""
     model = _model(options.model)
     if options.out is None:
         print(model.card())
@@ -91,14 +92,14 @@ def _accountant(options: Namespace) -> BudgetAccountant | None:
     if options.ceiling is not None:
         return BudgetAccountant(options.ceiling, path=options.ledger)
     if not options.ledger.exists():
-        raise FileError(f"There is no ledger {options.ledger}; --ceiling makes one.")
+        raise FileError(f"There is no ledger {options.ledger}. Create it with --ceiling.")
     return BudgetAccountant(path=options.ledger, existing=True)
 
 
 def _model(path: Path) -> Any:
     model = from_json(path.read_text(encoding="utf-8"))
     if not hasattr(model, "schema_"):
-        raise FileError(f"{path.name} is no model of a table.")
+        raise FileError(f"{path.name} is not a model of a table.")
     return model
 
 

@@ -1,9 +1,10 @@
-"""A CSV file, read by declared domains so that no value can make it fail.
+"""A CSV file, parsed according to declared domains so that no value can cause an error.
 
-A record is one line, and no line can change how another is read: quotes do not span lines, and an
-empty line is a record without values. A number is what Python reads as one, a date what is written
-as YYYY-MM-DD with or without a time, a category what equals one in writing or as a number. Anything
-else is missing, and so are the cells that a short line lacks; what a line has too much is not read.
+A record is one line, and no line affects how another is parsed: quoted cells do not contain line
+breaks, and an empty line is a record without values. A number is anything that Python's ``float``
+accepts, a date is written YYYY-MM-DD with or without a time, and a category must equal a declared
+value as text or as a number. Anything else is missing, and so are the cells that a short line
+lacks; surplus cells are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.schema.domains import Domain
 
-__all__ = ["CsvFile", "FileError", "is_number"]
+__all__ = ["CsvFile", "FileError", "as_number"]
 
 Column = npt.NDArray[Any]
 _MISSING = ""
@@ -50,14 +51,14 @@ class CsvFile:
 
     @classmethod
     def read(cls, path: Path) -> CsvFile:
-        """Read a file; bytes that are no UTF-8 are replaced."""
+        """Read a file; bytes that are not UTF-8 are replaced."""
         csv.field_size_limit(sys.maxsize)
         with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
             names, *lines = map(_cells, file.read().removesuffix("\n").split("\n"))
         repeated = [name for name, times in Counter(names).items() if times > 1]
         if not names or repeated:
             raise FileError(
-                f"The first line of {path.name} must be column names, all different."
+                f"The first line of {path.name} must contain column names, all different."
                 + (f" Repeated: {', '.join(map(repr, repeated))}." if repeated else "")
             )
         if not lines:
@@ -67,28 +68,24 @@ class CsvFile:
     def texts(self, name: str) -> list[str]:
         """Return the cells of a column as they are written."""
         if name not in self.names:
-            raise FileError(f"There is no column {name!r} among the names in the first line.")
+            raise FileError(f"There is no column {name!r} in the first line of the file.")
         j = self.names.index(name)
         return [line[j] if j < len(line) else _MISSING for line in self.lines]
 
     def column(self, name: str, domain: Domain) -> Column:
-        """Return the values of a column, read by its domain."""
+        """Return the values of a column, parsed according to its domain."""
         values = np.empty(len(self.lines), object)
         values[:] = [*map(_reader(domain), self.texts(name))]
         return values
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of one line, whatever it holds: an open quote ends with the line."""
+    """Return the cells of one line; a quote that is not closed ends with the line."""
     return next(csv.reader([line.removesuffix("\r").replace("\r", " ")]), [])
 
 
-def is_number(text: str) -> bool:
-    """Tell whether a text is a number."""
-    return _number(text) is not None
-
-
-def _number(text: str) -> float | None:
+def as_number(text: str) -> float | None:
+    """Return the number that a text is, None if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -104,7 +101,7 @@ def _date(text: str) -> datetime | None:
 
 def _reader(domain: Domain) -> Callable[[str], Any]:
     if isinstance(domain, Interval):
-        return _date if domain.dates else _number
+        return _date if domain.dates else as_number
     return _category_reader(domain)
 
 
@@ -119,7 +116,7 @@ def _category_reader(domain: Categories) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         if text in written:
             return written[text]
-        number = _number(text) if numbers else None
+        number = as_number(text) if numbers else None
         return None if number is None else numbers.get(number)
 
     return read

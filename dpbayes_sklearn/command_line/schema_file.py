@@ -1,8 +1,8 @@
-"""A schema as people write it: a JSON file with the columns and the target by name.
+"""A schema as users write it: a JSON file with the columns and the target by name.
 
 ``{"columns": {"age": {"low": 17, "high": 90}, "job": {"values": ["clerk", "nurse"]}},
 "target": {"values": ["no", "yes"]}}``. Dates are written "2020-01-31". What
-:meth:`Schema.to_json` writes is of this form, too.
+:meth:`Schema.to_json` writes has this form, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from dpbayes_sklearn.command_line.csv_file import CsvFile, FileError, is_number
+from dpbayes_sklearn.command_line.csv_file import CsvFile, FileError, as_number
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
 
@@ -22,7 +22,7 @@ _FIELDS = ({"low", "high", "bins", "dates", "edges", "missing"}, {"values", "uns
 
 
 def read_schema(path: Path) -> Schema:
-    """Read a schema with a target, or say which part of it is still to be filled in."""
+    """Read a schema with a target; an error names the part that must still be filled in."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
@@ -30,15 +30,17 @@ def read_schema(path: Path) -> Schema:
     if not isinstance(fields, dict) or set(fields) - {"guarantee"} != {"columns", "target"}:
         raise FileError(f"{path.name} must be an object with the fields columns and target.")
     if not isinstance(fields["columns"], dict) or not fields["columns"]:
-        raise FileError(f"The columns in {path.name} must be an object, by column name.")
+        raise FileError(
+            f"The columns in {path.name} must be an object with one field for each column name."
+        )
     columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
     return Schema(columns, _domain(fields["target"], "target"), fields.get("guarantee"))
 
 
 def skeleton(file: CsvFile, target: str) -> str:
-    """Return a schema to fill in: names and types of columns, and no value of any record.
+    """Return a schema template: names and types of columns, and no value of any record.
 
-    A column is taken for numbers if more than half of its cells are.
+    A column is numeric if more than half of its cells are numbers.
     """
     domains = {name: _empty(file.texts(name)) for name in file.names}
     fields = {
@@ -49,7 +51,7 @@ def skeleton(file: CsvFile, target: str) -> str:
 
 
 def _empty(texts: list[str]) -> dict[str, Any]:
-    numbers = sum(map(is_number, texts))
+    numbers = sum(as_number(text) is not None for text in texts)
     return {"low": None, "high": None} if 2 * numbers > len(texts) else {"values": []}
 
 
@@ -60,10 +62,12 @@ def _domain(given: Any, name: str) -> Domain:
         )
     if "values" in given:
         if not given["values"]:
-            raise FileError(f"Fill in the values of {name!r}, from a codebook and not the data.")
+            raise FileError(
+                f"Fill in the values of {name!r}, from a codebook and not from the data."
+            )
         return Categories(**given)
     if given.get("low") is None or given.get("high") is None:
-        raise FileError(f"Fill in low and high of {name!r}, from a codebook and not the data.")
+        raise FileError(f"Fill in low and high of {name!r}, from a codebook and not from the data.")
     ends = {key: _end(given[key], name) for key in ("low", "high")}
     if (missing := given.get("missing")) not in (None, "middle", "indicator"):
         ends["missing"] = _end(missing, name)

@@ -129,7 +129,8 @@ class PartitionedRecords:
         partitions, targets = table.partitions(), _partitions(y)
         if len(partitions) != len(targets):
             raise ValueError(
-                f"X has {len(partitions)} partitions and y has {len(targets)}: cut both alike."
+                f"X has {len(partitions)} partitions and y has {len(targets)}: use the same "
+                "partitions for both."
             )
         if any(map(math.isnan, sizes)):
             dask = _dask()

@@ -35,11 +35,11 @@ def refuse_other_containers(values: object, name: str) -> None:
     """Refuse containers that look like a frame but are read in another way."""
     kind = type(values).__name__
     if hasattr(values, "collect") and not hasattr(values, "shape"):
-        raise TypeError(f"{name} is a {kind}, which holds no records yet: give {name}.collect().")
+        raise TypeError(f"{name} is a {kind} without records: pass {name}.collect().")
     if hasattr(values, "column_names") and hasattr(values, "to_pylist"):
         raise TypeError(
-            f"{name} is a pyarrow {kind}, which is not read: give polars.from_arrow({name}) or "
-            f"{name}.to_pandas(types_mapper=pandas.ArrowDtype)."
+            f"{name} is a pyarrow {kind}, which is not supported: pass polars.from_arrow({name}) "
+            f"or {name}.to_pandas(types_mapper=pandas.ArrowDtype)."
         )
 
 
@@ -122,8 +122,8 @@ class SealedTable(Table):
     def must_be_readable(self, parameter: str) -> None:
         """Refuse to read domains from the values."""
         raise ValueError(
-            "Domains are not read from shards or dask collections, which would have to be looked "
-            f"at one by one: set {parameter} to public values."
+            f"Domains are not read from shards or dask collections: set {parameter} to public "
+            "values."
         )
 
 

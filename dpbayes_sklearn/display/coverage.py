@@ -38,10 +38,10 @@ def coverage_curve(
 
 
 class CoverageDisplay(Drawn):
-    """Share of targets within intervals of every level.
+    """Share of targets within prediction intervals, by the level of the interval.
 
-    On the diagonal intervals hold what they say; below it they are too narrow. The figure is
-    computed without noise: use public records, or do not publish it.
+    On the diagonal intervals have their stated coverage; below it they are too narrow. The figure
+    is computed without noise: use public records, or do not publish it.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class CoverageDisplay(Drawn):
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw predictions that are known already.
+        """Draw precomputed predictions.
 
         Parameters
         ----------

@@ -20,11 +20,11 @@ __all__ = ["PosteriorDisplay"]
 
 
 class PosteriorDisplay(Drawn):
-    """Credible intervals of a released posterior, beside those of the prior.
+    """Credible intervals of a released posterior and of the prior.
 
-    One parameter is drawn as a density, several as a row each. Make it with
-    :meth:`from_estimator` or :meth:`from_posterior`, which draw it at once. It depends on the
-    release only: post-processing.
+    A single parameter is drawn as a density; several parameters are drawn as one row each. Create
+    it with :meth:`from_estimator` or :meth:`from_posterior`, which also draw it. It depends only on
+    the release, so it has no privacy cost.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ class PosteriorDisplay(Drawn):
         estimator : fitted estimator of this library
         column : str, optional
             For a classifier: the column whose probabilities given its parents are shown, or
-            "class". If left out, a naive Bayes shows how much its most informative features tell
-            about the class, and a network the probabilities of the classes.
+            "class". By default, naive Bayes shows the mutual information of its most informative
+            features with the class, and a network shows the probabilities of the classes.
         ax : matplotlib Axes, optional
         **plot_options
             See :meth:`plot`.

@@ -54,10 +54,10 @@ def reliability_curve(
 
 
 class ReliabilityDisplay(Drawn):
-    """Accuracy among records of like confidence, for any number of classes.
+    """Accuracy among records with similar confidence, for any number of classes.
 
-    On the diagonal a stated probability is right; below it predictions are overconfident. The
-    figure is computed without noise: use public records, or do not publish it.
+    On the diagonal predicted probabilities are calibrated; below it predictions are overconfident.
+    The figure is computed without noise: use public records, or do not publish it.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class ReliabilityDisplay(Drawn):
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw predictions that are known already.
+        """Draw precomputed predictions.
 
         Parameters
         ----------

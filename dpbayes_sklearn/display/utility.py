@@ -23,10 +23,10 @@ _BANDS = ("fill_between", "errorbar", None)
 
 
 class PrivacyUtilityDisplay(Drawn):
-    """Curves of score against epsilon, one per mechanism, beside the non-private score.
+    """Curves of score against epsilon, one per mechanism, with the non-private score.
 
-    Make it with :meth:`from_estimator` or :meth:`from_results`, which draw it at once. The scores
-    are computed without noise: plot public or synthetic data, or do not publish the figure.
+    Create it with :meth:`from_estimator` or :meth:`from_results`, which also draw it. The scores
+    are computed without noise: use public or synthetic data, or do not publish the figure.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class PrivacyUtilityDisplay(Drawn):
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw scores that are known already, such as those of ``privacy_utility_curve``.
+        """Draw precomputed scores, such as those of ``privacy_utility_curve``.
 
         Parameters
         ----------

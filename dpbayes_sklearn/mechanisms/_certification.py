@@ -75,8 +75,8 @@ def certify(
     Returns
     -------
     Certificate
-        Computed over all outcomes of all pairs of neighbouring data sets. For noise in three or
-        more counts, which has infinitely many outcomes, by a closed form.
+        Computed over all outcomes of all pairs of neighbouring data sets; by a closed form for
+        noise on three or more counts, which has infinitely many outcomes.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def expected_distance(
     mechanism, n, prior, epsilon, delta, calibrate
         As for :func:`certify`, with finitely many outcomes.
     counts : sequence of int, optional
-        The data set; left out, the average over all of them, each counted once.
+        The data set; by default the average over all data sets with equal weights.
 
     Examples
     --------

@@ -15,7 +15,6 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.mechanisms import _moment_noise
-from dpbayes_sklearn.mechanisms._moment_noise import grid_for
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.location import Located, Location, locate
@@ -36,18 +35,16 @@ _TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
 
 
-def located(
-    statistics: Moments, shares: Shares, source: RandomSource, reach: float
-) -> Located:
+def located(statistics: Moments, shares: Shares, source: RandomSource, reach: float) -> Located:
     """Release where the target lies, and the numbers if they have a share.
 
     Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
     """
     design, n, epsilon = statistics.design, statistics.n, shares.epsilon
     every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
-    grid = grid_for(design, n, epsilon)
+    grid = shares.grid(design, n)
     rows, sums = statistics.location_sums(grid, every)
-    columns, steps = len(sums) - 1, Steps(rows, grid, source)
+    columns, steps = len(sums) - 1, Steps(rows, grid, shares, source)
     blocks = (
         (slice(columns, None), target_block(), shares.target, _TARGET_MEAN),
         (slice(columns), location_block(design), shares.columns, _NUMBER_MEAN),
@@ -74,18 +71,22 @@ def located(
 class Steps:
     """The noisy means and shares of so many records."""
 
-    def __init__(self, rows: int, grid: int, source: RandomSource) -> None:
-        self._rows, self._grid, self._source = rows, grid, source
+    def __init__(self, rows: int, grid: int, shares: Shares, source: RandomSource) -> None:
+        self._rows, self._grid, self._shares, self._source = rows, grid, shares, source
 
-    def means(
-        self, sums: IntArray, block: Block, epsilon: Fraction
-    ) -> tuple[FloatArray, FloatArray]:
+    def means(self, sums: IntArray, block: Block, share: Fraction) -> tuple[FloatArray, FloatArray]:
         """Release means, and return the standard deviations of their noise."""
-        noisy, variance = _moment_noise.add_noise(sums, block, self._grid, epsilon, self._source)
+        noisy, variance = self._noisy(sums, block, share)
         return np.clip(noisy / self._rows, -1.0, 1.0), np.sqrt(variance) / self._rows
 
-    def shells(self, counts: IntArray, columns: int, epsilon: Fraction) -> tuple[FloatArray, float]:
+    def shells(self, counts: IntArray, columns: int, share: Fraction) -> tuple[FloatArray, float]:
         """Release shares of shells, and return the variance of their noise."""
-        block = shell_block(columns, len(RADII))
-        noisy, variance = _moment_noise.add_noise(counts.ravel(), block, 1, epsilon, self._source)
+        sums = counts.ravel() * self._grid**2
+        noisy, variance = self._noisy(sums, shell_block(columns, len(RADII)), share)
         return noisy.reshape(counts.shape) / self._rows, float(variance.max()) / self._rows**2
+
+    def _noisy(
+        self, sums: IntArray, block: Block, share: Fraction
+    ) -> tuple[FloatArray, FloatArray]:
+        step = self._shares.step(block)
+        return _moment_noise.add_noise(sums, step, self._grid, share, self._source)

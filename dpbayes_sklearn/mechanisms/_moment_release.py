@@ -14,47 +14,71 @@ import numpy as np
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.mechanisms import _moment_noise
 from dpbayes_sklearn.mechanisms._location import located
-from dpbayes_sklearn.mechanisms._moment_noise import grid_for, widening
+from dpbayes_sklearn.mechanisms._moment_noise import widening
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior
+from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
 from dpbayes_sklearn.statistics.moment_blocks import Block, residual_block, target_block
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments, ReleasedMoments, Window, Windows
 
-__all__ = ["PublicMoments", "calibrated", "noisy_moments"]
+__all__ = ["Products", "PublicMoments", "calibrated", "noisy_moments", "regression_posterior"]
 
 _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
 _DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
 
+GramBlock = GramMatrix | GaussianBlock | Block
+"""The products of a model, as they are released together."""
+
+
+class Products(NamedTuple):
+    """How the products of a model are released.
+
+    Attributes
+    ----------
+    block : callable
+        Chooses entries and noise, given where target and columns lie.
+    reach : float
+        Windows are so many times as wide as they are at least.
+    """
+
+    block: Callable[[Located], GramBlock]
+    reach: float
+
 
 def noisy_moments(
-    statistics: Moments,
-    shares: Shares,
-    block_for: Callable[[Located], GramMatrix | Block],
-    source: RandomSource,
-    reach: float,
+    statistics: Moments, shares: Shares, products: Products, source: RandomSource
 ) -> tuple[PublicMoments, Located]:
-    """Release where target and columns lie, clip them there, then release their moments.
-
-    ``block_for`` chooses the entries and their noise, given where target and columns lie; windows
-    are ``reach`` times as wide as usual.
-    """
+    """Release where target and columns lie, clip them there, then release their moments."""
     design, n = statistics.design, statistics.n
-    grid = grid_for(design, n, shares.epsilon)
-    places = located(statistics, shares, source, reach)
-    block = block_for(places)
+    grid = shares.grid(design, n)
+    places = located(statistics, shares, source, products.reach)
+    block = products.block(places)
     exact = statistics.gram(grid, places.window, places.windows(design.numbers), block.norm)
     noisy = PublicMoments.of(design, n)
     sums = exact[block.rows, block.columns]
     noisy.put(block, *_moment_noise.add_noise(sums, block, grid, shares.model, source))
     if shares.mean:
-        alone = _moment_noise.add_noise(exact[0, -1:], target_block(), grid, shares.mean, source)
-        noisy.put_mean(*alone)
+        alone = shares.step(target_block())
+        noisy.put_mean(*_moment_noise.add_noise(exact[0, -1:], alone, grid, shares.mean, source))
     return noisy, places
+
+
+def regression_posterior(
+    statistics: Moments,
+    prior: GaussianPrior,
+    shares: Shares,
+    products: Products,
+    source: RandomSource,
+) -> GaussianPosterior:
+    """Release moments, read them, and correct the variances by the residuals."""
+    noisy, places = noisy_moments(statistics, shares, products, source)
+    released = noisy.released(places.window, places.windows(statistics.design.numbers))
+    return calibrated(prior.update(released, places), statistics, shares, source)
 
 
 Posterior = TypeVar("Posterior", bound=GaussianPosterior)
@@ -70,12 +94,12 @@ def calibrated(
     """
     if not shares.residuals:
         return posterior
-    n, grid = statistics.n, grid_for(statistics.design, statistics.n, shares.epsilon)
+    n, grid = statistics.n, shares.grid(statistics.design, statistics.n)
     every = max(1, int(n * shares.epsilon / _MOST_RESIDUALS))
     reach = _RESIDUALS_AT * widening(n * float(shares.epsilon) / every)
     total, rows = statistics.squared_residuals(posterior.as_predictive(reach), grid, every)
     sums, noise = _moment_noise.add_noise(
-        np.array([total]), residual_block(), grid, shares.residuals, source
+        np.array([total]), shares.step(residual_block()), grid, shares.residuals, source
     )
     seen, error = reach**2 * float(sums[0]) / rows, reach**4 * float(noise[0]) / rows**2
     believed = (seen * _DOUBT**2 + error) / (_DOUBT**2 + error)
@@ -98,7 +122,7 @@ class PublicMoments(NamedTuple):
         size = design.width + 2
         return cls(design, n, np.zeros((size, size)), np.zeros((size, size)))
 
-    def put(self, block: GramMatrix | Block, sums: FloatArray, variance: FloatArray) -> None:
+    def put(self, block: GramBlock, sums: FloatArray, variance: FloatArray) -> None:
         """Fill a block and its mirror image, then what is public or known twice."""
         for matrix, values in ((self.gram, sums), (self.variance, variance)):
             matrix[block.rows, block.columns] = values

@@ -5,7 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
+from dpbayes_sklearn.mechanisms._moment_noise import Step, gaussian_grid, grid_for
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.moment_blocks import Block
 
 __all__ = ["Shares"]
 
@@ -15,20 +18,44 @@ _COLUMN_RECORDS = 60  # likewise for the location of a number
 _LEAST_RECORDS = 350  # for each number; with fewer, locating them costs more than it gives
 _RESIDUAL_RECORDS = 50  # likewise for the residuals
 
+# A share of rho shrinks noise with its root only, so these are records over the noise of a release
+# of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.
+_GAUSSIAN_TARGET, _GAUSSIAN_MEAN, _GAUSSIAN_COLUMN, _GAUSSIAN_RESIDUAL = 100, 60, 60, 200
+_GAUSSIAN_LEAST = 250
+
 
 class Shares(NamedTuple):
-    """Exact parts of the budget, in the order in which they are spent; they add up to it."""
+    """Exact parts of the budget, in the order in which they are spent; they add up to it.
+
+    Attributes
+    ----------
+    target, columns, mean, model, residuals : Fraction
+        Parts of epsilon, or of rho if the noise is Gaussian.
+    epsilon : Fraction
+        The epsilon of all together.
+    gaussian : bool
+    """
 
     target: Fraction
     columns: Fraction
     mean: Fraction
     model: Fraction
     residuals: Fraction
+    epsilon: Fraction
+    gaussian: bool = False
 
     @property
-    def epsilon(self) -> Fraction:
-        """Return all parts together."""
-        return sum(self, Fraction(0))
+    def total(self) -> Fraction:
+        """Return all parts together: epsilon, or rho."""
+        return sum((self.target, self.columns, self.mean, self.model, self.residuals), Fraction(0))
+
+    def step(self, block: Block) -> Step:
+        """Return sums as they are released: with pure or with Gaussian noise."""
+        return block.gaussian() if self.gaussian else block
+
+    def grid(self, design: Design, n: int) -> int:
+        """Return the finest grid on which all noise is exact."""
+        return (gaussian_grid if self.gaussian else grid_for)(design, n, self.total)
 
     @classmethod
     def of(
@@ -42,7 +69,7 @@ class Shares(NamedTuple):
 
         >>> parts = Shares.of(Budget(Fraction(1)), 1000, 1, residuals=True)
         >>> [str(part) for part in parts]
-        ['3/20', '3/50', '2/25', '61/100', '1/10']
+        ['3/20', '3/50', '2/25', '33/50', '1/20', '1', 'False']
         """
         epsilon = Fraction(budget.epsilon)
         records = n * epsilon
@@ -51,8 +78,34 @@ class Shares(NamedTuple):
         pays = 0 < _LEAST_RECORDS * numbers <= records
         second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
         last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
-        parts = (first, second, own, 1 - first - second - own - last, last)
-        return cls(*(part * epsilon for part in parts))
+        rest = 1 - first - second - own - last
+        return cls._make([*(epsilon * f for f in (first, second, own, rest, last)), epsilon, False])
+
+    @classmethod
+    def of_rho(
+        cls,
+        rho: Fraction,
+        budget: Budget,
+        n: int,
+        numbers: int,
+        *,
+        mean: bool = True,
+        residuals: bool,
+    ) -> Shares:
+        """Share rho among the same steps with Gaussian noise.
+
+        >>> parts = Shares.of_rho(Fraction(1, 32), Budget(Fraction(1)), 2000, 1, residuals=True)
+        >>> [str(part * 32) for part in parts[:5]], parts.total
+        (['1/25', '1/50', '9/625', '516/625', '1/10'], Fraction(1, 32))
+        """
+        records = 2 * rho * n**2
+        first = _within(_GAUSSIAN_TARGET**2 / records, 100, 4)
+        own = _within(_GAUSSIAN_MEAN**2 / records, 200, 12) * mean
+        pays = 0 < _GAUSSIAN_LEAST**2 * numbers <= records
+        second = _within(_GAUSSIAN_COLUMN**2 * numbers / records, 50, 4) * pays
+        last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
+        rest, epsilon = 1 - first - second - own - last, Fraction(budget.epsilon)
+        return cls._make([*(rho * f for f in (first, second, own, rest, last)), epsilon, True])
 
 
 def _within(share: Fraction, least: int, most: int) -> Fraction:

@@ -2,14 +2,14 @@
 
 Guarantee
 ---------
-The choice depends on public quantities only: the structure of the counts, their number and the
-budget. So the guarantee is that of the mechanism which is chosen; ``guarantee_.mechanism`` names
-it, and only "gaussian" spends delta.
+The choice depends on public quantities only: the structure of the counts or the columns of a
+regression, the number of records and the budget. So the guarantee is that of the mechanism which
+is chosen; ``guarantee_.mechanism`` names it, and only "gaussian" spends delta.
 
 Noise law
 ---------
 That of ``laplace`` (for one variable ``geometric``) or of ``gaussian``, whichever has less variance
-on average over the released counts. Without a delta only the former is possible.
+on average over the released counts or products. Without a delta only the former is possible.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from dpbayes_sklearn.laws import NoiseLaw
+from dpbayes_sklearn.mechanisms import gaussian, laplace
 from dpbayes_sklearn.mechanisms._finite_law import Law
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
@@ -26,9 +27,12 @@ from dpbayes_sklearn.mechanisms.gaussian import Gaussian
 from dpbayes_sklearn.mechanisms.geometric import Geometric
 from dpbayes_sklearn.mechanisms.laplace import Laplace
 from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.gram_matrix import gaussian_gram, gram_block, noise_of_products
+from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["Auto"]
 
@@ -59,6 +63,8 @@ class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
         share = self.budget_for(statistics, prior, budget)
         if statistics.kind == "counts":
             return _for_counts(statistics, share)
+        if statistics.kind == "moments":
+            return _for_moments(statistics, prior, share)
         return _for_categories(statistics, share)
 
     def release(
@@ -75,6 +81,12 @@ class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
 
     def _category_law(self, statistics: SimplexCounts, budget: Budget) -> NoiseLaw:
         return _for_categories(statistics, budget)._category_law(statistics, budget)
+
+    def _release_moments(
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+    ) -> GaussianPosterior:
+        chosen = _for_moments(statistics, prior, budget)
+        return chosen._release_moments(statistics, prior, budget, source)
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> Law:
         """Return the law of one variable's counts."""
@@ -94,6 +106,19 @@ def _for_categories(statistics: SimplexCounts, budget: Budget) -> Geometric | Ga
     with suppress(ValueError):
         less = _mean(other._category_law(statistics, budget))
         if less < _mean(pure._category_law(statistics, budget)):
+            return other
+    return pure
+
+
+def _for_moments(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Laplace | Gaussian:
+    pure, other, design = Laplace(), Gaussian(), statistics.design
+    with suppress(ValueError):
+        share = gaussian.moment_shares(statistics, prior, budget).model
+        less = noise_of_products(design, gaussian_gram(design), share)
+        share = laplace.moment_shares(statistics, prior, budget).model
+        deviations = laplace.norm_deviations(statistics.n * float(budget.epsilon))
+        pure_block = gram_block(design, deviations=deviations)
+        if less < noise_of_products(design, pure_block, share):
             return other
     return pure
 

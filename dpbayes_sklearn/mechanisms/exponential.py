@@ -48,13 +48,13 @@ _LEAST, _MOST = 1e-12, 1e100  # range of epsilon in which floats suffice
 
 
 class Exponential(Mechanism):
-    """Choose a posterior by its Hellinger distance, on the scale of the global sensitivity.
+    """Exponential mechanism over posteriors: Hellinger distance over global sensitivity.
 
     Parameters
     ----------
     calibrate : bool, default=True
         Whether to scale the exponent until the exact worst-case loss equals epsilon. Takes
-        seconds at thousands of candidates; the result is kept for the same public facts.
+        seconds for thousands of candidates; the result is cached, by public facts only.
 
     Examples
     --------

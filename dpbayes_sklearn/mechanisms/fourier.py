@@ -35,10 +35,15 @@ import numpy as np
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import NoiseLaw
-from dpbayes_sklearn.mechanisms._moment_noise import add_noise, grid_for, widening
-from dpbayes_sklearn.mechanisms._moment_release import PublicMoments, calibrated, noisy_moments
-from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.mechanisms._moment_noise import add_noise, widening
+from dpbayes_sklearn.mechanisms._moment_release import (
+    Products,
+    PublicMoments,
+    calibrated,
+    noisy_moments,
+)
 from dpbayes_sklearn.mechanisms.base import Mechanism
+from dpbayes_sklearn.mechanisms.laplace import moment_shares
 from dpbayes_sklearn.noise import add
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
@@ -166,22 +171,15 @@ class Fourier(Mechanism):
         return max(table_bound(network, node, law, delta) for node in range(len(network.sizes)))
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+        moment_shares(statistics, prior, budget).grid(statistics.design, statistics.n)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
-        design = statistics.design
-        shares = Shares.of(
-            budget,
-            statistics.n,
-            int(design.numbers.sum()),
-            mean=design.intercept,
-            residuals=prior.noise_variance is None,
-        )
-        reach = widening(statistics.n * float(shares.epsilon))
-        block = whole_block(design)
-        noisy, places = noisy_moments(statistics, shares, lambda _: block, source, reach)
+        design, shares = statistics.design, moment_shares(statistics, prior, budget)
+        block, reach = whole_block(design), widening(statistics.n * float(shares.epsilon))
+        products = Products(lambda _: block, reach)
+        noisy, places = noisy_moments(statistics, shares, products, source)
         increment = moment_increment(design, self.stealth) / float(shares.model)
         released = noisy.released(places.window, places.windows(design.numbers), increment)
         return calibrated(prior.update(released, places), statistics, shares, source)

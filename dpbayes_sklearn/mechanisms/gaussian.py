@@ -1,4 +1,4 @@
-r"""Discrete Gaussian noise on counts: less of it than Laplace noise in many tables, for a delta.
+r"""Discrete Gaussian noise: less than Laplace noise where a record changes much, for a delta.
 
 Guarantee
 ---------
@@ -18,6 +18,13 @@ Noise law
 Bayes with d features :math:`\Delta_2 = \sqrt{2(d+1)}`, so the noise grows with the square root of
 d. Differences within a row could not have less: two records of one class change them by
 :math:`\sqrt{2d}` already.
+
+Regression
+----------
+The steps of :mod:`~dpbayes_sklearn.mechanisms.laplace` share :math:`\rho` exactly: each adds
+Gaussian noise to sums in fine steps, of variance :math:`\Delta_2^2/2\rho_i`, and :math:`\rho` is
+the largest for which all of them together are :math:`(\varepsilon, \delta)`-DP, by exact
+composition (:mod:`dpbayes_sklearn.privacy.gaussian_steps`).
 """
 
 from __future__ import annotations
@@ -28,18 +35,28 @@ from typing import Any, ClassVar
 
 from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import GaussianNoise
+from dpbayes_sklearn.mechanisms._moment_noise import gaussian_grid, widening
+from dpbayes_sklearn.mechanisms._moment_release import Products, regression_posterior
+from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.gaussian import gaussian_rho, gaussian_variance
+from dpbayes_sklearn.privacy.gaussian_steps import composed_rho
+from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.gram_matrix import gaussian_gram
+from dpbayes_sklearn.statistics.moment_sums import RADII
+from dpbayes_sklearn.statistics.moments import Moments
 
-__all__ = ["Gaussian"]
+__all__ = ["Gaussian", "moment_shares"]
 
 
 class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
-    """Add discrete Gaussian noise to every count; needs a delta.
+    """Add discrete Gaussian noise to every count or sum; needs a delta.
 
     Examples
     --------
@@ -62,10 +79,26 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
     def _category_law(self, statistics: SimplexCounts, budget: Budget) -> NoiseLaw:
         return _law(statistics, budget)
 
+    def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
+        moment_shares(statistics, prior, budget)
+
+    def _release_moments(
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+    ) -> GaussianPosterior:
+        shares = moment_shares(statistics, prior, budget)
+        block, reach = (
+            gaussian_gram(statistics.design),
+            widening(statistics.n * float(shares.epsilon)),
+        )
+        products = Products(lambda _: block, reach)
+        return regression_posterior(statistics, prior, shares, products, source)
+
     def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
-        """Return the budget with the zCDP of counts and temperature together."""
+        """Return the budget with the zCDP of all steps of the release together."""
         if budget.infinite:
             return budget
+        if statistics.kind == "moments":
+            return budget._replace(rho=moment_shares(statistics, prior, budget).total)
         share, shifts = self.budget_for(statistics, prior, budget), statistics.shifts(budget.unit)
         variance = max(_law(statistics, share).parameters)
         rho = gaussian_rho(variance, shifts) if shifts else Fraction(0)
@@ -83,3 +116,18 @@ def _law(statistics: CountTables | SimplexCounts, budget: Budget) -> DiscreteGau
     together = Fraction(budget.epsilon) + Fraction(budget.pure)
     calibrated = partial(gaussian_variance, together, budget.delta, pure=budget.pure)
     return statistics.gaussian_law(budget.unit, calibrated)
+
+
+def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
+    """Return the shares of rho that the steps of a regression have, from public facts only."""
+    design, (epsilon, delta, *_) = statistics.design, budget
+    grid = gaussian_grid(design, statistics.n, Fraction(zcdp_rho(epsilon, delta)))
+    numbers = (design.width + 2) * (design.width + 2 + len(RADII) + 1)  # at most so many
+    return Shares.of_rho(
+        composed_rho(epsilon, delta, numbers, grid**2),
+        budget,
+        statistics.n,
+        int(design.numbers.sum()),
+        mean=design.intercept,
+        residuals=prior.noise_variance is None,
+    )

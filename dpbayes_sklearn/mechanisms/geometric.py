@@ -29,9 +29,9 @@ __all__ = ["Geometric"]
 
 
 class Geometric(AddsNoiseToCategories):
-    """Add noise to the counts of all categories that sums to zero.
+    """Add noise that sums to zero to the counts of all categories.
 
-    It takes any number of records and categories.
+    Any number of records and categories is possible.
 
     Examples
     --------

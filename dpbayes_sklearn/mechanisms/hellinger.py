@@ -34,7 +34,7 @@ __all__ = ["Hellinger"]
 
 
 class Hellinger(Exponential):
-    """Choose a posterior by its Hellinger distance, on the scale of its smooth sensitivity.
+    """Exponential mechanism over posteriors: Hellinger distance over smooth sensitivity.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ from typing import Any, ClassVar
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
-from dpbayes_sklearn.mechanisms._moment_noise import grid_for, widening
-from dpbayes_sklearn.mechanisms._moment_release import calibrated, noisy_moments
+from dpbayes_sklearn.mechanisms._moment_noise import widening
+from dpbayes_sklearn.mechanisms._moment_release import Products, regression_posterior
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
@@ -49,7 +49,7 @@ from dpbayes_sklearn.statistics.gram_matrix import GramMatrix, gram_block
 from dpbayes_sklearn.statistics.moment_blocks import Block
 from dpbayes_sklearn.statistics.moments import Moments
 
-__all__ = ["Laplace"]
+__all__ = ["Laplace", "moment_shares", "norm_deviations"]
 
 # records times epsilon, from which windows are wider, and bounds of a record's norm larger
 _WIDER_FROM, _LARGER_FROM = 1000.0, 1500.0
@@ -103,26 +103,32 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         return noise_law(n, prior, cells, 2 / Fraction(budget.epsilon))
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+        moment_shares(statistics, prior, budget).grid(statistics.design, statistics.n)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
-        design = statistics.design
-        shares = Shares.of(
-            budget,
-            statistics.n,
-            int(design.numbers.sum()),
-            mean=design.intercept,
-            residuals=prior.noise_variance is None,
-        )
-        n_epsilon = statistics.n * float(shares.epsilon)
+        shares = moment_shares(statistics, prior, budget)
+        design, n_epsilon = statistics.design, statistics.n * float(shares.epsilon)
 
         def block(places: Located) -> GramMatrix | Block:
-            deviations = widening(n_epsilon, _LARGER_FROM) ** 2
-            return gram_block(design, places.reach(design.numbers), deviations)
+            return gram_block(design, places.reach(design.numbers), norm_deviations(n_epsilon))
 
-        reach = widening(n_epsilon, _WIDER_FROM)
-        noisy, places = noisy_moments(statistics, shares, block, source, reach)
-        released = noisy.released(places.window, places.windows(design.numbers))
-        return calibrated(prior.update(released, places), statistics, shares, source)
+        products = Products(block, widening(n_epsilon, _WIDER_FROM))
+        return regression_posterior(statistics, prior, shares, products, source)
+
+
+def norm_deviations(n_epsilon: float) -> float:
+    """Return the deviations of a record's squared norm beyond which it is scaled."""
+    return widening(n_epsilon, _LARGER_FROM) ** 2
+
+
+def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
+    """Return the shares of epsilon that the steps of a regression have, from public facts only."""
+    return Shares.of(
+        budget,
+        statistics.n,
+        int(statistics.design.numbers.sum()),
+        mean=statistics.design.intercept,
+        residuals=prior.noise_variance is None,
+    )

@@ -26,7 +26,7 @@ __all__ = ["Local"]
 
 
 class Local(Exponential):
-    """Choose a posterior by its Hellinger distance, on the scale of its local sensitivity.
+    """Exponential mechanism over posteriors: Hellinger distance over local sensitivity.
 
     Parameters
     ----------

@@ -76,13 +76,13 @@ class MAP(Mechanism):
     Parameters
     ----------
     score : {"log_posterior", "posterior"}, default="log_posterior"
-        What the exponential mechanism rewards: the log posterior density, or the posterior mass
-        of a grid point as Zhang, Rubinstein and Dimitrakakis (2016) do.
+        Score of the exponential mechanism: the log posterior density, or the posterior mass of a
+        grid point as in Zhang, Rubinstein and Dimitrakakis (2016).
     omega : float in (0, 0.5), default=0.1
-        Every split's probability lies in [omega, 1 - omega].
+        Probabilities of splits are truncated to [omega, 1 - omega].
     n_points : int, optional
-        Points of the grid per split. By default 33 for ``score="posterior"``, otherwise so many
-        that the spacing is below the posterior's width.
+        Points of the grid per split. By default 33 for ``score="posterior"``, otherwise enough for
+        a spacing below the width of the posterior.
 
     Examples
     --------

@@ -33,7 +33,7 @@ __all__ = ["PermuteAndFlip", "choice_weights"]
 
 
 class PermuteAndFlip(Mechanism):
-    """Choose candidates by their scores, one after the other.
+    """Select candidates by their scores, one after the other.
 
     Examples
     --------

@@ -33,7 +33,7 @@ __all__ = ["Quantiles"]
 
 
 class Quantiles(Mechanism):
-    """Release quantiles of every column, each near in rank to the exact one.
+    """Release quantiles of every column, each close in rank to the exact quantile.
 
     Examples
     --------

@@ -79,13 +79,13 @@ class Sampler(Mechanism):
     Parameters
     ----------
     n_samples : int, default=1
-        Number N of joint draws; every one costs its share of the budget.
+        Number N of joint draws, which share the budget equally.
     omega : float in (0, 0.5), optional
-        Every split's probability lies in [omega, 1 - omega]. Left out, it is 0.2, or less if the
-        budget allows the whole posterior (tempering 1) with room to spare.
+        Probabilities of splits are truncated to [omega, 1 - omega]. By default 0.2, or less if the
+        budget is more than enough for the posterior without tempering.
     n_points : int, optional
-        Points of the grid per split; by default so many that its spacing is below the
-        posterior's width.
+        Points of the grid per split; by default enough for a spacing below the width of the
+        posterior.
 
     Examples
     --------

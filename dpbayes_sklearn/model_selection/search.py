@@ -54,10 +54,10 @@ def _estimator_has(name: str) -> Callable[[Method], Method]:
 class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     r"""Search for the best parameters of a private estimator by one split into train and test.
 
-    There is no cross-validation: the same people are held out of all fits. Candidates drawn at
-    random from the grid are fitted with a third of ``epsilon`` and scored, with noise, on the
-    people held out, again and again; the best model of all runs is kept. The number of runs is
-    random and stays secret, which is why the whole search costs three runs and not all of them.
+    There is no cross-validation: the same people are held out of all fits. In every run a candidate
+    drawn at random from the grid is fitted with a third of ``epsilon`` and scored, with noise, on
+    the people held out. The best model of all runs is kept. Because the number of runs is random
+    and secret, the whole search costs as much as three runs, not as much as all of them.
 
     Parameters
     ----------
@@ -76,11 +76,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         the ``delta`` of the estimator is that of the search. Without one, all candidates must be
         purely private.
     runs_per_candidate : int, default=10
-        How often each candidate is tried on average. It costs time but no privacy. A candidate
-        is never tried with a probability of about ``1 / (1 + runs_per_candidate)``.
+        Average number of runs for each candidate. More runs cost time but no privacy. The
+        probability that a candidate is not tried at all is about
+        ``1 / (1 + runs_per_candidate)``.
     stopping : {"geometric", "logarithmic"}, default="geometric"
-        Law of the number of runs. A search costs three runs, or two with "logarithmic", which makes
-        few runs more often: half of all searches of mean 60 make at most ten.
+        Distribution of the number of runs. A search costs three runs, or two with "logarithmic",
+        which more often has few runs: with a mean of 60, half of all searches have at most ten.
     test_size : float, default=0.2
         Share of the people who are held out.
     accountant : BudgetAccountant, optional
@@ -106,11 +107,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     best_index_ : int
         The place of that candidate in ``cv_results_["params"]``.
     best_score_ : float
-        Its noisy score on the people held out: the share classified correctly, or one minus the
-        mean squared error in units of a quarter of the target's range, no error counting for more.
-        As the largest of many it is too high by a little.
+        Its noisy score on the people held out: the share classified correctly, or the mean of one
+        minus the squared error, in units of a quarter of the target's range and at least 0. As
+        the largest of many noisy scores it is slightly too high.
     cv_results_ : dict
-        ``params``, the candidates. How the others did is not published.
+        ``params``, the candidates. The scores of the others are not published.
     guarantee_ : PrivacyGuarantee
         The guarantee of all of these together.
     classes_, n_features_in_, feature_names_in_
@@ -122,7 +123,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ledger, before the first run. Statements and proofs are in
     :mod:`dpbayes_sklearn.model_selection.runs` and :mod:`dpbayes_sklearn.noise.random_stopping`.
     The running time of a search depends on the secret number of its runs, so do not publish it.
-    Domains that a candidate reads from the data are warned of and become a condition of the
+    Domains that a candidate reads from the data cause a warning and become a condition of the
     guarantee.
 
     Examples

@@ -28,25 +28,25 @@ Number = float | Fraction | Decimal
 
 
 class BudgetAccountant:
-    """A ceiling on what may ever be spent, and the ledger of what was.
+    """A ceiling for the total privacy budget, and a ledger of what was spent.
 
-    Hand one accountant to as many estimators as share the same people. Each ``fit`` is
-    charged before noise is drawn, and the fit that would cross the ceiling is refused with
-    :class:`BudgetError`. Clones, copies and pickles all refer to the same ledger, so
-    cross-validation, ensembles, threads and joblib processes add to it.
+    Pass the same accountant to all estimators that are fitted to the same people. Each ``fit`` is
+    charged before noise is drawn, and a fit that would exceed the ceiling is refused with
+    :class:`BudgetError`. Clones, copies and pickles refer to the same ledger, so
+    cross-validation, ensembles, threads and joblib processes are all charged to it.
 
     Parameters
     ----------
     epsilon, delta : real number, default=inf and 0.0
-        The ceiling. A float means the shortest decimal that prints it.
+        The ceiling. A float is interpreted as the shortest decimal that represents it.
     path : str or path-like, default=None
-        The SQLite file to keep the ledger in; made if it is not there. The ceiling is written
-        once: opening a ledger that exists with the default figures keeps its ceiling, and any
-        other figures must equal it. It must be on a local disk. ``None`` uses a private
-        temporary file that is removed when the process that made it ends.
+        The SQLite file of the ledger; created if it does not exist. The ceiling is written only
+        once: an existing ledger keeps its ceiling, and if you pass a ceiling, it must be the same.
+        The file must be on a local disk. ``None`` uses a private temporary file that is deleted
+        when the process that created it ends.
     existing : bool, default=False
-        Whether the ledger at ``path`` must be there already. A mistyped path is then refused
-        with :class:`LedgerError`, where it would otherwise make a new and unspent ledger.
+        Whether the ledger at ``path`` must exist already. A mistyped path then raises
+        :class:`LedgerError`; otherwise it would create a new ledger with nothing spent.
 
     Attributes
     ----------
@@ -57,10 +57,10 @@ class BudgetAccountant:
 
     Notes
     -----
-    **Privacy.** Costs add up exactly, in fractions; where the ceiling has a delta, zCDP gives a
-    smaller total than the sum, and the smaller counts. There are no refunds. A
-    ledger that is missing, damaged, read-only or on a full disk refuses with
-    :class:`LedgerError`, and then nothing is released.
+    **Privacy.** Costs are added exactly, as fractions. If the ceiling has a delta, the total by
+    zCDP may be smaller than the sum, and the smaller one is used. There are no refunds. If the
+    ledger is missing, damaged, read-only or on a full disk, :class:`LedgerError` is raised and
+    nothing is released.
 
     Examples
     --------
@@ -84,8 +84,8 @@ class BudgetAccountant:
         ceiling = Cost.of(epsilon, delta)
         if existing and (path is None or not os.path.lexists(path)):
             raise LedgerError(
-                f"There is no ledger at {None if path is None else os.fsdecode(path)!r}. Only "
-                "its first use is made without existing=True."
+                f"There is no ledger at {None if path is None else os.fsdecode(path)!r}. To "
+                "create one, leave out existing=True."
             )
         if path is None:
             self._ledger = Ledger.create(temporary_path(), ceiling, durable=False)
@@ -119,7 +119,7 @@ class BudgetAccountant:
     ) -> bool:
         """Return True if this much could be spent now; raise BudgetError if not.
 
-        Nothing is reserved: only ``spend`` decides.
+        Nothing is reserved for a later ``spend``.
         """
         self._ledger.check(Spend.of(epsilon, delta, rho), self._scope)
         return True
@@ -132,14 +132,14 @@ class BudgetAccountant:
         *,
         rho: Number | None = None,
     ) -> Entry:
-        """Charge the ledger durably, before the release it pays for.
+        """Charge the ledger durably. Call it before the release.
 
         Parameters
         ----------
         epsilon, delta : real number
             The release is (epsilon, delta)-DP. Epsilon may be left out if ``rho`` is given.
         label : str, default=""
-            What it is for.
+            Description of the release.
         rho : real number, default=None
             The release is rho-zCDP as well, which composes better than (epsilon, delta) does.
 
@@ -163,8 +163,8 @@ class BudgetAccountant:
         Parameters
         ----------
         method : {"tight", "sum", "pld"}, default="tight"
-            ``"tight"`` is what the ceiling is enforced by: the sum, or a smaller epsilon that
-            holds at the ceiling's delta because releases are zCDP (a pure epsilon is epsilon²/2).
+            ``"tight"`` is the total that the ceiling is compared with: the sum, or a smaller
+            epsilon that holds at the ceiling's delta by zCDP (a pure epsilon is epsilon²/2-zCDP).
             ``"sum"`` only adds. ``"pld"`` composes privacy loss distributions (needs
             dp-accounting) and is never worse than ``"tight"``.
         """
@@ -184,7 +184,7 @@ class BudgetAccountant:
     def remaining(self) -> Cost:
         """Return (epsilon, delta) that can still be spent at once, rounded down to floats.
 
-        Delta is 0 where all of the ceiling's is used to convert zCDP into epsilon.
+        Delta is 0 if all of the ceiling's delta is used to convert zCDP into epsilon.
         """
         return self._ledger.remaining().rounded_down()
 
@@ -213,7 +213,7 @@ class BudgetAccountant:
         return active.active_accountant()
 
     def parallel(self) -> AbstractContextManager[None]:
-        """Open a block in which releases cost their maximum rather than their sum.
+        """Open a block in which the cost of several releases is their maximum, not their sum.
 
         The caller must ensure that no person is in the data of two releases of the
         block. Nested blocks of one accountant are one block. Charges that other threads
@@ -231,7 +231,7 @@ class BudgetAccountant:
         return active.parallel_scope(self._ledger.identity)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the entries as a pandas DataFrame, one row a release."""
+        """Return the entries as a pandas DataFrame, one row per release."""
         try:
             import pandas as pd
         except ImportError:

@@ -69,7 +69,14 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.privacy.budget import Exact
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
-__all__ = ["Shifts", "gaussian_delta", "gaussian_rho", "gaussian_variance", "squared_norm"]
+__all__ = [
+    "Shifts",
+    "continuous_delta",
+    "gaussian_delta",
+    "gaussian_rho",
+    "gaussian_variance",
+    "squared_norm",
+]
 
 Shifts = Mapping[int, int]
 """Number of cells that change by each (positive) amount: {1: 2} for one record replaced."""
@@ -188,7 +195,7 @@ def _lattice_delta(variance: Fraction, epsilon: Exact, shifts: Shifts) -> float:
         highest = math.exp(-(nearest**2) / (2 * spread))
         if nearest:
             highest *= min(1.0, norm / (math.e * nearest))
-        return _continuous_delta(math.sqrt(norm / variance), float(epsilon)) + density * highest
+        return continuous_delta(math.sqrt(norm / variance), float(epsilon)) + density * highest
     above = np.arange(last - first + 1) * float(divisor)
     u = float(first * divisor) + above
     gain = -np.expm1(-(float(first * divisor - u0) + above) / float(variance))
@@ -196,7 +203,7 @@ def _lattice_delta(variance: Fraction, epsilon: Exact, shifts: Shifts) -> float:
     return density * (float((np.exp(-(u**2) / (2 * spread)) * gain).sum()) + beyond)
 
 
-def _continuous_delta(ratio: float, epsilon: float) -> float:
+def continuous_delta(ratio: float, epsilon: float) -> float:
     """Bound Phi(a) - exp(epsilon) Phi(b) from above; ``ratio`` is sensitivity / sigma."""
     a, b = ratio / 2 - epsilon / ratio, -ratio / 2 - epsilon / ratio
     return float(ndtr(a) * (1 + 1e-12) - np.exp(epsilon + log_ndtr(b)))

@@ -32,7 +32,7 @@ from scipy.optimize import minimize_scalar
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.privacy.budget import Exact
 
-__all__ = ["Pure", "best_order", "pure_left", "renyi_epsilon", "zcdp_epsilon", "zcdp_rho"]
+__all__ = ["Pure", "best_order", "pure_left", "renyi_epsilon", "short", "zcdp_epsilon", "zcdp_rho"]
 
 _DIGITS = Context(prec=50)
 _DOWN = Context(prec=10, rounding=ROUND_FLOOR)
@@ -90,7 +90,7 @@ def zcdp_rho(epsilon: Exact, delta: Exact) -> Exact:
     if epsilon == math.inf or delta >= 1:
         return math.inf
     order = best_order(epsilon, delta)
-    return _short((Fraction(epsilon) - renyi_epsilon(order, Fraction(0), delta)) / order)
+    return short((Fraction(epsilon) - renyi_epsilon(order, Fraction(0), delta)) / order)
 
 
 @lru_cache(maxsize=256)
@@ -118,7 +118,7 @@ def pure_left(order: Fraction, slack: Fraction) -> Fraction:
     >>> float(pure_left(Fraction(20), Fraction(1, 10))), float(pure_left(Fraction(20), Fraction(1)))
     (0.1, 1.0)
     """
-    return _short(max(slack, min(_root(2 * slack / order), 2 / order)))
+    return short(max(slack, min(_root(2 * slack / order), 2 / order)))
 
 
 def _epsilon_at(rho: Exact, delta: Exact, pure: Pure) -> Callable[[FloatArray], FloatArray]:
@@ -172,7 +172,7 @@ def _root(number: Fraction) -> Fraction:
     return Fraction(math.isqrt(max(math.floor(number * 10**60), 0)), 10**30)
 
 
-def _short(number: Fraction) -> Fraction:
+def short(number: Fraction) -> Fraction:
     """Round down to ten significant digits, and what is negative to 0."""
     if number <= 0:
         return Fraction(0)

@@ -32,9 +32,9 @@ def described(domain: Domain) -> Described:
 def _(domain: Interval) -> Described:
     bounds = domain.short.replace("T00:00:00", "")  # of dates
     bins = "" if domain.bins is None else f", {domain.bins} bins"
-    own = {"middle": "the middle", "indicator": "a value of their own"}
+    own = {"middle": "the middle", "indicator": "a separate value"}
     missing = own.get(str(domain.missing), f"{domain.stand_in:g}")
-    return Described(bounds + bins, f"the nearest end; missing ones: {missing}")
+    return Described(bounds + bins, f"the nearest end; if missing, {missing}")
 
 
 @described.register

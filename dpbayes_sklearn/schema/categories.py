@@ -39,7 +39,7 @@ def _holds(dtype: str, values: tuple[Any, ...]) -> bool:
 class Categories:
     """One of a public list of values, such as strings, integers or booleans.
 
-    A value that is not in the list, missing ones included, counts as ``unseen``. If all
+    A value that is not in the list counts as ``unseen``, and so does a missing value. If all
     categories are strings, other values are compared by their text, so ``3`` and ``3.0`` match
     ``"3"``. Booleans match ``"True"`` and ``"False"`` if one of these is a category, otherwise
     ``"1"`` and ``"0"``.
@@ -49,10 +49,10 @@ class Categories:
     values : iterable
         The categories, at least one, all different.
     unseen : category, optional
-        The category that any other value counts as; the first one if left out.
+        The category that any other value counts as; by default the first one.
     dtype : str, optional
-        Type of the array of all categories, such as ``"int8"``; that of ``values`` if they are an
-        array of numbers, otherwise what numpy makes of them.
+        Type of the array of all categories, such as ``"int8"``. By default that of ``values`` if
+        they are an array of numbers, otherwise the type that numpy infers.
 
     Examples
     --------

@@ -29,26 +29,27 @@ _NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
 class Interval:
     """A number, or a date, between two public bounds.
 
-    Values below ``low`` count as ``low`` and values above ``high`` as ``high``, infinities
-    included. Where a missing value goes, or one that is no number, is said by ``missing``.
+    Values below ``low`` count as ``low`` and values above ``high`` as ``high``, including
+    infinities. ``missing`` determines how missing values, and values that are not numbers, are
+    treated.
 
     Parameters
     ----------
     low, high : float, date, datetime or datetime64
-        Public bounds, ``low < high``. Dates are kept as seconds since the start of 1970 in UTC,
-        and so are the dates of a column, in whatever unit and time zone it holds them.
+        Public bounds, ``low < high``. Dates are converted to seconds since the start of 1970 in
+        UTC, and so are the dates of a column, whatever their unit and time zone.
     bins : int, optional
-        Number of equal-width bins a discrete model cuts the interval into. Left out, the
-        estimator's ``n_bins`` decides.
+        Number of equal-width bins for discrete models. By default the ``n_bins`` of the estimator
+        is used.
     dates : bool, default=False
-        Whether numbers as bounds are such seconds.
+        Whether numeric bounds are such seconds.
     edges : iterable of float, optional
-        Public edges between bins that are not of equal width, such as released quantiles, in
-        ascending order; there is one bin more than edges, and outer bins have no end.
+        Public edges between bins of unequal width, such as released quantiles, in ascending order.
+        There is one more bin than there are edges, and the outer bins are unbounded.
     missing : "middle", "indicator", float or date, default="middle"
-        What a missing value counts as: the middle of the interval, a value in it, or something of
-        its own. With ``"indicator"`` a discrete model gives missing values a bin after all others,
-        and a regression a coefficient of their own, so that they do not change the slope.
+        What a missing value counts as: the middle of the interval, a value in it, or a separate
+        value. With ``"indicator"`` a discrete model has an additional bin for missing values, and
+        a regression an additional coefficient, so that they do not affect the slope.
 
     Examples
     --------

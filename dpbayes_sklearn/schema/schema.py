@@ -32,8 +32,8 @@ class Schema:
     target : Interval or Categories, optional
         Domain of the target: the classes of a classifier or the bounds of a regression.
     guarantee : PrivacyGuarantee or str, optional
-        The price of what was learned from data, set by :meth:`learn`; its text in JSON. Models that
-        are fitted with the schema name it among the conditions of their own guarantee.
+        The guarantee of what was learned from data, set by :meth:`learn`; as text in JSON. Models
+        that are fitted with the schema list it among the conditions of their own guarantee.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Schema:
                 )
         if isinstance(target, Interval) and target.missing != "middle":
             raise ValueError(
-                "The Interval of a target takes no missing=...: leave records without a target out."
+                "The Interval of a target has no missing=: leave out records without a target."
             )
         object.__setattr__(self, "columns", {str(k): v for k, v in columns.items()})
         object.__setattr__(self, "target", target)
@@ -94,8 +94,8 @@ class Schema:
         """Count the values outside their domain: **not private, for the data owner only**.
 
         A fit maps such values into their domain without a message, because a message would depend
-        on the records. Use this before: a column whose values are nearly all outside is declared
-        wrongly. The counts are printed, too.
+        on the records. Check before fitting: if nearly all values of a column are outside, its
+        declaration is wrong. The counts are also printed.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Schema:
         Returns
         -------
         dict of str to int
-            For every column, how many of its values are outside; missing ones are.
+            For every column, the number of values outside its domain, including missing values.
 
         Examples
         --------

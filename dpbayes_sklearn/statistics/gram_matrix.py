@@ -15,11 +15,23 @@ bounded by what few records exceed (:mod:`~dpbayes_sklearn.statistics.row_norm`)
 up for windows of different reach: in units of its standard deviation every number counts the same,
 and its weighted square is u on average and varies by :math:`\sqrt 2 u`, if it is normal. Where
 target and numbers lie was released before, so weights and bound are public.
+
+**Gaussian noise** of variance :math:`\propto 1/w_{ij}` needs
+:math:`\sum_{i \le j} w_{ij} D_{ij}^2`, D the change of the sums. Take :math:`w_{ij} = a_i^2a_j^2`
+and on the diagonal :math:`\tfrac12a_i^4`, for a number or the target
+:math:`\tfrac12a_i^4 + \tfrac12ca_i^2`. Then it is at most :math:`c^2`: with
+:math:`P = \|z\|^2`, :math:`Q = \|z'\|^2`, the first part is
+:math:`\tfrac12\|zz^\top - z'z'^\top\|^2 = \tfrac12(P^2 + Q^2) - \langle z, z'\rangle^2`. The
+second is :math:`\tfrac12c\sum a_i^2(x_i^2 - x_i'^2)^2 \le \tfrac12c\sum a_i^2(1 - x_i^2)
++ \tfrac12c\sum a_i^2(1 - x_i'^2) \le \tfrac12c(c - P) + \tfrac12c(c - Q)`, and
+:math:`P^2 + c(c - P) \le c^2`. So squares of numbers, of which there are few, have little noise.
+The last step needs c to be the sum of all squared weights, so here records are not scaled.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -30,10 +42,11 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import MatrixNoise, NoiseLaw
 from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 from dpbayes_sklearn.statistics.moment_blocks import Block, whole_block
 from dpbayes_sklearn.statistics.row_norm import RowNorm
 
-__all__ = ["GramMatrix", "gram_block"]
+__all__ = ["GramMatrix", "gaussian_gram", "gram_block", "noise_of_products"]
 
 # Squared weights: the more, the less noise in what concerns a coordinate, and the more elsewhere.
 # A sign varies more than a number in its window, and a sum matters less than a product.
@@ -74,7 +87,9 @@ class GramMatrix:
         return self.fixed + Fraction(self.norm.limit, _STEPS**2)
 
     @classmethod
-    def of(cls, design: Design, reach: FloatArray | None = None, deviations: float = 1.0) -> GramMatrix:
+    def of(
+        cls, design: Design, reach: FloatArray | None = None, deviations: float | None = None
+    ) -> GramMatrix:
         """Return the matrix of a design, with public weights.
 
         Parameters
@@ -82,22 +97,26 @@ class GramMatrix:
         design : Design
         reach : array of shape (width + 1,), optional
             Standard deviations that the windows of the coordinates and the target reach.
-        deviations : float
-            Standard deviations by which the squares of numbers and target may exceed their mean:
-            with more data fewer records are scaled.
+        deviations : float, optional
+            Standard deviations by which the squares of numbers and target may exceed their mean;
+            left out, records are not scaled.
 
         >>> from dpbayes_sklearn.schema import Interval
         >>> matrix = GramMatrix.of(Design((Interval(0, 1),) * 3))
-        >>> len(matrix), [str(a) for a in matrix.weights], float(matrix.bound)
-        (15, ['9/16', '1', '1', '1', '51/32'], 2.3)
+        >>> len(matrix), [str(a) for a in matrix.weights], round(float(matrix.bound), 2)
+        (15, ['9/16', '1', '1', '1', '13/8'], 5.96)
+        >>> round(float(GramMatrix.of(Design((Interval(0, 1),) * 3), deviations=1.0).bound), 2)
+        2.32
         """
         kinds = np.where(design.numbers, _NUMBER, np.where(design.signs, _SIGN, _LEVEL))
         _, first = np.unique(design.column, return_index=True)
         target = _TARGET * math.sqrt(max(kinds[first].sum(), _NUMBER))
         squares = np.append(kinds, target)
         scaled = np.append(design.numbers, True)
-        norm = _USUAL * squares[scaled]
-        limit = norm.sum() + deviations * math.sqrt(2 * (norm**2).sum())
+        usual = _USUAL * squares[scaled]
+        most = math.inf
+        if deviations is not None:
+            most = usual.sum() + deviations * math.sqrt(2 * (usual**2).sum())
         if reach is not None:
             stretch = np.clip(reach / _REACH, 1 / _MOST_STRETCH, _MOST_STRETCH)
             squares = squares * np.where(scaled, stretch**2, 1.0)
@@ -113,7 +132,7 @@ class GramMatrix:
             present[columns],
             tuple(Fraction(int(steps[i]), _STEPS) for i in present),
             Fraction(fixed, _STEPS**2),
-            RowNorm(tuple(whole.tolist()), int(min(limit * _STEPS**2, whole.sum()))),
+            RowNorm(tuple(whole.tolist()), int(min(most * _STEPS**2, whole.sum()))),
         )
 
     def __len__(self) -> int:
@@ -125,16 +144,48 @@ class GramMatrix:
 
 
 def gram_block(
-    design: Design, reach: FloatArray | None = None, deviations: float = 1.0
+    design: Design, reach: FloatArray | None = None, deviations: float | None = None
 ) -> GramMatrix | Block:
-    """Return what has less noise, each entry counted by its weights: as a matrix or as numbers."""
-    matrix, numbers = GramMatrix.of(design, reach, deviations), whole_block(design)
-    squares = np.zeros(design.width + 2)
+    """Return what has less noise: the products as a matrix or as numbers."""
+    # which one it is does not depend on epsilon
+    matrix = GramMatrix.of(design, reach, deviations)
+    blocks: tuple[GramMatrix | Block, ...] = matrix, whole_block(design)
+    return min(blocks, key=lambda block: noise_of_products(design, block, Fraction(1), reach))
+
+
+def noise_of_products(
+    design: Design,
+    block: GramMatrix | GaussianBlock | Block,
+    share: Fraction,
+    reach: FloatArray | None = None,
+) -> float:
+    """Return the mean variance of all entries for a share, each counted by its weights."""
+    matrix, squares = GramMatrix.of(design, reach), np.zeros(design.width + 2)
     squares[np.unique(matrix.rows)] = [float(weight) ** 2 for weight in matrix.weights]
-    grid = 2**10  # the comparison does not depend on it, nor on epsilon
+    grid = 2**10  # fine enough
+    weights = squares[block.rows] * squares[block.columns]
+    return float((block.law(share, grid).variances * weights).mean()) / grid**4
 
-    def noise(block: GramMatrix | Block) -> FloatArray:
-        variances = block.law(Fraction(1), grid).variances
-        return np.asarray(variances * squares[block.rows] * squares[block.columns])
 
-    return matrix if noise(matrix).mean() < noise(numbers).mean() else numbers
+def gaussian_gram(design: Design) -> GaussianBlock:
+    """Return all entries that are not public, to be released with Gaussian noise.
+
+    Public are the squares of constant and signs, and the products of two levels of a column.
+    """
+    matrix, last = GramMatrix.of(design), design.width + 1
+    squares = dict(zip(np.unique(matrix.rows).tolist(), matrix.weights, strict=True))
+    squares = {i: a**2 for i, a in squares.items()}
+    column = dict(enumerate(design.column.tolist(), 1))
+    numbers = {*(1 + np.flatnonzero(design.numbers)).tolist(), last}
+    levels = {*(1 + np.flatnonzero(design.levels)).tolist()}
+    groups = defaultdict[Fraction, list[tuple[int, int]]](list)
+    for i, j in zip(matrix.rows.tolist(), matrix.columns.tolist(), strict=True):
+        if i in numbers and i == j:
+            groups[squares[i] * (squares[i] + matrix.bound) / 2].append((i, i))
+        elif i in levels and i == j:
+            groups[squares[i] ** 2 / 2].append((i, i))
+        elif i != j and not (i and j < last and column[i] == column[j]):
+            groups[squares[i] * squares[j]].append((i, j))
+    rows, columns = np.array([pair for group in groups.values() for pair in group], np.intp).T
+    sizes = tuple(len(group) for group in groups.values())
+    return GaussianBlock(rows, columns, sizes, tuple(groups), matrix.bound**2)

@@ -37,6 +37,7 @@ from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.laws import DiscreteLaplace, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 
 __all__ = [
     "Block",
@@ -83,6 +84,19 @@ class Block:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def squared(self) -> Fraction:
+        r"""Return the square of the L2 sensitivity: :math:`\|v\|_2^2 \le \max_i|v_i|\,\|v\|_1`.
+
+        Exact for sums that are no products; for products ``gaussian_gram`` has less noise.
+        """
+        return int(self.each.max(initial=0)) * self.together
+
+    def gaussian(self) -> GaussianBlock:
+        """Return the same sums, to be released with Gaussian noise."""
+        size, one = (len(self),), (Fraction(1),)
+        return GaussianBlock(self.rows, self.columns, size, one, self.squared)
 
     def law(self, epsilon: Fraction, grid: int) -> NoiseLaw:
         """Return the law of the noise, on sums in units of 1/grid²: whichever varies less."""

@@ -107,10 +107,10 @@ def gram(
 ) -> IntArray:
     """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t).
 
-    Records whose norm is beyond its bound are scaled. Coordinates are rounded to integers of at most ``grid`` steps. Products of integer-valued
-    doubles are exact while a partial sum stays below 2**53, whatever the order in which BLAS
-    adds them; from there the sums go on in 64-bit integers. So neither the order of the rows
-    nor the size of a chunk can change a single bit.
+    Records whose norm is beyond its bound are scaled. Coordinates are rounded to integers of at
+    most ``grid`` steps. Products of integer-valued doubles are exact while a partial sum stays
+    below 2**53, whatever the order in which BLAS adds them; from there the sums go on in 64-bit
+    integers. So neither the order of the rows nor the size of a chunk can change a single bit.
     """
     rows_at_once = _DOUBLE // grid**2
     total = np.zeros((design.width + 2,) * 2, np.int64)

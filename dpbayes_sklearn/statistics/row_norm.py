@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 
@@ -36,7 +37,7 @@ class RowNorm:
     limit: int
 
     @cached_property
-    def _scaled(self) -> FloatArray:
+    def _scaled(self) -> npt.NDArray[np.intp]:
         return np.flatnonzero(self.squares[:-1])
 
     def clip(self, x: FloatArray, t: FloatArray, grid: int) -> None:
@@ -44,6 +45,8 @@ class RowNorm:
 
         Scaled entries are rounded towards 0, so that they stay integers within the bound.
         """
+        if self.limit >= sum(self.squares):
+            return
         kept = self._scaled
         weights = np.array(self.squares, np.float64)
         norm = (x[:, kept] ** 2) @ weights[kept] + weights[-1] * t**2

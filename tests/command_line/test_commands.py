@@ -6,6 +6,8 @@ import csv
 import json
 import re
 import shlex
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    status = main(arguments)
+    try:
+        status: Any = main(arguments)
+    except SystemExit as ended:  # by the parser
+        status = ended.code
     printed = capsys.readouterr()
     return status, printed.out, printed.err
 
@@ -56,7 +61,7 @@ def test_from_a_file_to_predictions_and_a_card(files: Path, capsys: Any) -> None
     fit = ("fit", "data.csv", "--target", "wage", "--schema", "regression.json", "--epsilon", "20")
     status, out, err = run(capsys, *fit)
     assert (status, err) == (0, "")
-    assert "Not in the schema, and not used: id." in out
+    assert "Columns that are not in the schema are ignored: id." in out
     assert "Differentially private with epsilon = 20" in out
     status, out, _ = run(capsys, "predict", "model.json", "data.csv", "--out", "out.csv")
     assert status == 0
@@ -99,7 +104,7 @@ def test_a_schema_to_fill_in_holds_no_value(files: Path, capsys: Any) -> None:
 def test_the_ledger_must_exist_and_is_charged_once(files: Path, capsys: Any) -> None:
     fit = ("fit", "data.csv", "--target", "wage", "--schema", "regression.json", "--epsilon", "1")
     ledger = ("--ledger", "ledger.sqlite")
-    assert "--ceiling makes one" in run(capsys, *fit, *ledger)[2]
+    assert "Create it with --ceiling" in run(capsys, *fit, *ledger)[2]
     assert run(capsys, *fit, *ledger, "--ceiling", "1.5")[0] == 0
     (files / "model.json").unlink()
     status, _, err = run(capsys, *fit, *ledger)
@@ -113,18 +118,19 @@ def test_the_ledger_must_exist_and_is_charged_once(files: Path, capsys: Any) -> 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"--target": "wages"}, "There is no column 'wages' among the names"),
-        ({"--epsilon": "-1"}, "must be"),
+        ({"--target": "wages"}, "There is no column 'wages' in the first line"),
+        ({"--epsilon": "-1"}, "must be a positive number"),
+        ({"--epsilon": "one"}, "must be a positive number"),
         ({"--schema": "data.csv"}, "data.csv is not JSON"),
         ({"--schema": "missing.json"}, "No such file"),
         ({"--schema": "list.json"}, "must be an object with the fields columns and target"),
-        ({"--schema": "empty.json"}, "must be an object, by column name"),
+        ({"--schema": "empty.json"}, "must be an object with one field for each column name"),
         ({"--schema": "odd.json"}, "must have the fields low and high, or the field values"),
         ({"--schema": "open.json"}, "Fill in the values of 'job'"),
         ({"--schema": "date.json"}, "must be numbers, or dates like 2020-01-31"),
         ({"--schema": "turned.json"}, "low < high"),
         ({"--schema": "absent.json"}, "There is no column 'height'"),
-        ({"--ceiling": "1"}, "say where with --ledger"),
+        ({"--ceiling": "1"}, "name its file with --ledger"),
         ({"--out": "no/such/folder.json"}, "must exist"),
         ({"--mechanism": "laplase"}, "laplace"),
     ],
@@ -155,7 +161,11 @@ def test_bad_input_is_told_in_one_line_and_nothing_is_written(
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "must be column names"), ("a,b,a\n1,2,3\n", "Repeated: 'a'"), ("a,b\n", "no records")],
+    [
+        ("", "must contain column names"),
+        ("a,b,a\n1,2,3\n", "Repeated: 'a'"),
+        ("a,b\n", "no records"),
+    ],
 )
 def test_files_that_are_no_tables(files: Path, capsys: Any, text: str, message: str) -> None:
     (files / "odd.csv").write_text(text)
@@ -229,3 +239,28 @@ def test_the_bare_call_is_the_demonstration(monkeypatch: pytest.MonkeyPatch) -> 
     for arguments in (["demo", "--repeats", "1"], [], ["--out", "x"]):
         assert main(arguments) == 0
     assert seen == [["--repeats", "1"], [], ["--out", "x"]]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(files: Path, capsys: Any) -> None:
+    run(
+        capsys,
+        "fit",
+        "data.csv",
+        "--target",
+        "wage",
+        "--schema",
+        "regression.json",
+        "--epsilon",
+        "1",
+    )
+    lines = "age,job,since\n" + "30,nurse,2020-05-01\n" * 20_000  # more than a pipe holds
+    (files / "new.csv").write_text(lines)
+    command = [sys.executable, "-m", "dpbayes_sklearn", "predict", "model.json", "new.csv"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stderr is not None
+    assert child.stdout.readline() == "prediction,standard deviation\n"
+    child.stdout.close()
+    assert child.stderr.read() == ""
+    child.stderr.close()
+    assert child.wait() == 0

@@ -66,7 +66,7 @@ def test_every_fit_is_charged() -> None:
     model = BayesianLinearRegression(
         bounds_X=(0, 1), bounds_y=(0, 1), accountant=ledger, random_state=0
     )
-    with pytest.warns(PrivacyLeakWarning, match="A score looks at the data"):
+    with pytest.warns(PrivacyLeakWarning, match="Scores are computed from the data"):
         privacy_utility_curve(model, X, Y, epsilons=[1, 2], mechanisms=["laplace"], cv=3)
     assert [entry.epsilon for entry in ledger] == [np.inf] * 3 + [1] * 3 + [2] * 3
 

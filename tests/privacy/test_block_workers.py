@@ -19,7 +19,7 @@ from dpbayes_sklearn.privacy import BudgetAccountant
 pytestmark = [
     # Python >= 3.12 warns of the forks that are tested here
     pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:A score looks:dpbayes_sklearn.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore:Scores are computed:dpbayes_sklearn.PrivacyLeakWarning"),
 ]
 
 X = np.random.default_rng(0).random((60, 2))

@@ -197,7 +197,7 @@ def test_a_notebook_shows_every_column_and_the_target() -> None:
         assert text in html
     for text in ("6 columns", "100 categories", "no, yes", "Learned: ", "epsilon = 0.2"):
         assert text in html
-    for text in ("missing ones: the middle", "missing ones: a value of their own", "ones: 170"):
+    for text in ("if missing, the middle", "if missing, a separate value", "if missing, 170"):
         assert text in html
     assert "Learned" not in Schema(columns)._repr_html_()
 

@@ -69,16 +69,17 @@ def designs():
 
 
 def worst_moves(design, block, steps):
-    """Largest change together and each, over all pairs of records on a grid of values."""
+    """Largest change together, each and squared, over all pairs of records on a grid of values."""
     domains = [values(d, steps) for d in design.domains]
     records = [(*x, t) for x in product(*domains) for t in np.linspace(-1, 1, steps)]
     entries = np.array([gram_of(design, r)[block.rows, block.columns] for r in records])
-    together, each = 0.0, np.zeros(len(block))
+    together, each, squared = 0.0, np.zeros(len(block)), 0.0
     for row in entries:
         moved = np.abs(entries - row)
         together = max(together, moved.sum(axis=1).max())
         each = np.maximum(each, moved.max(axis=0))
-    return together, each
+        squared = max(squared, np.square(moved).sum(axis=1).max())
+    return together, each, squared
 
 
 @pytest.mark.parametrize("design", list(designs()), ids=str)
@@ -88,8 +89,11 @@ def test_no_pair_of_records_moves_a_block_further(name, design):
     if not len(block):
         return
     steps = 5 if len(design.domains) <= 2 else 3
-    together, each = worst_moves(design, block, steps)
+    together, each, squared = worst_moves(design, block, steps)
     assert together <= float(block.together)
+    assert squared <= float(block.squared)
+    if name == "location":
+        assert squared == float(block.squared)
     assert np.all(each <= block.each)
     assert together >= 0.6 * float(block.together), "a bound far from what happens wastes budget"
     if MARKED not in design.domains:  # beside it the number of a missing value is always the same
@@ -176,3 +180,5 @@ def test_counts_of_shells_and_the_target_move_as_far_as_declared():
     assert moved[..., :-1].sum(axis=2).max() == block.together
     assert moved[..., :-1].max() == block.each.max() == 1
     assert moved[..., -1].max() == target_block().together == 2
+    assert np.square(moved[..., :-1]).sum(axis=2).max() == block.squared == 6
+    assert target_block().squared == 4

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.mechanisms import Gaussian, Mechanism, gaussian
+from dpbayes_sklearn.mechanisms import Gaussian, Mechanism, _location, gaussian
 from dpbayes_sklearn.noise import discrete_gaussian
 from dpbayes_sklearn.privacy import gaussian as calibration
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
+from dpbayes_sklearn.statistics import gram_matrix
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -88,3 +91,61 @@ def delta_not_charged() -> Replacements:
 @fault("gaussian", "composition", "A learned temperature is paid neither by epsilon nor by rho")
 def temperature_is_free() -> Replacements:
     yield Gaussian, "budget_for", lambda self, statistics, prior, budget: budget
+
+
+@fault("gaussian", "enumeration of Gaussian noise", "Products of a regression have 5 % less noise")
+def products_with_less_noise() -> Replacements:
+    real = gram_matrix.gaussian_gram
+
+    def sharper(design: Any) -> Any:
+        block = real(design)
+        return replace(block, bound=block.bound * Fraction(361, 400))
+
+    yield gaussian, "gaussian_gram", sharper
+
+
+@fault(
+    "gaussian",
+    "enumeration of Gaussian noise",
+    "The square of a number counts twice in the weights of its noise",
+)
+def squares_with_less_noise() -> Replacements:
+    real = gram_matrix.gaussian_gram
+
+    def sharper(design: Any) -> Any:
+        block = real(design)
+        square = {w for w, i, j in _entries(block) if i == j}
+        weights = tuple(2 * w if w in square else w for w in block.weights)
+        return replace(block, weights=weights)
+
+    yield gaussian, "gaussian_gram", sharper
+
+
+def _entries(block: Any) -> Any:
+    each = [w for w, size in zip(block.weights, block.sizes, strict=True) for _ in range(size)]
+    return zip(each, block.rows.tolist(), block.columns.tolist(), strict=True)
+
+
+@fault("gaussian", "enumeration of Gaussian noise", "Shells forget the one that a record leaves")
+def one_shell() -> Replacements:
+    real = _location.shell_block
+
+    def half(columns: int, shells: int) -> Any:
+        block = real(columns, shells)
+        return replace(block, together=block.together / 2)
+
+    yield _location, "shell_block", half
+
+
+@fault("gaussian", "enumeration of Gaussian noise", "A step draws with twice its share of rho")
+def twice_its_share() -> Replacements:
+    real = GaussianBlock.law
+    yield GaussianBlock, "law", lambda self, rho, grid: real(self, 2 * rho, grid)
+
+
+@fault(
+    "gaussian", "enumeration of Gaussian noise", "Steps are composed for a tenth of epsilon more"
+)
+def composed_for_more() -> Replacements:
+    real = gaussian.composed_rho
+    yield gaussian, "composed_rho", lambda epsilon, *rest: real(epsilon * Fraction(11, 10), *rest)
