@@ -35,7 +35,7 @@ myst_heading_anchors = 3
 
 
 def figure_style(gallery_conf, fname):
-    """Give every figure of the gallery room and little ink."""
+    """Use constrained layout and no upper or right spine in the gallery."""
     import matplotlib as mpl
 
     mpl.rcParams.update(
@@ -55,6 +55,7 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib", figure_style),
     "abort_on_example_error": True,
     "download_all_examples": False,
+    "thumbnail_size": (640, 400),
     "show_memory": False,
     "show_signature": False,
 }

@@ -1,4 +1,4 @@
-"""Bayesian inference under differential privacy, as scikit-learn estimators."""
+"""Bayesian inference with differential privacy, as scikit-learn estimators."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._advice import advise_if_noisy, hint_at_absent_classes
 from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn._protection import FEATURES_TOO
 from dpbayes_sklearn._scoring import ScoreMixin
 from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _fit_context
@@ -29,6 +30,7 @@ from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.threads import answer_in_threads
 from dpbayes_sklearn.data.undeclared import classes_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.mechanisms._temperature import table_budget
@@ -42,7 +44,7 @@ from dpbayes_sklearn.posteriors.log_joint import (
     proba,
 )
 from dpbayes_sklearn.posteriors.network import ancestral_sample
-from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, PrivacyUnit
+from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.schema import Domain, Interval, Schema
 from dpbayes_sklearn.schema.resolution import Bins, declared_classes
 from dpbayes_sklearn.serialization.parts import NETWORK_MODEL
@@ -66,6 +68,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
     n_bins: Any
     temperature: Any
     privacy_unit: str
+    max_records_per_person: int | None
+    neighbours: str
     schema: Schema | None
 
     _exported = NETWORK_MODEL
@@ -82,7 +86,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         "bounds": ["array-like", None],
         "n_bins": [StrOptions({"auto"}), Range(Integral, 2, None, closed="left"), "array-like"],
         "schema": [Schema, None],
-        "privacy_unit": [StrOptions({"record", "feature"})],
+        **FEATURES_TOO,
     }
 
     @abstractmethod
@@ -90,7 +94,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         """Return the graph of the model over the public domains."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
         """Add a batch of records of other people: a release of its own, charged on its own.
 
         The first batch settles what was not declared, and the bins of ``n_bins="auto"``, which
@@ -104,6 +108,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             Their classes.
         classes : array-like, optional
             All classes, needed on the first call unless they are declared.
+        groups : array-like of shape (n_samples,), optional
+            For ``privacy_unit="person"``: whose record it is; a person is in one batch only.
 
         Returns
         -------
@@ -115,13 +121,15 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             first.classes = self.classes if classes is None else classes
             if first._target.value is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
-            first.fit(X, y)
+            first.fit(X, y, groups)
             first.classes = self.classes
             return self._become(first)
         self._validate_params()  # which scikit-learn leaves out on later calls
         self._check_same_model(classes)
         public = self.schema_
-        batch = copy(self)._fit(lambda fitted: fitted._read(X, y, public), stream=len(earlier))
+        batch = copy(self)._fit(
+            lambda fitted: fitted._read(X, y, public, groups), stream=len(earlier)
+        )
         posterior = self.posterior_.merge(batch.posterior_)
         batches = (*earlier, batch.guarantee_)
         mechanisms = (*self._mechanisms, *batch._mechanisms)
@@ -141,10 +149,11 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
                 "alpha, inference and temperature must be the same on every call to partial_fit."
             )
         earlier = self._batches[0]
-        now = self._resolve_mechanism().name(), self.privacy_unit
-        if now != (self._mechanisms[0].name(), earlier.unit):
+        now = self._resolve_mechanism().name(), self._unit
+        if now != (self._mechanisms[0].name(), earlier.privacy_unit):
             raise ValueError(
-                "mechanism and privacy_unit must be the same on every call to partial_fit."
+                "mechanism, privacy_unit, max_records_per_person and neighbours must be the same "
+                "on every call to partial_fit."
             )
         if self._budget().infinite != math.isinf(earlier.epsilon):
             raise ValueError(
@@ -189,8 +198,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             )
 
     @property
-    def _unit(self) -> PrivacyUnit:
-        return PrivacyUnit(self.privacy_unit)
+    def _schema_looks_at_n(self) -> bool:  # type: ignore[override]
+        return isinstance(self.n_bins, str)
 
     @property
     def _bounds(self) -> Declared:
@@ -215,7 +224,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         splits = self._resolve_mechanism().walks_splits
         classes = self._target.value
         known = 2 if classes is None else classes.n_values
-        bins = Bins(self.n_bins, table.n_rows, table.n_columns, float(self.epsilon), splits, known)
+        n, epsilon = self._public_n(table.n_rows), float(self.epsilon) / self._unit.max_records
+        bins = Bins(self.n_bins, n, table.n_columns, epsilon, splits, known)
         bins.check()
         cut = [bins.cut(domain, j, table.kind(j)) for j, domain in enumerate(domains)]
         looked = any(bins.looks_at_types(domain) for domain in declared)
@@ -287,7 +297,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         answer = partial(answer_by_row, posterior, encoder, of, like)
         if isinstance(table, PartitionedTable):
             return rowwise(answer, table, like)
-        return answer(table)
+        return answer_in_threads(answer, table)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of every row."""
@@ -366,7 +376,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         if n is None:
             raise ValueError("Before a fit, utility_bound needs the number n of records.")
         network = self._network(self._declared_schema(n))
-        budget = table_budget(self.temperature, n, self._budget())
+        budget = table_budget(self.temperature, n, self._shares(self._budget())[1])
         return self._resolve_mechanism().utility_bound(network, n, budget, delta)
 
     def __sklearn_tags__(self) -> Any:

@@ -9,19 +9,23 @@ import uuid
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
+from dpbayes_sklearn._protection import PROMISED, declared_unit
 from dpbayes_sklearn._published import PublishedModel
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
+from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning, called_by, warn_caller
-from dpbayes_sklearn.mechanisms import Mechanism, Release, resolve_mechanism
+from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
-from dpbayes_sklearn.privacy.guarantee import warn_if_weak
+from dpbayes_sklearn.privacy.guarantee import round_up, warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.statistics.size import GUESS, RecordCount, ReleasedSize, size_share
 
 __all__ = ["FitInput", "PrivateEstimator"]
 
@@ -35,6 +39,8 @@ SEED_GIVERS = {
 }
 """Modules of scikit-learn that set ``random_state`` of what they fit."""
 
+
+_SIZE_STREAM = 2**16  # the stream of the first number of records that a seed releases
 
 DELTA: dict[str, list[Any]] = {"delta": [Fraction, Range(Real, 0, 1, closed="left")]}
 """The constraint of the parameter, for estimators that have it."""
@@ -93,22 +99,27 @@ class PrivateEstimator(PublishedModel):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Release a posterior of the model, charging the accountant.
 
         Parameters
         ----------
         X : array, data frame or dask collection of shape (n_samples, n_features)
-            Records, one per person. Classifiers also take sparse matrices, whose missing cells
-            are zeros; the posterior of one variable takes one column.
+            Records, one per person unless ``privacy_unit="person"``. Classifiers also take sparse
+            matrices, whose missing cells are zeros; the posterior of one variable takes one column.
         y : array-like of shape (n_samples,)
             Their classes or targets; ignored where there is none to learn.
+        groups : array-like of shape (n_samples,), optional
+            For ``privacy_unit="person"``: whose record it is, as any label. Of a person with more
+            than ``max_records_per_person`` records only so many count, by a rule that looks at
+            nobody else; records without a label do not count. Without groups, nobody having more
+            is a condition of the guarantee.
 
         Returns
         -------
         self
         """
-        return self._fit(lambda fitted: fitted._read(X, y))
+        return self._fit(lambda fitted: fitted._read(X, y, groups=groups))
 
     def _fit(self, read: Callable[[Self], FitInput], stream: int = 0) -> Self:
         """Check -> read, schema, statistics -> charge, release -> attach, or change nothing."""
@@ -116,24 +127,90 @@ class PrivateEstimator(PublishedModel):
         with quiet_numpy():
             budget = fitted._budget()
             fitted._check_budget(budget)
-            public, statistics, conditions = read(fitted)
-            prior = fitted._prior(public)
-            release = fitted._release(statistics, prior, budget, conditions, stream)
-            fitted._attach(public, release)
+            given, rest = fitted._sized(read, budget, stream)
+            prior = fitted._prior(given.public)
+            release = fitted._release(given.statistics, prior, rest, given.conditions, stream)
+            fitted._attach(given.public, _spending(budget, rest, release))
             if not stream:
                 fitted._hint()
             return self._become(fitted)
 
-    def _read(self, X: Any, y: Any, known: Any = None) -> FitInput:
+    def _sized(
+        self, read: Callable[[Self], FitInput], budget: Budget, stream: int = 0
+    ) -> tuple[FitInput, Budget]:
+        """Read; if the number of records is secret, release it first. Return what is left to spend.
+
+        Until it is released, a public guess stands for it. So everything that can be refused is
+        refused before the charge.
+        """
+        if not (budget.unit.size_is_secret and self._looks_at_n) or budget.infinite:
+            return read(self), budget
+        share, rest = self._shares(budget)
+        self._n_known = GUESS
+        given = read(self)
+        count, law = given.statistics.n, RecordCount(0).law(share.unit, Fraction(share.epsilon))
+        guessed = given.statistics.sized(ReleasedSize(GUESS, (law,)))
+        self._chosen_mechanism(guessed, self._prior(given.public), rest)
+        release = self._charged(Size(), RecordCount(count), share, _SIZE_STREAM + stream)
+        self._n_known = self._n_released = release.posterior.n
+        given = read(self) if self._schema_looks_at_n else given
+        return given._replace(statistics=given.statistics.sized(release.posterior)), rest
+
+    def _shares(self, budget: Budget) -> tuple[Budget, Budget]:
+        """Return the parts of a budget for a secret number of records, and for all else."""
+        if not (budget.unit.size_is_secret and self._looks_at_n) or budget.infinite:
+            return Budget(Fraction(0), unit=budget.unit), budget
+        share = size_share(Fraction(budget.epsilon))
+        rest = budget._replace(epsilon=Fraction(budget.epsilon) - share)
+        return Budget(share, unit=budget.unit), rest
+
+    _looks_at_n: ClassVar[bool] = True
+    """Whether a release needs the number of records besides the statistics."""
+
+    _schema_looks_at_n: bool = False
+    """Whether the number of records has a part in the public schema."""
+
+    _n_known: int | None = None
+    """The released number of records, or a guess, while a fit goes on that must not look at it."""
+
+    def _public_n(self, n: int) -> int:
+        """Return the number of records if it is public, otherwise what is known about it."""
+        return n if self._n_known is None else self._n_known
+
+    def _read(self, X: Any, y: Any, known: Any = None, groups: Any = None) -> FitInput:
         """Read -> schema -> statistics; X and y are not used again.
 
         ``known`` is the public schema, if an earlier batch has settled it.
         """
-        records = self._records(X, y, reset=known is None)
+        everything = self._records(X, y, reset=known is None)
+        records, promises = self._protected(everything, groups)
         public, conditions = (known, ()) if known is not None else self._public_schema(records)
         self._prior(public)  # wrong parameters are refused before types of columns
         self._check_types(public, records)
-        return FitInput(public, self._statistics(public, records), conditions)
+        return FitInput(public, self._statistics(public, records), (*conditions, *promises))
+
+    def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
+        """Return the records that count, and what was promised about persons."""
+        unit = self._unit
+        if unit.name != "person":
+            if groups is not None:
+                raise ValueError(
+                    "groups says whose record it is: set privacy_unit='person' and "
+                    "max_records_per_person."
+                )
+            return records, ()
+        if not unit.size_is_secret and unit.max_records > records.n:
+            raise ValueError(
+                f"max_records_per_person={unit.max_records} is more than there are records."
+            )
+        if groups is None:
+            return records, (PROMISED.format(unit.max_records),)
+        if not hasattr(records, "at"):
+            raise TypeError("groups are read for records in memory, not for dask collections.")
+        counted = counted_records(read_groups(groups, records.n), unit.max_records)
+        if not (len(counted) or unit.size_is_secret):
+            raise ValueError("groups must have labels: no record has one.")
+        return records.at(counted), ()
 
     def _check_types(self, public: Any, records: Any) -> None:
         """Refuse, by declared types alone, columns that cannot hold a value of their domain."""
@@ -184,8 +261,8 @@ class PrivateEstimator(PublishedModel):
 
     @property
     def _unit(self) -> PrivacyUnit:
-        """What one fit protects."""
-        return RECORD
+        """What one fit protects: what the parameters declare, if there are any."""
+        return declared_unit(self) if hasattr(self, "privacy_unit") else RECORD
 
     def _delta(self, infinite: bool = False) -> Fraction:
         """Return the delta that one fit may spend: zero if the mechanism is purely private."""
@@ -271,23 +348,36 @@ class PrivateEstimator(PublishedModel):
         Everything that could be refused is refused before the charge. ``stream`` counts the
         releases that were made with the same seed and are published together.
         """
-        mechanism = self._resolve_mechanism().chosen(statistics, prior, budget)
-        mechanism.preflight(statistics, prior, budget)
-        cost = mechanism.cost(statistics, prior, budget)
+        mechanism, cost = self._chosen_mechanism(statistics, prior, budget)
         warn_if_weak(cost)
-        _warn_of_delta(cost, statistics)
+        if self._looks_at_n or not cost.unit.size_is_secret:
+            _warn_of_delta(cost, statistics)
         self._advise(statistics, mechanism, budget)
-        ledger = self._ledger()
         if self.random_state is not None and not budget.infinite:
-            _warn_of_seeds(ledger)
-        if ledger is not None:
-            label = f"{self._description(mechanism)}, {budget.unit.name}"
-            ledger.spend(cost.epsilon, cost.delta, label=label, rho=cost.rho)
-        source = random_source(self.random_state, stream)
-        release = mechanism.release(statistics, prior, cost, source)
+            _warn_of_seeds(self._ledger())
+        release = self._charged(mechanism, statistics, cost, stream, prior)
         if self.random_state is not None:
             conditions = (*conditions, SEEDED)
         return Release(release.posterior, release.guarantee.under(*conditions))
+
+    def _chosen_mechanism(
+        self, statistics: Any, prior: Any, budget: Budget
+    ) -> tuple[Mechanism, Budget]:
+        """Return the mechanism that releases and its cost, refusing what it could not do."""
+        mechanism = self._resolve_mechanism().chosen(statistics, prior, budget)
+        mechanism.preflight(statistics, prior, budget)
+        return mechanism, mechanism.cost(statistics, prior, budget)
+
+    def _charged(
+        self, mechanism: Mechanism, statistics: Any, cost: Budget, stream: int, prior: Any = None
+    ) -> Release[Any]:
+        """Charge the ledger durably, then let a mechanism release."""
+        ledger = self._ledger()
+        if ledger is not None:
+            label = f"{self._description(mechanism)}, {cost.unit.label}"
+            ledger.spend(cost.epsilon, cost.delta, label=label, rho=cost.rho)
+        source = random_source(self.random_state, stream)
+        return mechanism.release(statistics, prior, cost, source)
 
     def _advise(self, statistics: Any, mechanism: Mechanism, budget: Budget) -> None:
         """Log problems that follow from public quantities, before the fit is charged."""
@@ -298,18 +388,38 @@ class PrivateEstimator(PublishedModel):
 
     def _become(self, fitted: Self) -> Self:
         """Take over a fitted copy in one step, so that no error leaves half a fit behind."""
+        fitted.__dict__.pop("_n_known", None)
         self.__dict__ = fitted.__dict__
         return self
 
     def _leak(self, what: str, parameter: str) -> str:
         """Warn that something was read from the data; return the condition it puts on the claim."""
-        warn_caller(
-            f"{what} read from the data, which may reveal them: set {parameter} to public values.",
-            PrivacyLeakWarning,
-        )
+        if self._n_known in (None, GUESS):  # not again when the data are read with a released n
+            warn_caller(
+                f"{what} read from the data, which may reveal them: set {parameter} to public "
+                "values.",
+                PrivacyLeakWarning,
+            )
         return (
             f"{what} read from the data without revealing anything ({parameter} was not declared)"
         )
+
+
+def _spending(budget: Budget, rest: Budget, release: Release[Any]) -> Release[Any]:
+    """Return a release of the rest of a budget with the guarantee of the whole budget.
+
+    The other part was spent on the number of records.
+    """
+    if rest is budget:
+        return release
+    guarantee, first = release.guarantee, Fraction(budget.epsilon) - Fraction(rest.epsilon)
+    rho = None if guarantee.rho is None else exact(guarantee.rho, "rho") + first**2 / 2
+    together = replace(
+        guarantee,
+        epsilon=round_up(budget.epsilon),
+        rho=None if rho is None else round_up(rho),
+    )
+    return Release(release.posterior, together)
 
 
 def _warn_of_delta(cost: Budget, statistics: Any) -> None:

@@ -1,4 +1,4 @@
-"""The library's log on a terminal: wrapped like the text around it."""
+"""Log messages of the library, wrapped to the width of a terminal."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn._protection import PROTECTION
 from dpbayes_sklearn._scoring import warn_about_scores
 from dpbayes_sklearn._sklearn_compat import StrOptions
 from dpbayes_sklearn.data.reading import check_kind, read_column
@@ -33,6 +34,15 @@ class Column(NamedTuple):
     values: npt.NDArray[Any]
     kind: Kind
 
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.values)
+
+    def at(self, positions: Codes) -> Column:
+        """Return the records at some positions."""
+        return self._replace(values=self.values[positions])
+
 
 class PosteriorRelease(PrivateEstimator):
     """The posterior of one variable, released from counts of its categories."""
@@ -42,10 +52,12 @@ class PosteriorRelease(PrivateEstimator):
     inference: str
 
     _exported = CONJUGATE_MODEL
+    _looks_at_n: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         **DELTA,
+        **PROTECTION,
         "mechanism": [StrOptions(mechanism_names("simplex")), Mechanism],
         "calibrate": ["boolean"],
         "inference": [StrOptions({"plug_in", "noise_aware"})],

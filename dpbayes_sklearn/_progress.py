@@ -1,4 +1,4 @@
-"""A progress bar on long work: tqdm's if it is installed, otherwise none."""
+"""A progress bar for long operations: that of tqdm if it is installed, otherwise none."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def progress(
     verbose: bool = True,
     delay: float = 0.0,
 ) -> Iterator[T]:
-    """Yield the steps one by one, with a bar on standard error that says how far they are.
+    """Yield the steps one by one, with a progress bar on standard error.
 
     Parameters
     ----------
     steps : iterable
-        What there is to do; a lazy iterator is fine, such as the results of joblib.
+        The steps; a lazy iterator is possible, such as the results of joblib.
     description : str, default=""
-        Said in front of the bar.
+        Text in front of the bar.
     total : int, optional
         Number of steps, if they have no length.
     verbose : bool, default=True
-        Whether to show anything. Nothing is shown either without tqdm, or where standard error
-        is a file: a bar is for people who wait.
+        Whether to show the bar. It is not shown without tqdm, or if standard error is not a
+        terminal.
     delay : float, default=0.0
-        Seconds before the bar is shown, for work that is usually short.
+        Seconds before the bar is shown, for operations that are usually short.
 
     Examples
     --------

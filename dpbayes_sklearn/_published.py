@@ -1,4 +1,4 @@
-"""What a fitted model shows of itself: a card, JSON text, and HTML in notebooks."""
+"""Representations of a fitted model: a card, JSON text, and HTML in notebooks."""
 
 from __future__ import annotations
 

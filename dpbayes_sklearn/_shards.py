@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpbayes_sklearn._estimator import FitInput
+from dpbayes_sklearn._protection import PROMISED
 from dpbayes_sklearn._sklearn_compat import _fit_context
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
@@ -34,7 +35,7 @@ class ShardedEstimator(SupervisedEstimator):
         """Refuse parameters by which shards of different sizes would be read differently."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def exact_statistics(self, X: Any, y: Any) -> ExactStatistics:
+    def exact_statistics(self, X: Any, y: Any, groups: Any = None) -> ExactStatistics:
         """Return the statistics of one shard **without noise: as sensitive as the records**.
 
         Nothing is charged and nothing is kept. Merge the statistics of all shards with
@@ -46,6 +47,8 @@ class ShardedEstimator(SupervisedEstimator):
             Records of people who are in no other shard.
         y : array-like of shape (n_samples,)
             Their targets.
+        groups : array-like of shape (n_samples,), optional
+            For ``privacy_unit="person"``: whose record it is; a person is in one shard only.
 
         Returns
         -------
@@ -54,7 +57,7 @@ class ShardedEstimator(SupervisedEstimator):
         reader = copy(self)
         reader._check_shards()
         with quiet_numpy():
-            records = reader._records(X, y, reset=True)
+            records, _ = reader._protected(reader._records(X, y, reset=True), groups)
             names, public = records.table.names, reader._shared_schema(records.table)
             reader._check_types(public, records)
             return ExactStatistics(public, names, reader._statistics(public, records))
@@ -96,7 +99,9 @@ class ShardedEstimator(SupervisedEstimator):
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self.n_features_in_ = len(public)
-        return FitInput(public, statistics._sums, (KEPT_SECRET,))
+        unit = self._unit
+        promised = (PROMISED.format(unit.max_records),) if unit.name == "person" else ()
+        return FitInput(public, statistics._sums, (KEPT_SECRET, *promised))
 
     def _shared_schema(self, table: Table) -> Schema:
         """Return the public domains by what is declared alone."""

@@ -1,4 +1,4 @@
-"""Releases of simulated data, from public facts only: what planning is based on."""
+"""Releases of simulated data, from public facts only, for planning."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ class NetworkSimulation(Simulation):
         self.network = prior.network
         # what is planned for are tables: of the temperature only its share of epsilon matters
         self.prior = replace(prior, temperature=1.0)
-        self.budget = table_budget(prior.temperature, n, estimator._budget())
+        _, rest = estimator._shares(estimator._budget())
+        self.budget = table_budget(prior.temperature, n, rest)
 
     def errors(self) -> FloatArray:
         """Return the noise of released counts, which no data influence, or as the base does."""
@@ -126,7 +127,7 @@ class LinearSimulation(Simulation):
             estimator.inference,
             estimator.coef_bound,
         )
-        self.budget = estimator._budget()
+        _, self.budget = estimator._shares(estimator._budget())
 
     def _differences(self) -> FloatArray:
         table = self._features()

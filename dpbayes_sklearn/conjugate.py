@@ -64,6 +64,15 @@ class BetaBinomial(PosteriorRelease):
         a flat prior and epsilon above log 2; for smaller epsilon the second is more accurate. With
         an informative prior it is more accurate on data that agree with the prior, and less
         accurate on others.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(x, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret. Only for
+        mechanisms that add noise.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -85,7 +94,8 @@ class BetaBinomial(PosteriorRelease):
     Notes
     -----
     **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one; every ``fit`` spends ``epsilon``. The number of records is public. A value that is
+    one, unless ``privacy_unit`` and ``neighbours`` say otherwise; every ``fit`` spends ``epsilon``.
+    The number of records is public, except for ``neighbours="add_remove"``. A value that is
     neither 0 nor 1 is refused before anything is spent, so make sure by a public rule that there
     is none: whether a fit is refused is not private.
 
@@ -114,6 +124,9 @@ class BetaBinomial(PosteriorRelease):
         prior: Sequence[float] = (1.0, 1.0),
         calibrate: bool = True,
         inference: str = "noise_aware",
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -123,6 +136,9 @@ class BetaBinomial(PosteriorRelease):
         self.prior = prior
         self.calibrate = calibrate
         self.inference = inference
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -167,6 +183,15 @@ class DirichletMultinomial(PosteriorRelease):
     inference : {"plug_in", "noise_aware"}, default="noise_aware"
         For mechanisms that add noise: project the noisy counts to the simplex, or use the posterior
         median of every exact count given the noisy ones, the noise distribution and the prior.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(x, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret. Only for
+        mechanisms that add noise.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -188,7 +213,8 @@ class DirichletMultinomial(PosteriorRelease):
     Notes
     -----
     **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one; every ``fit`` spends ``epsilon``. The number of records is public. Categories read from
+    one, unless ``privacy_unit`` and ``neighbours`` say otherwise; every ``fit`` spends ``epsilon``.
+    The number of records is public, except for ``neighbours="add_remove"``. Categories read from
     the data become a condition of the guarantee, with a :class:`PrivacyLeakWarning`. A value
     outside a declared list is refused before anything is spent; whether a fit is refused is
     not private, so prefer ``Categories`` with ``unseen`` for data that were not checked.
@@ -223,6 +249,9 @@ class DirichletMultinomial(PosteriorRelease):
         categories: int | Sequence[Any] | Categories | None = None,
         calibrate: bool = True,
         inference: str = "noise_aware",
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -233,6 +262,9 @@ class DirichletMultinomial(PosteriorRelease):
         self.categories = categories
         self.calibrate = calibrate
         self.inference = inference
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 

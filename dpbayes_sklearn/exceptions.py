@@ -1,4 +1,4 @@
-"""Every error and warning of the library, with when it is raised."""
+"""All exceptions and warnings of the library."""
 
 from __future__ import annotations
 

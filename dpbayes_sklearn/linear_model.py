@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._coefficients import CoefficientTable, coefficient_table
 from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn._protection import PROTECTION
 from dpbayes_sklearn._scoring import ScoreMixin
 from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
@@ -23,6 +24,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.threads import answer_in_threads
 from dpbayes_sklearn.data.undeclared import domain_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
@@ -79,6 +81,15 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     schema : Schema, optional
         Public domains by column name, instead of ``bounds_X``; also for text columns. Its target,
         an :class:`Interval`, stands for ``bounds_y``.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(X, y, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret. The same noise
+        then protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -147,6 +158,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         "bounds_X": ["array-like", None],
         "bounds_y": ["array-like", None],
         "schema": [Schema, None],
+        **PROTECTION,
     }
 
     def __init__(
@@ -163,6 +175,9 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         bounds_X: Any = None,
         bounds_y: Any = None,
         schema: Schema | None = None,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -177,6 +192,9 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         self.bounds_X = bounds_X
         self.bounds_y = bounds_y
         self.schema = schema
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -273,7 +291,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         if isinstance(table, PartitionedTable):
             predicted = rowwise(answer, table, like)
         else:
-            predicted = answer(table)
+            predicted = answer_in_threads(answer, table)
         return (predicted[:, 0], predicted[:, 1]) if return_std else predicted
 
     def coefficients(self, level: float = 0.95) -> CoefficientTable:

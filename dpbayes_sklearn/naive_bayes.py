@@ -61,8 +61,16 @@ class BayesianNaiveBayes(DiscreteClassifier):
         epsilon.
     schema : Schema, optional
         Public domains by column name, instead of ``bounds``; also for text columns.
-    privacy_unit : {"record", "feature"}, default="record"
-        What is protected: a whole record, or (much weaker) one feature value of one record.
+    privacy_unit : {"record", "feature", "person"}, default="record"
+        Who is protected: one record, one feature value of it (its label is then not
+        protected), or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(X, y, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret. The same noise
+        then protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -123,6 +131,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
         n_bins: Any = "auto",
         schema: Schema | None = None,
         privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -137,6 +147,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
         self.n_bins = n_bins
         self.schema = schema
         self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 

@@ -17,6 +17,7 @@ from dpbayes_sklearn._estimator import FitInput
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
+from dpbayes_sklearn.privacy.budget import Exact
 from dpbayes_sklearn.privacy.guarantee import round_up
 from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 from dpbayes_sklearn.statistics.counts import Tables
@@ -44,6 +45,8 @@ class PosteriorQuerySession:
         Records, one per person.
     y : array-like of shape (n_samples,)
         Their classes.
+    groups : array-like of shape (n_samples,), optional
+        Whose record it is, if the estimator has ``privacy_unit="person"``.
     accountant : BudgetAccountant, optional
         The ledger that every query is charged to; by default the estimator's, or that of an open
         ``with`` block. A session must have one.
@@ -53,7 +56,9 @@ class PosteriorQuerySession:
     **Privacy.** Every query spends the estimator's ``epsilon``, before its draw is made, and the
     query that would cross the accountant's ceiling is refused with :class:`BudgetError`. k queries
     are together :math:`k\varepsilon`-private; where the ceiling has a delta, they cost about
-    :math:`\sqrt k` times :math:`\varepsilon`, by zCDP.
+    :math:`\sqrt k` times :math:`\varepsilon`, by zCDP. If the estimator has
+    ``neighbours="add_remove"``, opening the session releases the number of records, for a small
+    part of the cost of one query more.
 
     A session keeps the **exact** counts of the data while it is open, so only the owner of the data
     may have it: it cannot be pickled or copied, does not show the counts, and deletes them on
@@ -86,13 +91,15 @@ class PosteriorQuerySession:
         X: Any,
         y: Any,
         *,
+        groups: Any = None,
         accountant: BudgetAccountant | None = None,
     ) -> None:
         self._estimator = _priced_per_query(estimator, accountant)
         self._budget = self._estimator._budget()
         self._lock = Lock()
         self._queries = 0
-        self._exact: FitInput | None = _exact_counts(self._estimator, X, y)
+        self._exact: FitInput | None = _exact_counts(self._estimator, X, y, groups)
+        self._opening = Fraction(self._estimator._shares(self._budget)[0].epsilon)
 
     def query(self, question: Callable[[Tables], Answer]) -> Answer:
         """Charge the accountant, draw new parameters and answer from them.
@@ -141,8 +148,8 @@ class PosteriorQuerySession:
 
     @property
     def spent(self) -> float:
-        """Epsilon of all queries so far."""
-        return round_up(self._queries * Fraction(self._budget.epsilon))
+        """Epsilon of all queries so far, and of a secret number of records."""
+        return round_up(self._queries * Fraction(self._budget.epsilon) + self._opening)
 
     def guarantee(self, delta: float = 0.0) -> PrivacyGuarantee:
         """Return the guarantee of all answers so far together.
@@ -157,10 +164,14 @@ class PosteriorQuerySession:
         allowed = exact(delta, "delta")
         if not allowed < 1:
             raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta} instead.")
-        converted = zcdp_epsilon(Fraction(0), allowed, {each: k}) if k else math.inf
-        together = Budget(k * each, unit=self._budget.unit)
+        pure: dict[Exact, int] = {each: k}
+        if self._opening:
+            pure[self._opening] = 1
+        converted = zcdp_epsilon(Fraction(0), allowed, pure) if k else math.inf
+        together = Budget(k * each + self._opening, unit=self._budget.unit)
         if converted < together.epsilon:
-            together = Budget(converted, allowed, self._budget.unit, k * each**2 / 2)
+            rho = (k * each**2 + self._opening**2) / 2
+            together = Budget(converted, allowed, self._budget.unit, rho)
         conditions = self._guarantee.conditions if self._queries else ()
         return PrivacyGuarantee.of(together, Sampler.name(), conditions)
 
@@ -234,12 +245,12 @@ def _stream(random_state: Any) -> np.random.RandomState:
     return stream
 
 
-def _exact_counts(estimator: DiscreteClassifier, X: Any, y: Any) -> FitInput:
+def _exact_counts(estimator: DiscreteClassifier, X: Any, y: Any, groups: Any) -> FitInput:
     """Return exact counts; refuse from public facts what could not be released."""
     budget = estimator._budget()
     estimator._check_budget(budget)
     with quiet_numpy():
-        exact = estimator._read(X, y)
+        exact, _ = estimator._sized(lambda fitted: fitted._read(X, y, groups=groups), budget)
         prior = estimator._prior(exact.public)
         estimator._resolve_mechanism().preflight(exact.statistics, prior, budget)
         return exact

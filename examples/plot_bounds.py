@@ -1,15 +1,15 @@
 """
-What bounds cost
-================
+How bounds affect accuracy
+==========================
 
-Bounds are public, and noise is scaled to them. If they are too wide the noise is too large, if they
-are too narrow values are clipped and the model is biased. Better a little too narrow than far too
-wide.
+Bounds are public, and noise is scaled to them. If they are too wide, the noise is too large. If
+they are too narrow, values are clipped and the model is biased. Bounds that are slightly too narrow
+are better than bounds that are far too wide.
 """
 
 # %%
-# Incomes are skewed: most are modest, few are huge. We know that of incomes in general, but not
-# where to cut. The target is a health score that rises with income and levels off.
+# Incomes are skewed: most are modest, a few are huge. This is general knowledge, but it does not
+# say which upper bound to use. The target is a health score that rises with income and levels off.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -40,9 +40,9 @@ def accuracy(upper, seed):
 
 
 # %%
-# Ten releases at each upper bound, the share of clipped incomes on top. Here the best bounds
-# clip about one income in twelve. Twice as wide or half as wide loses some of what income tells,
-# fifty times as wide loses all of it, and the model falls back on age.
+# Ten releases at each upper bound, with the share of clipped incomes on the top axis. The best
+# bounds here clip about one income in twelve. Bounds twice or half as wide lose some of the
+# information in income; bounds fifty times as wide lose all of it, and the model relies on age.
 uppers = np.array([15e3, 30e3, 60e3, 120e3, 300e3, 1e6, 3e6])
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8))
 for ax, score, name in zip(axes, (r2, accuracy), ("R²", "accuracy"), strict=True):

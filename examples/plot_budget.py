@@ -1,13 +1,13 @@
 """
-A budget that holds
-===================
+One budget for all releases
+===========================
 
-One ledger for everything that is ever released about these people. Folds, threads, processes and
-tomorrow's run share it; the fit that would cross the ceiling is refused before any noise is drawn.
+One ledger records everything that is released about the same people. Folds, threads, processes and
+later runs share it. A fit that would exceed the ceiling is refused before any noise is drawn.
 """
 
 # %%
-# A hospital decides: ε = 2 in all, kept in a file.
+# A hospital decides on a total of ε = 2. The ledger is a file.
 import tempfile
 from pathlib import Path
 
@@ -25,8 +25,8 @@ path = Path(folder.name) / "patients.sqlite"
 ledger = BudgetAccountant(epsilon=2.0, path=path)
 
 # %%
-# Monday: a proportion. Tuesday: five folds, in two processes. Wednesday: two wards, which share no
-# patient, so that they cost the larger of the two and not the sum.
+# Monday: a proportion. Tuesday: five folds, in two processes. Wednesday: two wards without common
+# patients, so the privacy cost is the larger of the two, not the sum.
 model = BayesianNaiveBayes(0.2, classes=[0, 1], bounds=(0, 1), n_bins=2, accountant=ledger)
 BetaBinomial(0.1, accountant=ledger).fit(y == 1)
 guesses = cross_val_predict(model, X, y, cv=5, n_jobs=2)
@@ -35,7 +35,7 @@ with ledger.parallel():
         model.set_params(epsilon=0.5).fit(X[ward], y[ward])
 
 # %%
-# Thursday, another run of another program: it opens the file and finds what is left.
+# Thursday: another program opens the file and sees the remaining budget.
 tomorrow = BudgetAccountant(path=path, existing=True)  # refuses a mistyped path
 print(f"spent {tomorrow.total().epsilon}, remaining {tomorrow.remaining().epsilon}")
 try:
@@ -44,7 +44,7 @@ except BudgetError as error:
     print(f"refused: asked for {error.requested.epsilon}, {error.remaining.epsilon} remains")
 
 # %%
-# The ledger is a list of what was released, for the record.
+# The ledger lists all releases.
 entries = list(tomorrow)
 total = [float(entry.spent.epsilon) for entry in entries]
 figure, ax = plt.subplots(figsize=(8, 3.4))
@@ -52,14 +52,14 @@ ax.bar(range(len(total)), total, width=0.8)
 ax.axhline(2.0, color="C3", ls="--", lw=1, label="ceiling")
 labels = [entry.label.split(",")[0] for entry in entries]
 ax.set_xticks(range(len(labels)), labels, rotation=20, ha="right", fontsize=8)
-ax.set(ylabel="spent in all", ylim=(0, 2.2), title="The last two, disjoint wards, cost as one")
+ax.set(ylabel="total spent", ylim=(0, 2.2), title="The two wards are disjoint: charged as one")
 ax.legend(frameon=False)
 plt.show()
 
 # %%
-# In a notebook the accountant shows itself:
+# A notebook shows the accountant as a card:
 tomorrow
 
 # %%
-# The ledger would stay; this one was for the example only.
+# In practice you would keep the ledger; this one was only for the example.
 folder.cleanup()

@@ -2,14 +2,14 @@
 Records on many machines
 ========================
 
-``fit`` takes dask arrays and data frames as they are. Each worker adds up exact integer counts of
-its partitions, the driver adds up the workers' counts and draws the noise **once**: one release,
-one charge, whatever the number of partitions. Releasing every partition by itself would put noise
-into each of them.
+``fit`` accepts dask arrays and data frames. Each worker sums the exact integer counts of its
+partitions. The driver sums the counts of the workers and adds noise **once**: there is one release
+and one charge, whatever the number of partitions. Releasing every partition separately would add
+noise to each of them.
 """
 
 # %%
-# Sixteen partitions of 10,000 people, made where they are needed: nothing is in memory yet.
+# Sixteen partitions of 10,000 people. They are created on the workers; nothing is in memory yet.
 import dask
 import dask.array as da
 import matplotlib.pyplot as plt
@@ -35,8 +35,8 @@ X, y = records[:, :D], records[:, D]
 X
 
 # %%
-# Exactly the same model as from one machine's memory: sums of integers have no order. A seed shows
-# it, as the noise is then the same too.
+# The model is exactly the same as on one machine, because sums of integers do not depend on their
+# order. A seed shows this, since the noise is then the same too.
 dask.config.set(scheduler="threads", num_workers=2)
 model = BayesianNaiveBayes(
     0.1, bounds=([0] * D, [1] * D), n_bins=2, classes=[0, 1, 2], temperature=1, random_state=0
@@ -48,10 +48,10 @@ print("the same:", all(np.array_equal(a, b) for a, b in zip(distributed, local, 
 print("charged:", ledger.total().epsilon, "in", len(ledger), "entry")
 
 # %%
-# Why it matters: the noise does not depend on the number of records, so more records give the same
-# accuracy at a smaller epsilon. (To draw many curves from one pass over the data,
-# ``exact_statistics`` keeps the counts. They are as sensitive as the records; here all are
-# simulated. Counts alone do not suffice to learn a temperature, so it is given.)
+# The noise does not depend on the number of records, so with more records the same accuracy needs a
+# smaller epsilon. (To compute many curves from one pass over the data, ``exact_statistics`` keeps
+# the counts. They are as sensitive as the records, but these are simulated. A temperature cannot be
+# learned from counts, so it is set.)
 test = people(99)
 sizes = [1, 2, 4, 8, 16]
 model.set_params(temperature=1)

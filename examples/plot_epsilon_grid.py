@@ -2,14 +2,15 @@
 A grid over epsilon
 ===================
 
-How much accuracy does a budget buy, and does a coarser model need less of it? On **public** data of
-the same kind a plain :class:`~sklearn.model_selection.GridSearchCV` answers that: ``epsilon`` and
-``n_bins`` are parameters like any other. On private data its scores would leak; there, use
-:class:`~dpbayes_sklearn.PrivateSearchCV` (:ref:`sphx_glr_auto_examples_plot_private_search.py`).
+Which accuracy does a budget give, and does a coarser model need a smaller budget? On **public**
+data of the same kind, a plain :class:`~sklearn.model_selection.GridSearchCV` answers this:
+``epsilon`` and ``n_bins`` are ordinary parameters. On private data its scores would leak
+information; use :class:`~dpbayes_sklearn.PrivateSearchCV` instead
+(:ref:`sphx_glr_auto_examples_plot_private_search.py`).
 """
 
 # %%
-# Measurements of tumours, with ranges as a codebook has them.
+# Measurements of tumours, with ranges as in a codebook.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -31,10 +32,10 @@ search = GridSearchCV(model, grid, cv=folds, refit=False).fit(X, y)
 accuracy = search.cv_results_["mean_test_score"].reshape(6, 4).T
 
 # %%
-# With few records and a small budget few bins are better, here four (two are too coarse at any
-# epsilon): more bins mean smaller counts under at least the same noise. The more records times
-# epsilon, the finer a model may be. ``n_bins="auto"``
-# follows this rule without looking at the data.
+# With few records and a small budget, few bins are better, here four (two are too coarse at any
+# epsilon): more bins mean smaller counts with at least the same noise. The larger the number of
+# records times epsilon, the more bins a model can have. ``n_bins="auto"`` follows this rule without
+# using the data.
 figure, ax = plt.subplots(figsize=(7, 3.4))
 shown = ax.imshow(accuracy, cmap="viridis", aspect="auto", vmin=0.6)
 for (row, column), value in np.ndenumerate(accuracy):
@@ -42,6 +43,6 @@ for (row, column), value in np.ndenumerate(accuracy):
     ax.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour)
 ax.set_xticks(range(6), [f"{e:g}" for e in grid["epsilon"]])
 ax.set_yticks(range(4), grid["n_bins"])
-ax.set(xlabel="epsilon", ylabel="bins per feature", title="Accuracy, 455 records to learn from")
+ax.set(xlabel="epsilon", ylabel="bins per feature", title="Accuracy, 455 training records")
 figure.colorbar(shown)
 plt.show()

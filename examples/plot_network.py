@@ -1,14 +1,14 @@
 """
-A Bayesian network, and records that nobody has
-===============================================
+A Bayesian network and synthetic records
+========================================
 
-A graph says what depends on what. :class:`~dpbayes_sklearn.BayesianNetworkClassifier` learns its
-tables with privacy, classifies, and draws **synthetic records**: rows of the same form as the data
-which may be handed to anybody, because they come from the released posterior alone.
+A graph describes which columns depend on which. :class:`~dpbayes_sklearn.BayesianNetworkClassifier`
+learns its tables privately, classifies, and draws **synthetic records**: rows of the same form as
+the data that may be given to anyone, because they depend only on the released posterior.
 """
 
 # %%
-# Smoking and pollution cause an illness, which causes a cough and fatigue. The class stands in the
+# Smoking and pollution cause an illness, which causes a cough and fatigue. The class is in the
 # middle of the graph.
 from itertools import combinations
 
@@ -36,7 +36,7 @@ X = pd.DataFrame(
 y = np.where(ill, "ill", "well")
 
 # %%
-# The graph is public: it comes from knowledge, not from these records.
+# The graph is public: it comes from prior knowledge, not from these records.
 coin = Categories(["no", "yes"])
 schema = Schema(
     {"smoker": coin, "pollution": Categories([*levels]), "cough": coin, "fatigue": coin},
@@ -47,13 +47,13 @@ model = BayesianNetworkClassifier(1.0, parents=graph, schema=schema, random_stat
 print(model.guarantee_)
 
 # %%
-# Synthetic records, as many as you like; they cost nothing more. Every pair of columns looks as it
-# does among the records, up to noise.
+# You can draw any number of synthetic records without further privacy cost. Up to noise, every pair
+# of columns has the same joint distribution as in the data.
 synthetic_X, synthetic_y = model.sample(n, random_state=1)
 pd.DataFrame(synthetic_X, columns=X.columns).assign(health=synthetic_y).head(3)
 
 # %%
-# To see how much noise, compare the share of every pair of values, at two budgets.
+# To see the noise, compare the share of every pair of values, at two budgets.
 
 
 def pair_shares(features, health):
@@ -70,11 +70,11 @@ for epsilon, colour in ((0.05, "C1"), (1.0, "C0")):
     label = f"ε = {epsilon:g}"
     left.plot(pair_shares(X, y), pair_shares(*drawn), "o", ms=4, color=colour, label=label)
 left.plot([0, 0.8], [0, 0.8], color="0.6", lw=1, zorder=0)
-left.set(xlabel="share among the records", ylabel="share among synthetic ones")
+left.set(xlabel="share among the records", ylabel="share among synthetic records")
 left.set_title("Every pair of values")
 left.legend(frameon=False)
 
-# The question that a doctor asks: how likely is the illness, given what can be seen?
+# The question of a doctor: how likely is the illness, given the symptoms?
 grid = pd.DataFrame(
     [(s, p, c, "no") for s in yes_no for p in levels for c in yes_no], columns=X.columns
 )

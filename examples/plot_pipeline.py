@@ -2,15 +2,15 @@
 A pipeline for census records
 =============================
 
-Columns of different kinds, one of them very skewed, a text label: the usual table. A
-:class:`~sklearn.compose.ColumnTransformer` prepares it and a private naive Bayes learns from it.
-Only one thing is different from an ordinary pipeline: **nothing before the private step may learn
-from the data**. A logarithm may stand there; a scaler, an imputer or an encoder that is fitted may
-not, because what it learns is not protected. Declared domains do their work.
+A typical table has columns of different kinds, some of them skewed, and a text label. Here a
+:class:`~sklearn.compose.ColumnTransformer` prepares it for a private naive Bayes. Only one thing
+differs from an ordinary pipeline: **no step before the private one may learn from the data**. A
+logarithm is fine. A scaler, an imputer or an encoder that is fitted is not, because what it learns
+is not protected. Declared domains replace them.
 """
 
 # %%
-# Simulated records in the manner of a census: does somebody earn more than 50,000?
+# Simulated census records: does a person earn more than 50,000?
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -48,8 +48,8 @@ people, income = census(8000, seed=0)
 people.head(3)
 
 # %%
-# The schema describes the columns *as the model sees them*, after the transformer: the logarithm of
-# the gain lies between 0 and 12 for anybody below 160,000, and others are clipped.
+# The schema describes the columns *after* the transformer: the logarithm of the gain is between 0
+# and 12 for gains below 160,000, and larger ones are clipped.
 schema = Schema(
     {
         "capital_gain": Interval(0, 12, bins=4),
@@ -67,17 +67,17 @@ prepare = ColumnTransformer(
 pipeline = make_pipeline(prepare, BayesianNaiveBayes(schema=schema, random_state=0))
 
 # %%
-# The pipeline is an ordinary one: ``set_params`` reaches the budget, and the fitted model carries
-# its guarantee.
+# The pipeline is an ordinary one: ``set_params`` sets the budget, and the fitted model has a
+# guarantee.
 X_train, X_test, y_train, y_test = train_test_split(people, income, random_state=0)
 pipeline.fit(X_train, y_train)
 print(pipeline[-1].guarantee_)
 pipeline
 
 # %%
-# What has it learned? The probability of a high income by school and weekly hours, for a
-# 45-year-old employee: without privacy, and at two budgets. With a smaller budget differences that
-# the noise could explain are shrunk.
+# The model's probability of a high income by education and weekly hours, for a 45-year-old
+# employee: without privacy, and at two budgets. With a smaller budget, differences that could be
+# due to noise are shrunk.
 hours = np.arange(15, 80, 6)
 grid = pd.DataFrame(
     [(45, school, "private", h, 0) for school in SCHOOL for h in hours], columns=people.columns

@@ -1,15 +1,17 @@
 """
-Releasing a whole posterior
-===========================
+The posterior of a proportion
+=============================
 
-Sometimes a single proportion, or one table of shares, is all there is to publish.
+Sometimes you want to publish only a proportion, or the shares of several categories.
 :class:`~dpbayes_sklearn.BetaBinomial` and :class:`~dpbayes_sklearn.DirichletMultinomial` release
-its posterior: means, credible intervals, draws, whatever a reader wants to do with it.
+the whole posterior, so readers can compute means, credible intervals or draws from it.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
-# Eight hundred people, 31 % of whom smoke. The exact posterior is secret; the released ones are
-# random, and nearer to it the larger the budget.
+# Eight hundred people, 31 % of whom smoke. The exact posterior is not released. The released
+# posteriors are random, and closer to the exact one for a larger budget.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,7 +24,7 @@ exact = BetaBinomial(float("inf")).fit(smokes).posterior_
 theta = np.linspace(0.22, 0.42, 300)
 figure, axes = plt.subplots(1, 3, figsize=(11, 3), sharey=True)
 for ax, epsilon in zip(axes, (1.0, 0.1, 0.03), strict=True):
-    ax.fill_between(theta, exact.pdf(theta), color="0.85", label="exact, secret")
+    ax.fill_between(theta, exact.pdf(theta), color="0.85", label="exact (not released)")
     for seed in range(6):
         released = BetaBinomial(epsilon, random_state=seed).fit(smokes).posterior_
         ax.plot(theta, released.pdf(theta), lw=1, color="C0", label=None if seed else "released")
@@ -43,22 +45,22 @@ for shift, epsilon in enumerate((float("inf"), 1.0, 0.1)):
     mean = model.posterior_.mean()
     ax.errorbar(place, mean, [mean - low, high - mean], fmt="o", capsize=3, label=name)
 ax.set_xticks(range(4), groups)
-ax.set(ylabel="share", title="One release of a table of shares", ylim=(0, None))
+ax.set(ylabel="share", title="One release of four shares", ylim=(0, None))
 ax.legend(frameon=False)
 plt.show()
 
 # %%
-# :class:`~dpbayes_sklearn.display.PosteriorDisplay` draws the same for any fitted estimator, beside
-# the prior.
+# :class:`~dpbayes_sklearn.display.PosteriorDisplay` draws the posterior of any fitted estimator,
+# together with the prior.
 figure, ax = plt.subplots(figsize=(7, 2.8))
 display = PosteriorDisplay.from_estimator(model, ax=ax)
 plt.show()
 
 # %%
-# Which mechanism? The mean distance between released and exact posterior can be computed exactly,
-# for all data sets and without any. The geometric mechanism, the default, is the best there can be
-# for a proportion. Of those that choose among posteriors, the scale of the smooth sensitivity
-# ("hellinger") gains with every record, that of the global one ("exponential") does not.
+# Which mechanism? The expected distance between released and exact posterior can be computed
+# exactly, without data. For a proportion the geometric mechanism, the default, is optimal. Among
+# the mechanisms that choose a posterior, smooth sensitivity ("hellinger") becomes more accurate
+# with more records; global sensitivity ("exponential") does not.
 sizes = [20, 50, 100, 200, 400]
 figure, ax = plt.subplots(figsize=(6.5, 3.6))
 for mechanism in ("laplace", "exponential", "hellinger", "geometric"):

@@ -1,15 +1,14 @@
 """
-Choosing parameters at a known privacy cost
-===========================================
+Selecting parameters at a known privacy cost
+============================================
 
 Trying twelve candidates on private records and keeping the best reveals something about the
-records. :class:`~dpbayes_sklearn.PrivateSearchCV` does it at a privacy cost that is known
-beforehand and does not grow with the number of candidates: that of three runs, however many are
-made.
+records. The privacy cost of :class:`~dpbayes_sklearn.PrivateSearchCV` is known in advance and does
+not grow with the number of candidates: it is that of three runs.
 """
 
 # %%
-# Records of eight features with five values each; how many pseudo-counts, which mechanism?
+# Records with eight features of five values each. Which pseudo-count and which mechanism are best?
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -39,11 +38,11 @@ search = PrivateSearchCV(
 ).fit(X, y)
 print(search.best_params_, f"score {search.best_score_:.3f}")
 print(search.guarantee_)
-print("on the ledger:", ledger.total().epsilon)
+print("charged:", ledger.total().epsilon)
 
 # %%
-# Was it a good choice? Since these records are simulated we may look: every candidate, fitted three
-# times with a third of the budget, as the search fits them, on records that are public.
+# Was it a good choice? These records are simulated, so we can check: every candidate is fitted
+# three times with a third of the budget, as in the search, and scored on further records.
 scores = {}
 for mechanism in grid["mechanism"]:
     for alpha in grid["alpha"]:
@@ -58,5 +57,5 @@ for row, name in enumerate(order):
     ax.plot(scores[name], [row] * 3, "o", color=colour, alpha=0.7)
 ax.axvline(np.mean(search.predict(X_new) == y_new), color="C3", ls="--", lw=1)
 ax.set_yticks(range(len(order)), order)
-ax.set(xlabel="accuracy on new records", title="The search's candidate, and its model (dashed)")
+ax.set(xlabel="accuracy on new records", title="Selected candidate, and its model (dashed)")
 plt.show()

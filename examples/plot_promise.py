@@ -1,15 +1,15 @@
 """
-What epsilon hides
+What epsilon means
 ==================
 
-Somebody is in the data, or somebody else is in their place. A release is private when its outcomes
-are about equally likely in both cases: no outcome more than :math:`e^\\varepsilon` times as likely.
-For a release with finitely many outcomes that can be looked at in full.
+Compare two data sets that differ in the record of one person. A release is private if its outcomes
+are about equally likely for both: no outcome is more than :math:`e^\\varepsilon` times as likely.
+For a release with finitely many outcomes, this can be computed exactly.
 """
 
 # %%
-# Forty people were asked a question; the posterior of the share of yes is released. Its law, for
-# 12 and for 13 who say yes, is a table that the library computes from public facts alone.
+# Forty people answered a question, and the posterior of the share of "yes" is released. The
+# distribution of the release, for 12 and for 13 people who say yes, is computed from public facts.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -21,9 +21,9 @@ law = Geometric().law(n, (1.0, 1.0), Budget(epsilon))
 ours, neighbours = (np.exp(law.log_probabilities([yes])[0]) for yes in (12, 13))
 
 # %%
-# Whatever is released, it hardly distinguishes the two answers of one person: the logarithm of the
-# ratio stays between -ε and ε, and attains both. A mechanism that stays further inside would waste
-# budget; one that goes beyond would not have the stated guarantee.
+# No outcome distinguishes well between the two answers of one person: the logarithm of the ratio is
+# between -ε and ε, and attains both. If it stayed further inside, budget would be wasted; if it
+# went beyond, the guarantee would be false.
 counts = np.arange(n + 1)
 figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(7, 5), height_ratios=(2, 1))
 top.bar(counts - 0.2, ours, 0.4, label="12 people said yes")
@@ -37,6 +37,6 @@ bottom.set(xlabel="released count", ylabel="log ratio", ylim=(-0.7, 0.7))
 plt.show()
 
 # %%
-# This is not only a picture. The worst case over *all* neighbouring data sets and outcomes is a
-# finite computation, done with the integer weights that are really drawn:
+# The worst case over *all* neighbouring data sets and outcomes is a finite computation. It uses the
+# integer weights from which outcomes are drawn:
 print(f"worst loss: {law.worst_case().epsilon:.6f}")

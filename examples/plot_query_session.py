@@ -2,9 +2,9 @@
 Answering questions, one at a time
 ==================================
 
-No model is published; somebody asks, and each answer costs. A
-:class:`~dpbayes_sklearn.PosteriorQuerySession` draws the parameters afresh for every question,
-charges the ledger before it draws, and stops when the budget is spent.
+No model is published; questions are answered one by one, and each answer has a privacy cost. A
+:class:`~dpbayes_sklearn.PosteriorQuerySession` draws new parameters for every question, charges the
+ledger before it draws, and stops when the budget is spent.
 """
 
 # %%
@@ -45,8 +45,8 @@ with PosteriorQuerySession(model, answers, group) as session:
     print(session.guarantee())
 
 # %%
-# Answers scatter, as they must; two answers to the same question differ. The dashes are the truth,
-# which only the data's owner sees.
+# Answers are random: two answers to the same question differ. The dashes are the exact values,
+# which only the owner of the data knows.
 told = np.array(told)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), width_ratios=(2, 1))
 for c, (name, colour) in enumerate((("city", "C0"), ("country", "C1"))):

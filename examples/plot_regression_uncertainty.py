@@ -1,10 +1,10 @@
 """
-A regression that knows how unsure it is
-========================================
+Prediction intervals that include the privacy noise
+===================================================
 
-``predict(X, return_std=True)`` of a private regression counts three things: how targets scatter
-around the line, what the records leave open, and the privacy noise. So the intervals stay right as
-the budget shrinks; they only get wider.
+The standard deviation from ``predict(X, return_std=True)`` includes three things: the residual
+variance, the uncertainty of the coefficients, and the privacy noise. Intervals therefore keep their
+coverage with a smaller budget; they only become wider.
 """
 
 # %%
@@ -22,7 +22,7 @@ model = BayesianLinearRegression(bounds_X=([18, 5], [66, 60]), bounds_y=(0, 60),
 
 # %%
 # One release at each of three budgets: the line, and the interval for 95 % of new wages. At
-# ε = 0.03 there is hardly anything to learn, and the model says so instead of inventing a slope.
+# ε = 0.03 hardly anything can be learned: the slope is close to 0 and the interval is wide.
 hours = np.linspace(5, 60, 40)
 at = np.column_stack([np.full(40, 40.0), hours])
 forties = abs(X[:, 0] - 40) < 5
@@ -37,7 +37,8 @@ axes[0].set_ylabel("wage at 40")
 plt.show()
 
 # %%
-# Are the intervals honest? Repeat the release, and count how many of 1,000 new wages fall inside.
+# Do the intervals have their stated coverage? Repeat the release, and count how many of 1,000 new
+# wages are inside.
 new = np.column_stack([rng.uniform(18, 66, 1000), rng.uniform(5, 60, 1000)])
 wages = 3 + 0.15 * new[:, 0] + 0.4 * new[:, 1] + rng.normal(0, 4, 1000)
 
@@ -56,7 +57,7 @@ left.boxplot(covered.T, tick_labels=[f"{e:g}" for e in epsilons])
 left.axhline(0.95, color="0.5", ls="--", lw=1)
 left.set(xlabel="epsilon", ylabel="share of new wages covered", ylim=(0.8, 1.01))
 right.plot(epsilons, width.mean(1), "o-")
-right.axhline(4, color="0.5", ls="--", lw=1, label="scatter of the wages")
+right.axhline(4, color="0.5", ls="--", lw=1, label="residual standard deviation")
 right.set(xscale="log", xlabel="epsilon", ylabel="predicted standard deviation", ylim=(0, None))
 right.legend(frameon=False)
 plt.show()

@@ -230,9 +230,9 @@ def test_replay_would_notice_an_exact_value_that_is_kept(monkeypatch):
         self.exact_mean_ = self._leaked
         return real(self, public, release)
 
-    def reading(self, data, target):
+    def reading(self, data, target, **options):
         self._leaked = float(np.mean(target))
-        return read(self, data, target)
+        return read(self, data, target, **options)
 
     read = BayesianLinearRegression._read
     monkeypatch.setattr(BayesianLinearRegression, "_attach", leaky)

@@ -24,6 +24,7 @@ from benchmarks.audit._draws import attacks, laws, origins
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
+from benchmarks.audit._units import replays_of_units, unit_worlds
 from benchmarks.audit._values import values
 from benchmarks.audit._worlds import enumeration, gaussian_noise
 from dpbayes_sklearn import (
@@ -136,6 +137,8 @@ LAYERS: dict[str, Callable[[], Iterator[str]]] = {
     "enumeration of moments": partial(enumeration, "moments"),
     "enumeration of preparation": partial(enumeration, "preparation"),
     "enumeration of Gaussian noise": gaussian_noise,
+    "enumeration of units": unit_worlds,
+    "replay of units": replays_of_units,
     "replay of estimators": partial(replays, "estimators"),
     "replay of preparation": partial(replays, "preparation"),
     "replay of containers": partial(replays, "containers"),

@@ -75,7 +75,7 @@ What the layers are:
   and of Gaussian noise the exact delta;
 - **replay** fits a neighbour with what was released on a data set and compares all else;
 - **sampler laws** compares frequencies of draws with their laws;
-- **attacks** bounds epsilon from below by telling two neighbours apart, 20,000 runs a side;
+- **attacks** bounds epsilon from below by telling two neighbours apart, 4,000 runs a side;
 - **source of bytes** sees that noise is a function of the operating system's bytes alone;
 - **leak walk** looks for exact statistics in everything that a fitted object holds or shows;
 - **accounting** spends in every way there is;

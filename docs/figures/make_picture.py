@@ -1,4 +1,4 @@
-"""Draw the picture of the README, ``picture.svg``: what three estimators release.
+"""Draw the picture of the README, ``picture.svg``: releases of three estimators.
 
 Run ``python docs/figures/make_picture.py``; takes a minute.
 """
@@ -41,17 +41,26 @@ def proportion(ax: Axes) -> None:
             released = BetaBinomial(epsilon, random_state=seed).fit(answers).posterior_
             label = f"released at ε = {epsilon:g}" if seed == 0 else None
             ax.plot(theta, released.pdf(theta), color=colour, lw=1.2, alpha=0.75, label=label)
-    ax.fill_between(theta, exact.pdf(theta), color=GREY, alpha=0.3, lw=0, label="exact, secret")
-    ax.set(title="A posterior, four times", xlabel="share of smokers", yticks=[], ylim=(0, 30))
+    ax.fill_between(
+        theta, exact.pdf(theta), color=GREY, alpha=0.3, lw=0, label="exact (not released)"
+    )
+    ax.set(
+        title="Posterior of a proportion, released four times",
+        xlabel="share of smokers",
+        yticks=[],
+        ylim=(0, 30),
+    )
 
 
 def line(ax: Axes) -> None:
-    """Regression with intervals that know about the noise."""
+    """Regression with intervals that include the noise."""
     rng = np.random.default_rng(1)
     hours = rng.uniform(0, 60, 3000)
     wage = 4 + 0.4 * hours + rng.normal(0, 3, 3000)
     at = np.linspace(0, 60, 50)[:, None]
-    ax.plot(hours[:300], wage[:300], ".", color=GREY, ms=2.5, alpha=0.5, label="records, secret")
+    ax.plot(
+        hours[:300], wage[:300], ".", color=GREY, ms=2.5, alpha=0.5, label="records (not released)"
+    )
     for epsilon, colour in ((0.03, RED), (1.0, BLUE)):
         model = BayesianLinearRegression(
             epsilon, bounds_X=(0, 60), bounds_y=(0, 40), random_state=4
@@ -60,7 +69,12 @@ def line(ax: Axes) -> None:
         ax.plot(at[:, 0], mean, color=colour, label=f"ε = {epsilon:g}, 95 % interval")
         for side in (-2, 2):
             ax.plot(at[:, 0], mean + side * std, color=colour, lw=0.9, ls="--")
-    ax.set(title="A regression that knows its noise", xlabel="hours", ylabel="wage", ylim=(-8, 48))
+    ax.set(
+        title="Intervals that include the privacy noise",
+        xlabel="hours",
+        ylabel="wage",
+        ylim=(-10, 62),
+    )
 
 
 def accuracy(ax: Axes) -> None:
@@ -87,12 +101,13 @@ def accuracy(ax: Axes) -> None:
     exact = mean_accuracy(epsilon=float("inf"))
     ax.axhline(exact, color=GREY, ls="--", lw=1, label="without privacy")
     ax.set(
-        title="Tumours, 455 records to learn from",
+        title="Accuracy on tumours, 455 training records",
         xlabel="privacy budget ε (smaller is more private)",
         ylabel="accuracy",
         xscale="log",
         xticks=epsilons,
         xticklabels=[f"{e:g}" for e in epsilons],
+        ylim=(0.5, 0.95),
     )
     ax.minorticks_off()
 

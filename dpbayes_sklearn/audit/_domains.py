@@ -1,4 +1,4 @@
-"""Small worlds: every data set of n records there can be, and which of them are neighbours."""
+"""Small domains: all data sets of n records, and which of them are neighbours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
@@ -30,10 +30,12 @@ from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import Plans
+from dpbayes_sklearn.statistics.size import ReleasedSize
 
 __all__ = ["Domain", "domain_of"]
 
 Rows = npt.NDArray[np.intp]
+DataSet = tuple[int, ...]
 Record = tuple[Any, ...]
 
 
@@ -56,42 +58,48 @@ class Domain(ABC):
     def prior(self, concentration: Any) -> Any:
         """Return a prior whose ``update`` hands back what was released, untouched."""
 
-    def data_sets(self, n: int) -> Rows:
-        """Return all multisets of n records, a row of sorted positions each."""
-        everything = list(combinations_with_replacement(range(len(self.records)), n))
-        return np.array(everything, np.intp).reshape(len(everything), n)
+    def observed(self, chosen: Sequence[int], size: ReleasedSize | None) -> Any:
+        """Return the statistics of a data set; a secret number of records was released before."""
+        statistics = self.statistics(chosen)
+        return statistics if size is None else statistics.sized(size)
+
+    def data_sets(self, n: int, unit: PrivacyUnit = RECORD) -> list[DataSet]:
+        """Return all multisets of n records, or of the fewer that a unit leaves, sorted."""
+        least = max(n - unit.max_records, 0) if unit.size_is_secret else n
+        return [d for size in range(least, n + 1) for d in self._multisets(size)]
+
+    def _multisets(self, n: int) -> list[DataSet]:
+        return list(combinations_with_replacement(range(len(self.records)), n))
 
     def neighbours(self, n: int, unit: PrivacyUnit) -> tuple[Rows, Rows]:
         """Return all pairs of neighbours, each once, as positions among `data_sets`."""
-        rest = self.data_sets(n - 1)
-        rank = {tuple(row): i for i, row in enumerate(self.data_sets(n).tolist())}
-        first, second = self._changes(unit)
-        sides = []
-        for changed in (first, second):
-            grown = np.sort(
-                np.concatenate(
-                    [
-                        np.repeat(rest, len(changed), axis=0),
-                        np.tile(changed, len(rest))[:, None],
-                    ],
-                    axis=1,
-                ),
-                axis=1,
-            )
-            sides.append(np.fromiter((rank[tuple(r)] for r in grown.tolist()), np.intp, len(grown)))
-        return sides[0], sides[1]
-
-    def _changes(self, unit: PrivacyUnit) -> tuple[Rows, Rows]:
-        """Return the pairs of records, as positions, that the unit of privacy may exchange."""
-        records = self.records
+        rank = {d: i for i, d in enumerate(self.data_sets(n, unit))}
         pairs = [
-            (i, j)
-            for i, one in enumerate(records)
-            for j, other in enumerate(records[:i])
-            if unit.whole_records or _one_feature(one, other)
+            (rank[_joined(rest, one)], rank[_joined(rest, other)])
+            for size, changes in self._changes(unit).items()
+            for rest in self._multisets(n - size)
+            for one, other in changes
         ]
         first, second = np.array(pairs, np.intp).reshape(-1, 2).T
         return first, second
+
+    def _changes(self, unit: PrivacyUnit) -> dict[int, list[tuple[DataSet, DataSet]]]:
+        """Return what the unit of privacy may exchange for what, by the number of records."""
+        if unit.size_is_secret:
+            sizes = range(1, unit.max_records + 1)
+            return {size: [(some, ()) for some in self._multisets(size)] for size in sizes}
+        records, alike = self.records, self._multisets(unit.max_records)
+        pairs = [
+            (one, other)
+            for i, one in enumerate(alike)
+            for other in alike[:i]
+            if unit.whole_records or _one_feature(records[one[0]], records[other[0]])
+        ]
+        return {unit.max_records: pairs}
+
+
+def _joined(rest: DataSet, some: DataSet) -> DataSet:
+    return tuple(sorted(rest + some))
 
 
 def _one_feature(one: Record, other: Record) -> bool:
@@ -132,6 +140,7 @@ class CountDomain(Domain):
     def statistics(self, chosen: Sequence[int]) -> CountTables:
         """Count records."""
         codes = np.array([self.records[i] for i in chosen], np.uint8)
+        codes = codes.reshape(-1, len(self.network.sizes))
         return CountTables.count(self.network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
 
     def prior(self, concentration: Any) -> DirichletPrior:
@@ -154,6 +163,10 @@ class SimplexDomain(Domain):
     def statistics(self, chosen: Sequence[int]) -> SimplexCounts:
         """Count categories."""
         return SimplexCounts.count(np.asarray(chosen, np.intp), self.n_categories)
+
+    def observed(self, chosen: Sequence[int], size: ReleasedSize | None) -> SimplexCounts:
+        """Return the counts, which need no other number of records."""
+        return self.statistics(chosen)
 
     def prior(self, concentration: Any) -> SimplexPrior:
         """Return one pseudo-count for each category."""
@@ -185,6 +198,7 @@ class MomentDomain(Domain):
         """Return records whose sums can be asked for."""
         records = [self.records[i] for i in chosen]
         table = np.array([record[:-1] for record in records], dtype=object)
+        table = table.reshape(len(records), len(self.design.domains))
         target = np.array([record[-1] for record in records], np.float64)
         return Moments(self.design, Scale(0.0, 1.0), LocalRecords([(Table(table), target)]))
 

@@ -77,8 +77,14 @@ def _rows(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     return [Shift("largest rows of counts", moved, one.class_row_sensitivity(unit))]
 
 
+def _size(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
+    """Return by how much the numbers of records differ."""
+    return [Shift("number of records", float(abs(one.n - other.n)), float(one.sensitivity(unit)))]
+
+
 def _simplex(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    if broken := _public("counts", (one.n, one.n_categories), (other.n, other.n_categories)):
+    known = [(None if unit.size_is_secret else s.n, s.n_categories) for s in (one, other)]
+    if broken := _public("counts", *known):
         return broken
     return [_between("counts", [one.counts], [other.counts], one.sensitivity(unit))]
 
@@ -91,20 +97,24 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     grams = [m.gram(grid, WHOLE) for m in (one, other)]
     mine, theirs = (gram[block.rows, block.columns] for gram in grams)
     steps, matrix = one.sensitivity(unit) * grid**2, GramMatrix.of(one.design, deviations=1.0)
+    matrix = matrix.protecting(unit)
     scaled = [m.gram(grid, WHOLE, None, matrix.norm) for m in (one, other)]
     sums = [m.location_sums(grid)[1] for m in (one, other)]
     columns = len(sums[0])
     shells = [[m.shell_counts(np.zeros(columns))] for m in (one, other)]
-    declared = (
-        float(vars(_location)["location_block"](one.design).together * grid**2),
-        float(vars(_location)["target_block"]().together * grid**2),
-        float(vars(_location)["shell_block"](columns, len(RADII)).together),
+    declared = tuple(
+        float(block.protecting(unit).sensitivity)
+        for block in (
+            vars(_location)["location_block"](one.design),
+            vars(_location)["target_block"](),
+            vars(_location)["shell_block"](columns, len(RADII)),
+        )
     )
     return [
         _between("moments, in steps of the grid", [mine], [theirs], steps),
         _as_matrix(matrix, (scaled[0] - scaled[1])[matrix.rows, matrix.columns], grid),
-        _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0]),
-        _between("sum of the target", [sums[0][-1:]], [sums[1][-1:]], declared[1]),
+        _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0] * grid**2),
+        _between("sum of the target", [sums[0][-1:]], [sums[1][-1:]], declared[1] * grid**2),
         _between("counts of shells", shells[0], shells[1], declared[2]),
     ]
 
@@ -115,7 +125,11 @@ def _columns(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     if broken := _public("columns", *facts):
         return broken
     return [
-        Shift(f"records of column {j}", float(_apart(one.column(j), other.column(j))), 1.0)
+        Shift(
+            f"records of column {j}",
+            float(_apart(one.column(j), other.column(j))),
+            float(unit.max_records),
+        )
         for j in range(one.n_columns)
     ]
 
@@ -131,14 +145,16 @@ def _scores(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     if broken := _public("scores", *facts):
         return broken
     moved = np.abs(one.scores - other.scores).max(initial=0)
-    return [Shift("largest change of a score", float(moved), float(one.sensitivity))]
+    return [
+        Shift("largest change of a score", float(moved), float(unit.max_records * one.sensitivity))
+    ]
 
 
 def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:
     """Return the nuclear norm of the weighted moments."""
     law = matrix.law(Fraction(1), 1)
-    moved = float(law.privacy_loss(shift)) * 2 * float(matrix.bound) / grid**2
-    return Shift("moments as a matrix", moved * (1 - 1e-12), 2 * float(matrix.bound))
+    moved = float(law.privacy_loss(shift)) * float(matrix.sensitivity) / grid**2
+    return Shift("moments as a matrix", moved * (1 - 1e-12), float(matrix.sensitivity))
 
 
 _BY_KIND: dict[str, Callable[[Any, Any, PrivacyUnit], list[Shift]]] = {
@@ -147,4 +163,5 @@ _BY_KIND: dict[str, Callable[[Any, Any, PrivacyUnit], list[Shift]]] = {
     "moments": _moments,
     "quantiles": _columns,
     "scores": _scores,
+    "size": _size,
 }

@@ -23,7 +23,7 @@ from scipy.special import ndtr
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._domains import domain_of
 from dpbayes_sklearn.audit._steps import Noise, Step
-from dpbayes_sklearn.audit.enumeration import readers_of
+from dpbayes_sklearn.audit.enumeration import known_size, readers_of
 from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.privacy.budget import Budget, exact
@@ -109,12 +109,14 @@ def enumerate_delta(
     """
     chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
     budget = Budget(exact(epsilon), exact(delta, "delta"), PrivacyUnit.of(unit))
-    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, budget.unit)
+    data_sets = domain.data_sets(n, budget.unit)
+    first, second = domain.neighbours(n, budget.unit)
+    size = known_size(n, budget)
     pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
     pairs += [(b, a) for a, b in pairs]
     deltas = np.zeros(len(pairs))
     for read in readers_of(chosen, domain, data_sets, 1.0, budget, transcripts):
-        laws = [read(domain.statistics(d)) for d in data_sets.tolist()]
+        laws = [read(domain.observed(d, size)) for d in data_sets]
         found = [_pair_delta(laws[a], laws[b], float(epsilon)) for a, b in pairs]
         deltas = np.maximum(deltas, found)
     worst = int(np.argmax(deltas))

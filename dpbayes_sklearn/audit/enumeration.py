@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.audit._domains import Domain, domain_of
+from dpbayes_sklearn.audit._domains import DataSet, Domain, domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Choice, Fixed, Point, Step
 from dpbayes_sklearn.audit._transcripts import Transcript
@@ -19,6 +19,7 @@ from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize, size_share
 
 __all__ = ["Enumeration", "enumerate_loss", "readers_of"]
 
@@ -89,6 +90,8 @@ def enumerate_loss(
         Number of records. All multisets of n records are gone through, so keep it small.
     epsilon : float, default=1.0
     unit : PrivacyUnit or {"record", "feature"}, default="record"
+        Where records may be added or removed, n is the larger number, and something was released
+        about it before.
     prior : float or sequence of float, default=1.0
         Pseudo-counts, or the precision of a regression's prior.
     transcripts : int, default=2
@@ -111,12 +114,14 @@ def enumerate_loss(
     """
     chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
     budget = Budget(exact(epsilon), unit=PrivacyUnit.of(unit))
-    data_sets, (first, second) = domain.data_sets(n), domain.neighbours(n, budget.unit)
+    data_sets = domain.data_sets(n, budget.unit)
+    first, second = domain.neighbours(n, budget.unit)
+    size = known_size(n, budget)
     if not len(first):
         raise ValueError("There are no two neighbouring data sets in this world.")
     readers = readers_of(chosen, domain, data_sets, prior, budget, transcripts)
     found = [
-        _Comparison([read(domain.statistics(d)) for d in data_sets.tolist()], first, second)
+        _Comparison([read(domain.observed(d, size)) for d in data_sets], first, second)
         for read in readers
     ]
     worst = max(found, key=lambda c: c.loss)
@@ -132,10 +137,18 @@ def enumerate_loss(
     )
 
 
+def known_size(n: int, budget: Budget) -> ReleasedSize | None:
+    """Return what was released about a secret number of records before: the same for all."""
+    if not budget.unit.size_is_secret:
+        return None
+    law = RecordCount(n).law(budget.unit, size_share(Fraction(budget.epsilon)))
+    return ReleasedSize(n, (law,))
+
+
 def readers_of(
     mechanism: Mechanism,
     domain: Domain,
-    data_sets: Rows,
+    data_sets: list[DataSet],
     prior: Any,
     budget: Budget,
     transcripts: int,
@@ -144,9 +157,10 @@ def readers_of(
     belief = domain.prior(prior)
     if domain.is_finite:
         return [lambda statistics: laws_of_release(mechanism, statistics, belief, budget)]
-    starts = (data_sets[seed * 7919 % len(data_sets)].tolist() for seed in range(transcripts))
+    size = known_size(len(data_sets[-1]), budget)
+    starts = (data_sets[seed * 7919 % len(data_sets)] for seed in range(transcripts))
     return [
-        Transcript(mechanism, domain.statistics(s), belief, budget, random_source(seed)).laws
+        Transcript(mechanism, domain.observed(s, size), belief, budget, random_source(seed)).laws
         for seed, s in enumerate(starts)
     ]
 

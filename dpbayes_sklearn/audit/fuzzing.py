@@ -1,4 +1,4 @@
-"""Feed estimators what they should bear, or refuse, and tell what they said."""
+"""Fit estimators to unusual values and parameters, and record their errors and warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look for secrets in everything that a fitted object holds or shows.
+"""Search for secrets in everything that a fitted object contains or shows.
 
 An exact statistic that survives a fit voids its guarantee, wherever it is: in a private attribute,
 a cache, a closure, the pickle, a ``repr``. :func:`leaks` walks all of them.

@@ -97,7 +97,15 @@ class Replay:
 
 
 def replay(
-    estimator: Any, X: Any, y: Any, X2: Any, y2: Any, *, freeze: Frozen = CHOKE_POINT
+    estimator: Any,
+    X: Any,
+    y: Any,
+    X2: Any,
+    y2: Any,
+    *,
+    groups: Any = None,
+    groups2: Any = None,
+    freeze: Frozen = CHOKE_POINT,
 ) -> Replay:
     """Fit (X, y), then (X2, y2) with what was released on (X, y), and compare everything else.
 
@@ -112,7 +120,9 @@ def replay(
         Any scikit-learn estimator; it is cloned. One that has an ``accountant`` parameter that
         is None is given an accountant.
     X, y, X2, y2
-        Two neighbouring data sets: the same size, one record (or one value of it) apart.
+        Two neighbouring data sets, by the estimator's unit of privacy.
+    groups, groups2 : array-like, optional
+        Whose records they are, if that is a person.
     freeze : sequence of (object, attribute name), default=CHOKE_POINT
         The functions or methods that release. What they return on the first data set is handed
         out on the second. `DRAWS` goes deeper and freezes what carries noise inside mechanisms; for
@@ -136,8 +146,8 @@ def replay(
     if getattr(estimator, "accountant", 0) is None:
         estimator.set_params(accountant=BudgetAccountant(delta=1))
     tape: list[tuple[str, Any]] = []
-    one = _fit(estimator, X, y, _recording(tape), freeze)
-    two = _fit(estimator, X2, y2, _playing(tape), freeze)
+    one = _fit(estimator, (X, y, groups), _recording(tape), freeze)
+    two = _fit(estimator, (X2, y2, groups2), _playing(tape), freeze)
     try:
         moved = [
             change
@@ -209,8 +219,10 @@ def _playing(tape: list[tuple[str, Any]]) -> Answer:
     return answer
 
 
-def _fit(estimator: Any, X: Any, y: Any, answer: Answer, freeze: Frozen) -> _Fit:
+def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) -> _Fit:
     """Fit a clone under observation."""
+    X, y, groups = data
+    persons = {} if groups is None else {"groups": groups}
     model, fit = clone(estimator), _Fit()
     ledger = getattr(estimator, "accountant", None)
     ledger = ledger if isinstance(ledger, BudgetAccountant) else None
@@ -224,7 +236,7 @@ def _fit(estimator: Any, X: Any, y: Any, answer: Answer, freeze: Frozen) -> _Fit
     ):
         warnings.simplefilter("always")
         try:
-            model.fit(X, y)
+            model.fit(X, y, **persons)
             fit.pickled = _pickled(model, by_value=freeze is not CHOKE_POINT)
         except Exception as error:
             fit.status = f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""The command line: a private model of one's own CSV file, without writing any Python."""
+"""The command line: a private model of a CSV file, without Python code."""
 
 from dpbayes_sklearn.command_line.console import main
 

@@ -1,4 +1,4 @@
-"""Records on a cluster: the one place that knows dask.
+"""Records in dask collections; the only module that uses dask.
 
 No data are read here. A query is sent to the partitions, the answers are added up on the workers as
 a tree, and only the total is returned. An error in a partition is returned as a text without any

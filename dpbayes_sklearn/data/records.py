@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import reduce
-from itertools import pairwise
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Parallel, delayed, effective_n_jobs
 
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.threads import cuts, in_threads, threads_for
 from dpbayes_sklearn.schema.kinds import Kind
 
 __all__ = ["Answer", "LocalRecords", "Records", "Shard", "asked", "quiet_numpy"]
-
-_CELLS_A_THREAD = 1 << 22  # minimum cells per thread
 
 
 def quiet_numpy() -> np.errstate:
@@ -81,8 +78,7 @@ class Records(Protocol):
 class LocalRecords:
     """Records in the memory of this process, or in files that are mapped to it.
 
-    Threads share the work if joblib is configured so:
-    ``with joblib.parallel_config("threading", n_jobs=2)``.
+    Threads share the work; see :func:`~dpbayes_sklearn.data.threads.threads_for`.
     """
 
     def __init__(
@@ -106,20 +102,26 @@ class LocalRecords:
         targets = [shard.target for shard in self.shards]
         return np.concatenate(targets) if targets[1:] else targets[0]
 
+    def at(self, positions: npt.NDArray[np.intp]) -> LocalRecords:
+        """Return the records at some positions, in increasing order."""
+        if len(positions) == self.n:
+            return self
+        chosen = []
+        for shard in self.shards:
+            stop = shard.start + shard.table.n_rows
+            own = positions[(positions >= shard.start) & (positions < stop)] - shard.start
+            chosen.append((shard.table.rows(own), shard.target[own]))
+        return LocalRecords(chosen, self.target_kind)
+
     def __add__(self, other: LocalRecords) -> LocalRecords:
         """Return the records of both, one after the other."""
         return LocalRecords([(shard.table, shard.target) for shard in self.shards + other.shards])
 
     def total(self, ask: Callable[[Shard], A]) -> A:
         """Return the sum of ``ask`` over all shards."""
-        threads = min(effective_n_jobs(None), self.n * self.table.n_columns // _CELLS_A_THREAD)
+        threads = threads_for(self.n * self.table.n_columns)
         shards = [one for shard in self.shards for one in _cut(shard, threads)]
-        if len(shards) == 1:
-            return asked(ask, shards[0])
-        answers: Iterable[A] = (asked(ask, shard) for shard in shards)
-        if threads > 1:
-            answers = Parallel(require="sharedmem")(delayed(asked)(ask, shard) for shard in shards)
-        return reduce(add, answers)
+        return reduce(add, in_threads(partial(asked, ask), shards, threads))
 
 
 def asked(ask: Callable[[Shard], A], shard: Shard) -> A:
@@ -132,8 +134,7 @@ def _cut(shard: Shard, number: int) -> list[Shard]:
     """Cut a shard into a number of shards of about as many rows each."""
     if number <= 1:
         return [shard]
-    ends = np.linspace(0, shard.table.n_rows, number + 1).astype(int).tolist()
     return [
-        Shard(shard.table.rows(slice(a, b)), shard.target[a:b], shard.start + a)
-        for a, b in pairwise(ends)
+        Shard(shard.table.rows(rows), shard.target[rows], shard.start + rows.start)
+        for rows in cuts(shard.table.n_rows, number)
     ]

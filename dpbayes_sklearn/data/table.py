@@ -75,8 +75,8 @@ class Table:
         dtype: np.dtype[Any] = np.dtype(self._X.dtype)
         return dtype
 
-    def rows(self, rows: slice) -> Table:
-        """Return the table of some rows."""
+    def rows(self, rows: slice | npt.NDArray[np.intp]) -> Table:
+        """Return the table of some rows, given as a slice or by their positions."""
         return Table(_by_position(self._X)[rows])
 
     def without_rows(self) -> Any:

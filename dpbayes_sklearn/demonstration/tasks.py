@@ -74,7 +74,7 @@ def _tumours(repeats: int) -> Task:
     return Task(
         "breast_tumours",
         "Naive Bayes: is a breast tumour malignant?",
-        "569 tumours, ten measurements of cell nuclei, each cut into four bins.",
+        "569 tumours, ten measurements of cell nuclei, each divided into four bins.",
         BayesianNaiveBayes(schema=TUMOURS),
         data.data[:, :10],
         data.target_names[data.target],

@@ -1,4 +1,4 @@
-"""How much each feature of a naive Bayes tells about the class."""
+"""Mutual information of each feature of naive Bayes with the class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DRAWS = 400
 
 
 def informative_features(model: BayesianNaiveBayes, n_features: int) -> dict[str, FloatArray]:
-    """Return posterior draws of I(feature; class) in nats, for the features that tell most.
+    """Return posterior draws of I(feature; class) in nats, for the most informative features.
 
     They are chosen by ``feature_importances_`` and sorted by the mean of their draws.
     """

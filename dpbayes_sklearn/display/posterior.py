@@ -1,4 +1,4 @@
-"""Figures of a released posterior beside its prior."""
+"""Figures of a released posterior and its prior."""
 
 from __future__ import annotations
 

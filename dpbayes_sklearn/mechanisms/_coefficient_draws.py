@@ -7,7 +7,9 @@ most :math:`\tfrac\kappa2(1 + BR)^2` when a record is replaced, and a draw from
 
 .. math:: p(w) \propto \pi(w)\, e^{-\frac\kappa2 \sum (t - w^\top x)^2}, \qquad \|w\| \le B
 
-is :math:`\kappa(1+BR)^2`-private (half for the density, half for its normalisation).
+is :math:`\kappa(1+BR)^2`-private (half for the density, half for its normalisation). A record that
+comes or goes multiplies the density by a factor from :math:`e^{-\frac\kappa2(1+BR)^2}` to 1, and
+its normalisation too, so it loses half of that; k records of a person lose k times as much.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ class Units(NamedTuple):
 
 def read_units(statistics: Moments, shares: Shares, source: RandomSource) -> Units:
     """Release where target and columns lie."""
-    places = located(statistics, shares, source, widening(statistics.n * float(shares.epsilon)))
+    places = located(statistics, shares, source, widening(statistics.n * float(shares.per_record)))
     window = places.window
     spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
     windows = places.windows(statistics.design.numbers)
@@ -75,7 +77,7 @@ def release_draws(
     units = read_units(statistics, shares, source)
     if prior.noise_variance is not None:
         units = units._replace(variance=prior.noise_variance / units.window.half**2)
-    affordable = float(shares.model) / largest_residual(prior) ** 2
+    affordable = 2 * float(shares.model) / (budget.unit.moves * largest_residual(prior) ** 2)
     drawn = draw_coefficients(statistics, prior, units, plan(affordable, units.variance), source)
     return calibrated(drawn, statistics, shares, source)
 
@@ -98,7 +100,8 @@ def check_draws(statistics: Moments, budget: Budget) -> None:
             f"epsilon={float(budget.epsilon):g} is too large for draws of coefficients from "
             f"{statistics.n} records; use float('inf') for exact Bayes without privacy."
         )
-    grid_for(statistics.design, statistics.n, Fraction(budget.epsilon))
+    epsilon = Fraction(budget.epsilon) / budget.unit.max_records
+    grid_for(statistics.design, statistics.n, epsilon)
 
 
 def largest_residual(prior: GaussianPrior) -> float:

@@ -40,7 +40,7 @@ def located(statistics: Moments, shares: Shares, source: RandomSource, reach: fl
 
     Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
     """
-    design, n, epsilon = statistics.design, statistics.n, shares.epsilon
+    design, n, epsilon = statistics.design, statistics.n, shares.per_record
     every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
     grid = shares.grid(design, n)
     rows, sums = statistics.location_sums(grid, every)

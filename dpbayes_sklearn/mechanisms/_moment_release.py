@@ -95,8 +95,9 @@ def calibrated(
     if not shares.residuals:
         return posterior
     n, grid = statistics.n, shares.grid(statistics.design, statistics.n)
-    every = max(1, int(n * shares.epsilon / _MOST_RESIDUALS))
-    reach = _RESIDUALS_AT * widening(n * float(shares.epsilon) / every)
+    sampled = max(1, int(n * shares.per_record / _MOST_RESIDUALS))
+    every = sampled if statistics.unit.keeps_places else 1
+    reach = _RESIDUALS_AT * widening(n * float(shares.per_record) / every)
     total, rows = statistics.squared_residuals(posterior.as_predictive(reach), grid, every)
     sums, noise = _moment_noise.add_noise(
         np.array([total]), shares.step(residual_block()), grid, shares.residuals, source

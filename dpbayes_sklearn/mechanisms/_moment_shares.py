@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from dpbayes_sklearn.mechanisms._moment_noise import Step, gaussian_grid, grid_for
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moment_blocks import Block
 
@@ -34,6 +35,8 @@ class Shares(NamedTuple):
     epsilon : Fraction
         The epsilon of all together.
     gaussian : bool
+    unit : PrivacyUnit
+        Who is protected.
     """
 
     target: Fraction
@@ -43,6 +46,12 @@ class Shares(NamedTuple):
     residuals: Fraction
     epsilon: Fraction
     gaussian: bool = False
+    unit: PrivacyUnit = RECORD
+
+    @property
+    def per_record(self) -> Fraction:
+        """Return the epsilon that one record is protected by, if a person has several."""
+        return self.epsilon / self.unit.max_records
 
     @property
     def total(self) -> Fraction:
@@ -51,11 +60,15 @@ class Shares(NamedTuple):
 
     def step(self, block: Block) -> Step:
         """Return sums as they are released: with pure or with Gaussian noise."""
-        return block.gaussian() if self.gaussian else block
+        own = block.protecting(self.unit)
+        return own.gaussian() if self.gaussian else own
 
     def grid(self, design: Design, n: int) -> int:
         """Return the finest grid on which all noise is exact."""
-        return (gaussian_grid if self.gaussian else grid_for)(design, n, self.total)
+        k = self.unit.max_records
+        if self.gaussian:
+            return gaussian_grid(design, n, self.total / k**2)
+        return grid_for(design, n, self.total / k)
 
     @classmethod
     def of(
@@ -68,18 +81,19 @@ class Shares(NamedTuple):
         1,000 records, times epsilon, for each.
 
         >>> parts = Shares.of(Budget(Fraction(1)), 1000, 1, residuals=True)
-        >>> [str(part) for part in parts]
-        ['3/20', '3/50', '2/25', '33/50', '1/20', '1', 'False']
+        >>> [str(part) for part in parts[:5]]
+        ['3/20', '3/50', '2/25', '33/50', '1/20']
         """
         epsilon = Fraction(budget.epsilon)
-        records = n * epsilon
+        records = n * epsilon / budget.unit.max_records
         first = _within(_TARGET_RECORDS / records, 25, 3)
         own = _within(_MEAN_RECORDS / records, 100, 12) * mean
         pays = 0 < _LEAST_RECORDS * numbers <= records
         second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
         last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
         rest = 1 - first - second - own - last
-        return cls._make([*(epsilon * f for f in (first, second, own, rest, last)), epsilon, False])
+        parts = (epsilon * f for f in (first, second, own, rest, last))
+        return cls._make([*parts, epsilon, False, budget.unit])
 
     @classmethod
     def of_rho(
@@ -98,14 +112,15 @@ class Shares(NamedTuple):
         >>> [str(part * 32) for part in parts[:5]], parts.total
         (['1/25', '1/50', '9/625', '516/625', '1/10'], Fraction(1, 32))
         """
-        records = 2 * rho * n**2
+        records = 2 * rho * n**2 / budget.unit.max_records**2
         first = _within(_GAUSSIAN_TARGET**2 / records, 100, 4)
         own = _within(_GAUSSIAN_MEAN**2 / records, 200, 12) * mean
         pays = 0 < _GAUSSIAN_LEAST**2 * numbers <= records
         second = _within(_GAUSSIAN_COLUMN**2 * numbers / records, 50, 4) * pays
         last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
         rest, epsilon = 1 - first - second - own - last, Fraction(budget.epsilon)
-        return cls._make([*(rho * f for f in (first, second, own, rest, last)), epsilon, True])
+        parts = (rho * f for f in (first, second, own, rest, last))
+        return cls._make([*parts, epsilon, True, budget.unit])
 
 
 def _within(share: Fraction, least: int, most: int) -> Fraction:

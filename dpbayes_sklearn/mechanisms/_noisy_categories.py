@@ -33,7 +33,8 @@ class AddsNoiseToCategories(Mechanism):
     def _release_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
-        # as many counts as the law has numbers; the public sum completes the others
+        # as many counts as the law has numbers; a public sum completes the others
         law = self._category_law(statistics, budget)
         (noisy,) = add([statistics.counts[..., : law.size]], law, source)
-        return prior.update(ReleasedSimplex(noisy, statistics.n, (law,)))
+        n = None if budget.unit.size_is_secret else statistics.n
+        return prior.update(ReleasedSimplex(noisy, n, (law,)))

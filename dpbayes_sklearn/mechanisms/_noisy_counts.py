@@ -43,7 +43,9 @@ class AddsNoiseToCounts(Mechanism):
     ) -> NetworkPosterior:
         law = self._count_law(statistics, budget)
         noisy = add(statistics.tables, law, source)
-        return prior.update(ReleasedCounts(statistics.network, noisy, statistics.n, (law,)))
+        return prior.update(
+            ReleasedCounts(statistics.network, noisy, statistics.n, (law,), statistics.size_laws)
+        )
 
     def simulated_count_errors(
         self, network: Network, n: int, budget: Budget, at_least: int

@@ -6,7 +6,11 @@ the loss of a release is a sum over the splits that a neighbouring change can to
 
 - within a row, from value v to v': the split where their paths part is turned, the splits below
   it on each path lose or gain a turn, those above do not change;
-- from one row to another, because a parent changed: both whole paths.
+- from one row to another, because a parent changed: both whole paths;
+- a record that comes or goes: one whole path of every node.
+
+Records of one person cost as many times as much. Where the number of records is secret, counts of
+turns are cut at a public bound, which no change of theirs grows by.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid, log_odds_of
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.counts import Tables
+from dpbayes_sklearn.statistics.counts import CountTables, Tables
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import leaf_probabilities, signs, sums_left_and_right
 
@@ -31,6 +35,7 @@ __all__ = [
     "draw_tables",
     "grid_size",
     "largest_feasible",
+    "most_turns",
     "network_loss",
     "release_loss",
     "split_priors",
@@ -44,6 +49,13 @@ SplitPriors = list[tuple[FloatArray, FloatArray]]
 def split_priors(alphas: tuple[FloatArray, ...]) -> SplitPriors:
     """Return the Beta parameters of every split of Dirichlet(alpha) rows."""
     return [sums_left_and_right(alpha) for alpha in alphas]
+
+
+def most_turns(statistics: CountTables) -> tuple[int, int | None]:
+    """Return how many turns a split can have: n, or a public bound and where either side is cut."""
+    if not statistics.size_laws:
+        return statistics.n, None
+    return 2 * statistics.n_bound, statistics.n_bound
 
 
 def grid_size(omega: float, n: int) -> int:
@@ -92,13 +104,15 @@ def node_losses(turning: FloatArray, adding: FloatArray) -> tuple[float, float]:
 def network_loss(network: Network, losses: list[tuple[float, float]], unit: PrivacyUnit) -> float:
     """Return the worst loss of a neighbouring change, from (within, between) of every node.
 
-    A node whose parents cannot change stays within its row.
+    A node whose parents cannot change stays within its row. From row to row there are two paths.
     """
+    if unit.size_is_secret:
+        return unit.max_records * sum(between / 2 for _, between in losses)
     within = [inside for inside, _ in losses]
     either = [max(pair) for pair in losses]
     if unit.whole_records:
         pairs = zip(within, either, network.parents, strict=True)
-        return sum(e if parents else w for w, e, parents in pairs)
+        return unit.max_records * sum(e if parents else w for w, e, parents in pairs)
     children = [[i for i, p in enumerate(network.parents) if u in p] for u in range(network.target)]
     return max(
         (within[u] + sum(either[i] for i in below) for u, below in enumerate(children)), default=0.0
@@ -137,11 +151,17 @@ def draw_tables(
     grid: SplitGrid,
     n_draws: int,
     source: RandomSource,
+    most: int | None = None,
 ) -> Tables:
-    """Draw all tables ``n_draws`` times; ``log_law(node, left, right)`` gives a split's weights."""
+    """Draw all tables ``n_draws`` times; ``log_law(node, left, right)`` gives a split's weights.
+
+    Turns are cut at ``most`` to either side, if it is given.
+    """
     drawn = []
     for node, table in enumerate(tables):
         left, right = sums_left_and_right(table)
+        if most is not None:
+            left, right = np.minimum(left, most), np.minimum(right, most)
         weights = integer_weights(log_law(node, left, right))
         repeated = np.broadcast_to(weights, (n_draws, *weights.shape))
         drawn.append(leaf_probabilities(grid.left[finite_draw(repeated, source)]))

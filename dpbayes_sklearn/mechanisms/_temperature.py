@@ -2,12 +2,12 @@ r"""The choice of the temperature, with a share of the budget.
 
 Guarantee
 ---------
-*Precondition*: the tables were released before; given them, a replaced record changes the sum of
-clipped losses of every candidate temperature by at most :math:`\Delta`. *Claim*: the choice is
+*Precondition*: the tables were released before; given them, neighbours change the sums of clipped
+losses of all candidate temperatures by numbers that lie within a range of R. *Claim*: the choice is
 :math:`\varepsilon_t`-DP, and with the tables at :math:`\varepsilon - \varepsilon_t` the release is
 :math:`\varepsilon`-DP. *Proof*: permute-and-flip with scores
-:math:`\log w - \varepsilon_t S/2\Delta`, :math:`\varepsilon_t` less what rounding to integers can
-add; adaptive composition.
+:math:`\log w - \varepsilon_t S/R`, :math:`\varepsilon_t` less what rounding to integers can
+add (a change that all scores share cancels); adaptive composition.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def table_budget(temperature: float | str, n: int, budget: Budget) -> Budget:
     """Return the part of the budget for the tables, from public quantities only."""
     if temperature != "auto" or budget.infinite:
         return budget
-    share = temperature_share(n, Fraction(budget.epsilon)) * Fraction(budget.epsilon)
+    epsilon = Fraction(budget.epsilon)
+    share = temperature_share(n, epsilon / budget.unit.max_records) * epsilon
     return budget._replace(epsilon=Fraction(budget.epsilon) - share, pure=share)
 
 
@@ -77,7 +78,11 @@ def _learned(
     share = Fraction(budget.epsilon) - Fraction(table_budget("auto", statistics.n, budget).epsilon)
     if not share:  # too few records to learn it
         return DEFAULT
-    losses = records.loss_sums(posterior, stride(statistics.n, float(share)))
+    # every s-th record may stand for all only where no record shifts the others
+    every = stride(statistics.n, float(share)) if budget.unit.keeps_places else 1
+    losses = records.loss_sums(posterior, every)
+    if budget.unit.size_is_secret:
+        losses = losses.at_most(statistics.n_bound)
     weights = choice_weights(losses, float(share), budget.unit)
     return candidates[int(finite_draw(weights, source)[0])]
 

@@ -114,10 +114,11 @@ def _for_moments(statistics: Moments, prior: GaussianPrior, budget: Budget) -> L
     pure, other, design = Laplace(), Gaussian(), statistics.design
     with suppress(ValueError):
         share = gaussian.moment_shares(statistics, prior, budget).model
-        less = noise_of_products(design, gaussian_gram(design), share)
+        less = noise_of_products(design, gaussian_gram(design).protecting(budget.unit), share)
         share = laplace.moment_shares(statistics, prior, budget).model
-        deviations = laplace.norm_deviations(statistics.n * float(budget.epsilon))
-        pure_block = gram_block(design, deviations=deviations)
+        per_record = float(budget.epsilon / budget.unit.max_records)
+        deviations = laplace.norm_deviations(statistics.n * per_record)
+        pure_block = gram_block(design, budget.unit, deviations=deviations)
         if less < noise_of_products(design, pure_block, share):
             return other
     return pure

@@ -23,6 +23,7 @@ from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import Plans
+from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize
 
 __all__ = ["Mechanism", "Release"]
 
@@ -89,6 +90,7 @@ class Mechanism(HelpfulEstimator):
             "simplex": (cls._release_simplex, Mechanism._release_simplex),
             "quantiles": (cls._release_quantiles, Mechanism._release_quantiles),
             "scores": (cls._release_scores, Mechanism._release_scores),
+            "size": (cls._release_size, Mechanism._release_size),
         }
         mine, nobodys = own.get(kind, (None, None))
         return mine is not nobodys
@@ -134,8 +136,12 @@ class Mechanism(HelpfulEstimator):
         self, statistics: SensitiveStatistics, prior: Any, budget: Budget, source: RandomSource
     ) -> Release[Any]:
         """Release a posterior under ``budget``; the statistics are not kept."""
+        if statistics.kind == "moments":
+            moments: Any = statistics
+            statistics = moments.protecting(budget.unit)
         if budget.infinite:
-            posterior = prior.update(statistics.without_noise())
+            exact = statistics.without_noise()
+            posterior = exact if prior is None else prior.update(exact)
         else:
             releases: dict[str, Callable[..., Any]] = {
                 "counts": self._release_counts,
@@ -143,6 +149,7 @@ class Mechanism(HelpfulEstimator):
                 "simplex": self._release_simplex,
                 "quantiles": self._release_quantiles,
                 "scores": self._release_scores,
+                "size": self._release_size,
             }
             share = self.budget_for(statistics, prior, budget)
             posterior = releases[statistics.kind](statistics, prior, share, source)
@@ -191,6 +198,11 @@ class Mechanism(HelpfulEstimator):
         self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
     ) -> tuple[Hashable, ...]:
         self._refuse("scores")
+
+    def _release_size(
+        self, statistics: RecordCount, prior: Any, budget: Budget, source: RandomSource
+    ) -> ReleasedSize:
+        self._refuse("size")
 
     def simulated_count_errors(
         self, network: Network, n: int, budget: Budget, at_least: int

@@ -20,6 +20,7 @@ count vectors of sum n, drawn exactly from integer weights; :math:`\varepsilon'`
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
 
@@ -99,15 +100,37 @@ class Exponential(Mechanism):
     def _preflight_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget
     ) -> None:
-        self.law(statistics.n, tuple(prior.concentration.tolist()), budget)
+        if budget.unit.size_is_secret:
+            raise ValueError(
+                f"The {self.name()} mechanism chooses among all posteriors of a public number of "
+                "records; for neighbours='add_remove' use mechanism='geometric'."
+            )
+        if budget.delta and budget.unit.max_records > 1:
+            raise ValueError(
+                f"The {self.name()} mechanism has no delta for a person of several records; use "
+                "calibrate=True, or mechanism='geometric'."
+            )
+        self.law(statistics.n, tuple(prior.concentration.tolist()), per_record(budget))
 
     def _release_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
-        law = self.law(statistics.n, tuple(prior.concentration.tolist()), budget)
+        law = self.law(statistics.n, tuple(prior.concentration.tolist()), per_record(budget))
         rows = law.candidates.row_of(np.atleast_2d(statistics.counts))
         drawn = law.candidates.counts[finite_draw(law.weights(rows), source)]
         return prior.update(ReleasedSimplex.exact(drawn.reshape(statistics.counts.shape)))
+
+
+def per_record(budget: Budget) -> Budget:
+    """Return the budget with which one record is protected: k of them then lose k times as much.
+
+    >>> from dpbayes_sklearn.privacy.unit import PrivacyUnit
+    >>> per_record(Budget(Fraction(1), unit=PrivacyUnit("person", max_records=2))).epsilon
+    Fraction(1, 2)
+    """
+    if budget.unit.max_records == 1:
+        return budget
+    return Budget(Fraction(budget.epsilon) / budget.unit.max_records, budget.delta)
 
 
 @lru_cache(maxsize=64)

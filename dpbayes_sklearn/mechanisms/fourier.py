@@ -5,7 +5,8 @@ Guarantee
 *Precondition*: replacing a record changes the character sums by at most :math:`\Delta_F` in L1
 (4d for Boolean naive Bayes) and any of them by at most :math:`\Delta_\infty` (2). *Claim*: pure
 :math:`\varepsilon`-DP. *Proof*: as for ``laplace``, in the norm of the noise; the sum of the
-constant character is n, which neighbours share, so it needs no noise. The increment is a function
+constant character is n, which neighbours share, so it needs no noise (where records are added or
+removed, n was released before). The increment is a function
 of public quantities only, and so is the choice of the noise; the tables are post-processing.
 
 Noise law
@@ -50,6 +51,7 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.fourier import (
@@ -144,7 +146,9 @@ class Fourier(Mechanism):
         blocks: Blocks = dict(zip(sums.blocks, noisy, strict=True))
         increment = self._increment(network, law, float(budget.epsilon))
         return prior.update_fourier(
-            ReleasedCharacters(network, blocks, statistics.n, (law,), increment)
+            ReleasedCharacters(
+                network, blocks, statistics.n, (law,), increment, statistics.size_laws
+            )
         )
 
     def _increment(self, network: Network, law: NoiseLaw, epsilon: float) -> float:
@@ -177,10 +181,10 @@ class Fourier(Mechanism):
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
         design, shares = statistics.design, moment_shares(statistics, prior, budget)
-        block, reach = whole_block(design), widening(statistics.n * float(shares.epsilon))
-        products = Products(lambda _: block, reach)
+        block = whole_block(design).protecting(budget.unit)
+        products = Products(lambda _: block, widening(statistics.n * float(shares.per_record)))
         noisy, places = noisy_moments(statistics, shares, products, source)
-        increment = moment_increment(design, self.stealth) / float(shares.model)
+        increment = moment_increment(design, self.stealth, budget.unit) / float(shares.model)
         released = noisy.released(places.window, places.windows(design.numbers), increment)
         return calibrated(prior.update(released, places), statistics, shares, source)
 
@@ -220,7 +224,7 @@ def simulated_noise(network: Network, law: NoiseLaw, repeats: int, source: Rando
 
 
 @lru_cache(maxsize=64)
-def moment_increment(design: Design, stealth: float) -> float:
+def moment_increment(design: Design, stealth: float, unit: PrivacyUnit = RECORD) -> float:
     """Return the ``stealth`` quantile of max(0, -smallest eigenvalue of the noise) at epsilon 1.
 
     On [-1, 1] the characters are Chebyshev polynomials, x and 2x² - 1. Raising the constant's
@@ -228,7 +232,7 @@ def moment_increment(design: Design, stealth: float) -> float:
     identity are positive semi-definite with this probability. Found by simulating the public
     noise law with a fixed generator: no data, so no cost. Noise shrinks as 1/epsilon.
     """
-    block, source, grid = whole_block(design), random_source(0), 2**10
+    block, source, grid = whole_block(design).protecting(unit), random_source(0), 2**10
     nothing, smallest = np.zeros(len(block), np.int64), []
     for _ in range(200):
         noise = PublicMoments.of(design, 0)

@@ -86,11 +86,8 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
         shares = moment_shares(statistics, prior, budget)
-        block, reach = (
-            gaussian_gram(statistics.design),
-            widening(statistics.n * float(shares.epsilon)),
-        )
-        products = Products(lambda _: block, reach)
+        block = gaussian_gram(statistics.design).protecting(budget.unit)
+        products = Products(lambda _: block, widening(statistics.n * float(shares.per_record)))
         return regression_posterior(statistics, prior, shares, products, source)
 
     def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
@@ -114,14 +111,18 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
 def _law(statistics: CountTables | SimplexCounts, budget: Budget) -> DiscreteGaussian:
     """Return the law with the least variance that the budget allows for these statistics."""
     together = Fraction(budget.epsilon) + Fraction(budget.pure)
-    calibrated = partial(gaussian_variance, together, budget.delta, pure=budget.pure)
+    # several records make many patterns of shifts: only their largest norm is looked at
+    several = budget.unit.max_records > 1
+    variance = partial(gaussian_variance, zcdp_only=True) if several else gaussian_variance
+    calibrated = partial(variance, together, budget.delta, pure=budget.pure)
     return statistics.gaussian_law(budget.unit, calibrated)
 
 
 def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
     """Return the shares of rho that the steps of a regression have, from public facts only."""
     design, (epsilon, delta, *_) = statistics.design, budget
-    grid = gaussian_grid(design, statistics.n, Fraction(zcdp_rho(epsilon, delta)))
+    per_record = Fraction(zcdp_rho(epsilon, delta)) / budget.unit.max_records**2
+    grid = gaussian_grid(design, statistics.n, per_record)
     numbers = (design.width + 2) * (design.width + 2 + len(RADII) + 1)  # at most so many
     return Shares.of_rho(
         composed_rho(epsilon, delta, numbers, grid**2),

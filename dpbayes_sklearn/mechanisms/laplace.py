@@ -109,10 +109,11 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
         shares = moment_shares(statistics, prior, budget)
-        design, n_epsilon = statistics.design, statistics.n * float(shares.epsilon)
+        design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
 
         def block(places: Located) -> GramMatrix | Block:
-            return gram_block(design, places.reach(design.numbers), norm_deviations(n_epsilon))
+            reach, deviations = places.reach(design.numbers), norm_deviations(n_epsilon)
+            return gram_block(design, budget.unit, reach, deviations)
 
         products = Products(block, widening(n_epsilon, _WIDER_FROM))
         return regression_posterior(statistics, prior, shares, products, source)

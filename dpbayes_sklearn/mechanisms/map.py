@@ -46,6 +46,7 @@ from dpbayes_sklearn.mechanisms._split_release import (
     draw_tables,
     grid_size,
     largest_feasible,
+    most_turns,
     network_loss,
     node_losses,
     release_loss,
@@ -108,7 +109,7 @@ class MAP(Mechanism):
     def _preflight_counts(
         self, statistics: CountTables, prior: DirichletPrior, budget: Budget
     ) -> None:
-        self._law(prior, statistics.n, budget)
+        self._law(prior, most_turns(statistics)[0], budget)
 
     def _release_counts(
         self,
@@ -117,8 +118,9 @@ class MAP(Mechanism):
         budget: Budget,
         source: RandomSource,
     ) -> DrawsPosterior:
-        grid, log_law = self._law(prior, statistics.n, budget)
-        draw = draw_tables(statistics.tables, log_law, grid, 1, source)
+        turns, most = most_turns(statistics)
+        grid, log_law = self._law(prior, turns, budget)
+        draw = draw_tables(statistics.tables, log_law, grid, 1, source, most)
         return DrawsPosterior(statistics.network, draw, np.array([float(statistics.n)]))
 
     def _law(self, prior: DirichletPrior, n: int, budget: Budget) -> tuple[SplitGrid, SplitLaw]:

@@ -46,7 +46,9 @@ class PermuteAndFlip(Mechanism):
         self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
     ) -> tuple[Hashable, ...]:
         chosen: tuple[Hashable, ...] = ()
-        epsilon = float(budget.epsilon) / max(prior.rounds, 1) * (1 - 2.0**-50)  # rounded down
+        # scores know what one replaced record changes; k of them change k times as much
+        shared = max(prior.rounds, 1) * budget.unit.max_records
+        epsilon = float(budget.epsilon) / shared * (1 - 2.0**-50)  # rounded down
         for _ in range(prior.rounds):
             candidates, scores = statistics.options(chosen)
             weights = choice_weights(statistics, scores, epsilon)

@@ -45,7 +45,7 @@ class Quantiles(Mechanism):
     def _release_quantiles(
         self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
     ) -> tuple[tuple[float, ...], ...]:
-        share = Fraction(budget.epsilon) / statistics.n_columns
+        share = Fraction(budget.epsilon) / (statistics.n_columns * budget.unit.max_records)
 
         def choose(ranks: Ranks, level: Level) -> float:
             return point_of(ranks.law(rate(level, share)), source)

@@ -43,6 +43,7 @@ from dpbayes_sklearn.mechanisms._split_release import (
     draw_tables,
     grid_size,
     largest_feasible,
+    most_turns,
     release_loss,
     split_priors,
 )
@@ -131,7 +132,7 @@ class Sampler(Mechanism):
     def _preflight_counts(
         self, statistics: CountTables, prior: DirichletPrior, budget: Budget
     ) -> None:
-        self.plan(prior, statistics.n, budget)
+        self.plan(prior, most_turns(statistics)[0], budget)
 
     def _release_counts(
         self,
@@ -140,14 +141,15 @@ class Sampler(Mechanism):
         budget: Budget,
         source: RandomSource,
     ) -> DrawsPosterior:
-        grid, tau, _ = self.plan(prior, statistics.n, budget)
+        turns, most = most_turns(statistics)
+        grid, tau, _ = self.plan(prior, turns, budget)
         priors = split_priors(prior.alphas)
 
         def log_law(node: int, left: FloatArray, right: FloatArray) -> FloatArray:
             a, b = priors[node]
             return grid.log_weights(a + tau * left, b + tau * right)
 
-        draws = draw_tables(statistics.tables, log_law, grid, self.n_samples, source)
+        draws = draw_tables(statistics.tables, log_law, grid, self.n_samples, source, most)
         weights = np.full(self.n_samples, statistics.n / self.n_samples)
         return DrawsPosterior(statistics.network, draws, weights)
 

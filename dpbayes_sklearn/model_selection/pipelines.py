@@ -117,16 +117,28 @@ class PrivatePipeline(SupervisedEstimator):
         super()._validate_params()
         for name, step in private_steps(self.pipeline):
             step._validate_params()
+            if step._unit != self._unit:
+                raise ValueError(
+                    f"All steps of a pipeline must protect the same unit: {name!r} protects "
+                    f"{step._unit}, the last step {self._unit}."
+                )
             if step._budget().delta:
                 raise ValueError(
                     f"A pipeline in a search is purely private: {name!r} must have delta=0."
                 )
         step_epsilons(self.pipeline, self._budget().epsilon)  # refuses infinite ones
 
+    _looks_at_n: ClassVar[bool] = False
+
     def _resolve_mechanism(self) -> Mechanism:
         return StepByStep()
 
-    def _read(self, X: Any, y: Any, known: Any = None) -> FitInput:
+    def _read(self, X: Any, y: Any, known: Any = None, groups: Any = None) -> FitInput:
+        if groups is not None or self._unit.size_is_secret:
+            raise ValueError(
+                "A search over a pipeline protects single records of a public number: its steps "
+                "need privacy_unit='record' and neighbours='replace'."
+            )
         target = read_target(self, y)
         return FitInput(None, People(X, target, len(target)))
 

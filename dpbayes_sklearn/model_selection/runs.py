@@ -11,6 +11,10 @@ model, changes the score by at most its sensitivity, to which the discrete Lapla
 calibrated at :math:`\varepsilon_1`. Another one changes the law of the model by a factor of at most
 :math:`e^{\varepsilon_1}`, and the score is drawn from the model and other people. ∎
 
+All records of a person are on the same side: a coin of each person decides, or, where records are
+added or removed, of each record. Coins are independent, so the same coins of all others are as
+likely in neighbouring data sets.
+
 With a delta, every fit is :math:`\rho`-zCDP and the score has discrete Gaussian noise of
 :math:`\sigma^2 = \Delta^2/2\rho`; by the same argument a run is :math:`\rho`-zCDP.
 """
@@ -40,6 +44,7 @@ from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
 from dpbayes_sklearn.schema.kinds import Kind
+from dpbayes_sklearn.statistics.size import GUESS
 
 __all__ = [
     "Prepaid",
@@ -72,6 +77,8 @@ _OWN = {
     "random_state": "every run needs noise of its own; set random_state of the search",
     "bounds_y": "scores have to be on one scale; set bounds_y of the estimator",
     "privacy_unit": "a guarantee has one unit; set privacy_unit of the estimator",
+    "max_records_per_person": "a guarantee has one unit; set it of the estimator",
+    "neighbours": "a guarantee has one kind of neighbours; set it of the estimator",
 }
 
 
@@ -136,7 +143,9 @@ def silence() -> Iterator[None]:
         logger.disabled = heard
 
 
-def rehearsed(models: list[SupervisedEstimator], X: Any, y: Any, kind: Kind) -> tuple[str, ...]:
+def rehearsed(
+    models: list[SupervisedEstimator], X: Any, y: Any, groups: Any, kind: Kind
+) -> tuple[str, ...]:
     """Fit every candidate once and keep nothing but the conditions of their guarantees.
 
     What cannot be fitted is refused here, and undeclared domains are warned of once: a warning in
@@ -145,7 +154,7 @@ def rehearsed(models: list[SupervisedEstimator], X: Any, y: Any, kind: Kind) -> 
     """
     with silence(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = [clone(model).fit(X, y) for model in models]
+        fitted = [clone(model).fit(X, y, groups) for model in models]
     for model in fitted:  # y was read already, so that its declared type is gone
         check_kind(model.schema_.target, kind, "The target y")
     for category, text in dict.fromkeys((w.category, str(w.message)) for w in caught):
@@ -163,11 +172,18 @@ class Prepared(NamedTuple):
     given: FitInput
 
 
-def prepared(model: SupervisedEstimator, X: Any, y: Any, rho: Fraction | None) -> Prepared:
-    """Read the training people once; with a ``rho``, set epsilon such that a fit is rho-zCDP."""
+def prepared(
+    model: SupervisedEstimator, X: Any, y: Any, groups: Any, rho: Fraction | None
+) -> Prepared:
+    """Read the training people once; with a ``rho``, set epsilon such that a fit is rho-zCDP.
+
+    Every run releases a secret number of records anew, so a guess stands for it here.
+    """
     candidate = clone(model)
+    if candidate._unit.size_is_secret:
+        candidate._n_known = GUESS
     with silence(), quiet_numpy():
-        given = candidate._read(X, y)
+        given = candidate._read(X, y, groups=groups)
         if rho is not None:
             candidate.epsilon = _epsilon_within(candidate, given, rho)
     return Prepared(candidate, given)
@@ -230,7 +246,8 @@ def _score_noise(model: SupervisedEstimator, rho: Fraction | None, source: Rando
 
 def sensitivity(model: SupervisedEstimator) -> int:
     """Return the sensitivity of the score: the points of one person lie between 0 and this."""
-    return 1 if is_classifier(model) else POINTS
+    one = 1 if is_classifier(model) else POINTS
+    return one * model._unit.max_records
 
 
 def points(model: Any, X: Any, y: Any) -> IntArray:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import MetaEstimatorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +21,7 @@ from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn._scoring import warn_about_scores
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._supervised import SupervisedEstimator
+from dpbayes_sklearn.data.persons import coins_of, counted_records, read_groups
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
@@ -120,7 +122,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     Notes
     -----
     **Privacy.** A search spends ``epsilon``, for the unit of its estimator, in one entry of the
-    ledger, before the first run. Statements and proofs are in
+    ledger, before the first run; if that is a person, ``fit`` needs ``groups``, and either all
+    records of a person are held out or none. Statements and proofs are in
     :mod:`dpbayes_sklearn.model_selection.runs` and :mod:`dpbayes_sklearn.noise.random_stopping`.
     The running time of a search depends on the secret number of its runs, so do not publish it.
     Domains that a candidate reads from the data cause a warning and become a condition of the
@@ -143,6 +146,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     >>> search.guarantee_.epsilon, accountant.total().epsilon, len(accountant)
     (0.9, 0.9, 1)
     """
+
+    _looks_at_n: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -253,14 +258,42 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return Selection(self.runs_per_candidate, self.stopping, seeded, self.n_jobs)
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Split:
-        """Return the people to fit to and those held out, drawn without looking at them."""
+        """Return all records, to be split without looking at them."""
         self._models(candidates_of(self.param_grid))  # refused before any data are touched
         target = read_target(self.estimator, y)
-        seed = seed_from(random_source(self.random_state, stream=1))
-        train_X, test_X, train_y, test_y = train_test_split(
-            X, target, test_size=self.test_size, random_state=seed
+        return Split((X, target, None), (None, target[:0]), column_kind(y))
+
+    def _protected(self, records: Split, groups: Any) -> tuple[Split, tuple[str, ...]]:
+        """Split the records that count: at random, all records of a person on the same side."""
+        X, target = indexable(*records.train[:2])
+        unit, seed = self._unit, seed_from(random_source(self.random_state, stream=1))
+        if unit.name == "person" and groups is None:
+            raise ValueError(
+                "A search holds out persons, all records of each: give groups, whose record it is."
+            )
+        place, labels = np.arange(len(target)), None
+        if unit.keeps_places:
+            train, test = train_test_split(place, test_size=self.test_size, random_state=seed)
+        else:
+            coins = np.random.default_rng(seed).random(len(target))
+            if groups is not None:
+                labels = read_groups(groups, len(target))
+                place, coins = counted_records(labels, unit.max_records), coins_of(labels, seed)
+            held_out = coins[place] < self.test_size
+            train, test = place[~held_out], place[held_out]
+        if not (len(train) and len(test)):
+            raise ValueError("There are too few records, or persons, to hold some out.")
+        parts = [(_safe_indexing(X, rows), target[rows]) for rows in (train, test)]
+        split = records._replace(
+            train=(*parts[0], None if labels is None else labels[train]),
+            test=parts[1],
+            n_test=self._n_test if unit.size_is_secret else None,
         )
-        return Split((train_X, train_y), (test_X, test_y), column_kind(y))
+        return split, ()
+
+    def _n_test(self, model: Any) -> float:
+        """Return how many records are held out, by the released number of the others."""
+        return float(model._n_released * self.test_size / (1 - self.test_size))
 
     def _public_schema(self, records: Split) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         """Return the candidates, and the conditions that their rehearsal has found."""
@@ -295,6 +328,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         if rho is not None:
             epsilon = zcdp_epsilon(rho, budget.delta)
         own = {"epsilon": epsilon, "accountant": Prepaid(), "random_state": None}
+        if rho is not None and self._unit.size_is_secret:
+            raise ValueError(
+                "A search with a delta accounts for candidates by their number of records: for "
+                "neighbours='add_remove' leave delta=0."
+            )
         if rho is not None and isinstance(self.estimator, Pipeline):
             raise ValueError("A search over a pipeline has no delta: leave delta=0.")
         models = [

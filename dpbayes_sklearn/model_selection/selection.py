@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -28,21 +28,23 @@ __all__ = ["Selection", "Split", "Winner"]
 
 
 class Split(NamedTuple):
-    """Records of the people that candidates are fitted to, and of those held out.
+    """Records of the people that candidates are fitted to (X, y, groups), and of those held out.
 
     **Sensitive**, but for the kind of values that the type of the target declares, and for the
-    zCDP of a run if the search has a delta.
+    zCDP of a run if the search has a delta. ``n_test`` tells from a released model how many records
+    are held out, if that is secret.
     """
 
-    train: tuple[Any, Any]
+    train: tuple[Any, Any, Any]
     test: tuple[Any, Any]
     kind: Kind
     prepared: tuple[Prepared, ...] = ()
     rho: Fraction | None = None
+    n_test: Callable[[Any], float] | None = None
 
     @property
     def n(self) -> int:
-        """Number of people: public."""
+        """Number of records."""
         return len(self.train[1]) + len(self.test[1])
 
 
@@ -113,7 +115,9 @@ class Selection(Mechanism):
                 for j, seed in zip(picked, seeds, strict=True)
             )
         best = max(runs, key=lambda one: one.score)
-        share = best.score / (sensitivity(best.model) * len(test[1]))
+        held_out = len(test[1]) if statistics.n_test is None else statistics.n_test(best.model)
+        whole = sensitivity(best.model) // best.model._unit.max_records
+        share = best.score / (whole * max(held_out, 1))
         mechanism = best.model.guarantee_.mechanism
         winner = Winner(share, best.candidate, best.model)
         return Release(winner, PrivacyGuarantee.of(budget, mechanism))

@@ -90,6 +90,7 @@ class AdaptivePosterior(NetworkPosterior):
             class_variance=variance,
             ordered=[self.ordered[u] for u in nodes],
             alpha=float(self.alphas[nodes[0]][0]),
+            n_variance=self.released.size_noise.variance,
         )
 
     def mean(self) -> Tables:

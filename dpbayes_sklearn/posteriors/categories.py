@@ -17,7 +17,7 @@ from scipy.special import gammaln, xlogy
 from scipy.stats import beta as beta_law
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.posteriors.noise_aware_categories import count_medians
+from dpbayes_sklearn.posteriors.noise_aware_categories import count_medians, free_count_medians
 from dpbayes_sklearn.statistics.categories import ReleasedSimplex
 
 __all__ = ["Beta", "Dirichlet", "SimplexPrior", "hellinger"]
@@ -203,7 +203,9 @@ class SimplexPrior:
 
     def update(self, released: ReleasedSimplex) -> Dirichlet:
         """Return the belief after seeing released counts."""
-        if self.inference == "noise_aware" and released.laws:
+        if released.n is None:
+            counts = self._of_any_sum(released)
+        elif self.inference == "noise_aware" and released.laws:
             counts = count_medians(released.counts, released.noise, released.n, self.concentration)
         elif len(released.counts) == len(self.concentration):
             counts = onto_simplex(released.counts, released.n)
@@ -211,6 +213,12 @@ class SimplexPrior:
             counts = completed(released.counts, released.n)
         concentration = self.concentration + counts
         return Beta(*concentration) if isinstance(self.belief, Beta) else Dirichlet(concentration)
+
+    def _of_any_sum(self, released: ReleasedSimplex) -> FloatArray:
+        """Return counts whose sum is secret: no constraint but that none is negative."""
+        if self.inference == "noise_aware":
+            return free_count_medians(released.counts, released.noise, self.concentration)
+        return np.maximum(released.counts, 0).astype(float)
 
 
 def onto_simplex(counts: IntArray, n: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Nodes with the same parents, read together through the row totals that their tables share."""
+"""Nodes with the same parents, inferred together through the row totals that their tables share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.laws import Marginal
-from dpbayes_sklearn.laws.marginals import NO_NOISE, UNKNOWN, sum_of
+from dpbayes_sklearn.laws.marginals import UNKNOWN, sum_of
 from dpbayes_sklearn.statistics.counts import ReleasedCounts
 
 __all__ = ["Siblings", "Totals", "siblings"]
@@ -56,7 +56,7 @@ def _totals(released: ReleasedCounts, parents: tuple[int, ...], nodes: list[int]
     """Return the parents' counts from the table that needs the fewest noisy cells for them."""
     network = released.network
     if not parents:
-        return Totals(np.array([released.n]), NO_NOISE)
+        return Totals(np.array([released.n]), released.size_noise)
     best: tuple[int, int] | None = None
     for node, family in enumerate(network.families):
         if node not in nodes and set(parents) <= set(family):

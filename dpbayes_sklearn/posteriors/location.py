@@ -1,4 +1,4 @@
-r"""Where a column lies and how far it spreads, from noisy counts of shells around its noisy mean.
+r"""Location and spread of a column, from noisy counts of shells around its noisy mean.
 
 The model is :math:`x = c + \delta + 0.85\,s\,t_6` with the released mean c, its error
 :math:`\delta` and Student's distribution with six degrees of freedom, of standard deviation about

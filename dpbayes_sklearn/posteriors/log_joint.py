@@ -1,4 +1,4 @@
-"""From log p(x, c) to what is asked of it, a chunk of rows at a time."""
+"""Predictions from log p(x, c), a chunk of rows at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
+from scipy.special import expit
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
@@ -48,7 +48,9 @@ def most_probable(classes: npt.NDArray[Any], joint: FloatArray) -> npt.NDArray[A
 
 def log_sum(joint: FloatArray) -> FloatArray:
     """Return log p(x) = log sum_c p(x, c)."""
-    return np.asarray(logsumexp(joint, axis=1))
+    top = _finite_top(joint)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(joint - top).sum(axis=1)) + top[:, 0])
 
 
 def log_proba(joint: FloatArray) -> FloatArray:
@@ -58,4 +60,15 @@ def log_proba(joint: FloatArray) -> FloatArray:
 
 def proba(joint: FloatArray) -> FloatArray:
     """Return p(c | x)."""
-    return np.exp(log_proba(joint))
+    if joint.shape[1] == 2:
+        gap = joint[:, 1] - joint[:, 0]
+        return np.stack([expit(-gap), expit(gap)], axis=1)
+    power = np.exp(joint - _finite_top(joint))
+    return np.asarray(power / power.sum(axis=1, keepdims=True))
+
+
+def _finite_top(joint: FloatArray) -> FloatArray:
+    """Return the largest log of every row, as a column; 0 of a row that is impossible."""
+    top: FloatArray = joint.max(axis=1, keepdims=True)
+    top[np.isneginf(top)] = 0.0
+    return top

@@ -21,7 +21,7 @@ __all__ = ["NetworkPosterior", "ancestral_sample", "log_joint"]
 
 _BLOCK = 1024
 _ROWS = 4096
-_FEW_CELLS = 1024  # tables of so many cells stay in the cache
+_FEW_CELLS = 512  # tables of so many cells stay in the cache
 
 
 class NetworkPosterior(ABC):
@@ -114,59 +114,65 @@ def log_joint(network: Network, log_tables: Tables, codes: Codes) -> FloatArray:
 
 
 def _star(log_tables: Tables, codes: Codes) -> FloatArray:
-    """Log p(x, c) = log p(c) + sum_j log p(x_j | c), two neighbouring features at a time."""
+    """Log p(x, c) = log p(c) + sum_j log p(x_j | c), several neighbouring features at a time."""
     *features, classes = log_tables
     n_values = max(table.shape[1] for table in features)
-    if codes.dtype == np.uint8 and n_values**2 <= _FEW_CELLS:
-        pairs = list(zip(features[::2], features[1::2], strict=False))
-        tables = [_pair_table(*pair, n_values) for pair in pairs] + features[2 * len(pairs) :]
-    else:
-        pairs, tables = [], features
-    tables = [np.ascontiguousarray(table.T) for table in tables]
+    together = max(1, int(np.log(_FEW_CELLS) / np.log(max(n_values, 2)) + 1e-9))
+    tables = _group_tables(features, n_values, together)
     score = np.empty((len(codes), len(classes)))
     score[:] = classes
-    term = np.empty((_ROWS, len(classes)))
+    term = np.empty((min(_ROWS, len(codes)), len(classes)))
     for start in range(0, len(codes), _ROWS):
         block, total = codes[start : start + _ROWS], score[start : start + _ROWS]
-        for cells, table in zip(_cells(block, len(pairs), n_values), tables, strict=True):
+        for cells, table in zip(_cells(block, n_values, together), tables, strict=True):
             total += table.take(cells, axis=0, out=term[: len(total)], mode="clip")
     return score
 
 
-def _pair_table(first: FloatArray, second: FloatArray, n_values: int) -> FloatArray:
-    """Return log p(x_i, x_j | c) for the cell x_i * n_values + x_j."""
-    table = np.zeros((len(first), n_values, n_values))
-    table[:, : first.shape[1], : second.shape[1]] = first[:, :, None] + second[:, None, :]
-    return table.reshape(len(first), -1)
+def _group_tables(features: list[FloatArray], n_values: int, together: int) -> list[FloatArray]:
+    """Return log p(x_i, x_j, ... | c) for each group of features, by cell and class.
 
-
-def _cells(codes: Codes, n_pairs: int, n_values: int) -> npt.NDArray[np.intp]:
-    """Return the cells of the pairs of columns, and the last column if it has no partner.
-
-    Two bytes are read as one word, whose lower byte is the first column, so that both columns
-    are computed with at once.
+    The cell is (x_i * n_values + x_j) * n_values + ...; features that a last group lacks are 0.
     """
-    if not n_pairs:
-        return codes.T.astype(np.intp)
-    words = np.ascontiguousarray(codes[:, : 2 * n_pairs]).view("<u2")
-    cells = ((words & 255) * n_values + (words >> 8)).T.astype(np.intp)
-    return np.concatenate([cells, codes[:, 2 * n_pairs :].T])
+    n_classes, groups = len(features[0]), -(-len(features) // together)
+    padded = np.zeros((groups * together, n_values, n_classes))
+    for padding, table in zip(padded, features, strict=False):
+        padding[: table.shape[1]] = table.T
+    each = padded.reshape(groups, together, n_values, n_classes)
+    tables = each[:, 0]
+    for i in range(1, together):
+        sums = tables[:, :, None] + each[:, i, None]
+        tables = sums.reshape(groups, -1, n_classes)
+    return list(tables)
+
+
+def _cells(codes: Codes, n_values: int, together: int) -> npt.NDArray[np.intp]:
+    """Return the cells of all groups of columns, a row for each group."""
+    n, d = codes.shape
+    cells = np.zeros((n, -(-d // together)), np.uint16)
+    for i in range(together):
+        column = codes[:, i::together].astype(np.uint16, copy=False)
+        if i:
+            cells *= n_values
+        cells[:, : column.shape[1]] += column
+    return cells.T.astype(np.intp)
 
 
 def _boolean_star(log_tables: Tables, codes: Codes) -> FloatArray:
     """Log p(x, c) = log p(c) + sum_j log p(0 | c) + sum_j x_j log(p(1 | c) / p(0 | c))."""
     features = np.array(log_tables[:-1])
     constant = log_tables[-1] + features[:, :, 0].sum(axis=0)
-    weights = features[:, :, 1] - features[:, :, 0]
-    score = np.empty((len(codes), len(constant)))
-    floats = np.empty((_BLOCK, codes.shape[1]))
+    weights = (features[:, :, 1] - features[:, :, 0]).T.copy()
+    score = np.empty((len(constant), len(codes)))
+    floats = np.empty((min(_BLOCK, len(codes)), codes.shape[1]))
     for start in range(0, len(codes), _BLOCK):  # floats of so few rows stay in the cache
         block = codes[start : start + _BLOCK]
         x = floats[: len(block)]
         np.copyto(x, block)
-        np.matmul(x, weights, out=score[start : start + _BLOCK])
-    score += constant
-    return score
+        for row, weight in zip(score, weights, strict=True):  # faster than one product of matrices
+            np.dot(x, weight, out=row[start : start + _BLOCK])
+    score += constant[:, None]
+    return score.T
 
 
 def ancestral_sample(

@@ -11,6 +11,13 @@ convolution of all other factors at n minus it. The convolutions are done by Fou
 for them to be accurate, every factor is first tilted, :math:`f_i(x) e^{-\lambda x}`, such that
 the mean of the sum is n: that changes nothing, since the sum is fixed. Where the noise is wide,
 counts live on a lattice of a sixteenth of its scale, which adds next to nothing to its variance.
+
+If n is secret, the posterior integrates over it. With a flat prior on n,
+
+.. math:: P(x \mid y) \propto g\big(\textstyle\sum_i x_i\big) \prod_i f_i(x_i), \qquad
+          g(n) = \frac{n!\,\Gamma(A)}{\Gamma(A + n)}, \quad A = \sum_i \alpha_i,
+
+so a count has the law :math:`f_i` times the sum of g over all sums of the others.
 """
 
 from __future__ import annotations
@@ -22,9 +29,12 @@ from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.laws import Marginal
-from dpbayes_sklearn.posteriors.count_inference.cell_weights import log_lattice_weight
+from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
+    log_lattice_weight,
+    log_row_weight,
+)
 
-__all__ = ["count_medians"]
+__all__ = ["count_medians", "free_count_medians"]
 
 Spectra = npt.NDArray[np.complex128]
 
@@ -33,6 +43,7 @@ _RANGE = 1024  # lattice points from 0 to n, if there are so many integers
 _REACH = 40.0  # first windows end so many scales from the released count
 _EDGE = 1e-10  # wider windows are taken while a window's end weighs more than this
 _STEEPEST = 1e3  # a steeper tilt leaves nothing but the end of a window
+_HEAVIEST = 12.0  # nats that a sum of counts may weigh more than the likeliest one
 _TIE = 1e-9  # halves that differ by less are a tie
 
 
@@ -71,6 +82,69 @@ def count_medians(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -
             if _wide_enough(laws, low, high, lattice[2]):
                 return np.minimum(step * (low + _medians(laws)), n)
         reach *= 4
+
+
+def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> FloatArray:
+    """Posterior median of every exact count, if their sum is secret.
+
+    Parameters
+    ----------
+    noisy : array of int
+        Released counts of all categories.
+    noise : Marginal
+        The distribution of the noise in each of them.
+    alpha : array of shape (k,)
+        Prior pseudo-counts.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> free_count_medians(np.array([-1, 40, 50]), LaplaceMarginal(2.0), np.ones(3)).tolist()
+    [0.0, 40.0, 50.0]
+    """
+    most, total = int(max(noisy.max(), 0)), max(float(noisy.sum()), 1.0)
+    step = max(1, min(int(noise.sharpness / _POINTS), most // _RANGE))
+    reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
+    centres = np.maximum(np.rint(noisy / step), 0).astype(np.int64)
+    low = np.maximum(centres - reach, 0)
+    x = low[:, None] + np.arange(2 * reach + 1)
+    pairs = zip(alpha, x, strict=True)
+    logs = np.stack([log_lattice_weight(float(a), row, float(step)) for a, row in pairs])
+    logs += noise.log_weight(noisy[:, None] - float(step) * x)
+    # a strong prior's slope is taken off the factors and given to g
+    tilt = step * float(np.log((alpha.sum() + total) / (1.0 + total)))
+    factors = np.exp(logs - tilt * x - (logs - tilt * x).max(axis=1, keepdims=True))
+    factors /= factors.sum(axis=1, keepdims=True)
+    return np.asarray(step * (low + _medians(_given_weights(factors, alpha, low, step, tilt))))
+
+
+def _given_weights(
+    factors: FloatArray, alpha: FloatArray, low: IntArray, step: int, tilt: float
+) -> FloatArray:
+    """Law of every part of a sum of independent parts, if a sum of n weighs exp(tilt n) g(n)."""
+    width = factors.shape[1]
+    x, length = np.arange(width), _cycle(factors)
+    around = int((factors @ x).sum()) - length // 2
+    place = (np.arange(length) - around) % length + around  # of all sums the one near the mean
+    sums = int(low.sum()) + np.maximum(place, 0)
+    first, last = int(sums.min()), int(sums.max())
+    log_g = -log_row_weight(tuple(alpha.tolist()), first, last, float(step))[sums - first]
+    log_g += tilt * sums
+    log_g -= log_g[np.abs(place - around - length // 2).argmin()]
+    # so far from the mean there is nothing to weigh, but a rounding error would grow
+    weigh = rfft(np.exp(np.minimum(log_g, _HEAVIEST)), length)
+    others = _products_of_others(rfft(factors, length))
+    laws = factors * np.maximum(irfft(np.conj(others) * weigh, length)[:, :width], 0.0)
+    return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+
+
+def _cycle(factors: FloatArray) -> int:
+    """Return how many sums to tell apart; sums further away come round, but they hold nothing."""
+    n_parts, width = factors.shape
+    x = np.arange(width)
+    variance = float((factors @ x**2 - (factors @ x) ** 2).sum())
+    length = min(n_parts * width, 2 * width + int(40 * np.sqrt(max(variance, 0.0))))
+    return int(next_fast_len(length, real=True))
 
 
 def _windows(noisy: FloatArray, n: int, n_categories: int, reach: int) -> tuple[IntArray, IntArray]:
@@ -132,12 +206,7 @@ def _tilted(logs: FloatArray, total: int) -> FloatArray:
 
 def _given_sum(factors: FloatArray, total: int) -> FloatArray:
     """Law of every part of a sum of independent parts, given that the sum is ``total``."""
-    n_parts, width = factors.shape
-    x = np.arange(width)
-    variance = float((factors @ x**2 - (factors @ x) ** 2).sum())
-    # sums further away would come round to the other end, but they hold nothing
-    length = min(n_parts * width, 2 * width + int(40 * np.sqrt(max(variance, 0.0))))
-    length = int(next_fast_len(length, real=True))
+    x, length = np.arange(factors.shape[1]), _cycle(factors)
     others = _products_of_others(rfft(factors, length))
     rest = irfft(others, length)[:, (total - x) % length]
     laws = factors * np.maximum(rest, 0.0)

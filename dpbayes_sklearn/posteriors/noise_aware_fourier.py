@@ -29,7 +29,8 @@ class NoiseAwareCharacters(NetworkPosterior):
     increment that plug-in needs against negative cells is not used.
 
     Joint noise is treated as independent noise with the same marginals: the dependence through the
-    common radius is ignored, so the posterior is then not exact.
+    common radius is ignored, so the posterior is then not exact. A secret number of records is
+    taken as it was released: the sums of other characters say nothing about it.
     """
 
     network: Network
@@ -43,7 +44,7 @@ class NoiseAwareCharacters(NetworkPosterior):
     @property
     def exact(self) -> bool:
         """True if this is the exact posterior given all released sums."""
-        return self._boolean and self.released.independent
+        return self._boolean and self.released.independent and not self.released.size_laws
 
     @property
     def _boolean(self) -> bool:

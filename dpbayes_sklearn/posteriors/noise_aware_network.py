@@ -52,6 +52,7 @@ class NoiseAwarePosterior(NetworkPosterior):
             class_alpha=alpha,
             table_alphas=[self.alphas[u] for u in nodes],
             fresh=self._fresh,
+            size_noise=self.released.size_noise,
         )
 
     @property

@@ -19,6 +19,7 @@ __all__ = ["PrivacyGuarantee", "round_up", "warn_if_weak"]
 _LOGGER = logging.getLogger("dpbayes_sklearn")
 _warned = False  # of a large epsilon, in this process
 
+_CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
 WEAK = 10  # above, the guarantee is weak
 _WRITTEN_OUT = 15  # beyond, exp(epsilon) is a long number
 
@@ -47,7 +48,7 @@ class PrivacyGuarantee:
     epsilon, delta : float
         For every two neighbouring data sets and every set of outcomes S,
         P(S | D) <= exp(epsilon) P(S | D') + delta.
-    unit : {"record", "feature"}
+    unit : {"record", "feature", "person"}
         What one person's contribution is.
     neighbours : str
         Which data sets are neighbours, hence nearly indistinguishable.
@@ -58,6 +59,8 @@ class PrivacyGuarantee:
     rho : float or None
         The release is also rho-zCDP: Rényi divergences of every order alpha > 1 between
         neighbours are at most alpha * rho. It composes better than (epsilon, delta).
+    max_records : int
+        How many records of one person are protected together; 1 for other units.
     """
 
     epsilon: float
@@ -67,6 +70,7 @@ class PrivacyGuarantee:
     mechanism: str
     conditions: tuple[str, ...] = ()
     rho: float | None = None
+    max_records: int = 1
 
     @classmethod
     def of(cls, budget: Budget, mechanism: str, conditions: Iterable[str] = ()) -> PrivacyGuarantee:
@@ -79,7 +83,13 @@ class PrivacyGuarantee:
             mechanism,
             tuple(conditions),
             None if budget.rho is None else round_up(budget.rho),
+            budget.unit.max_records,
         )
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit:
+        """Who is protected, as a value."""
+        return PrivacyUnit.read(self.unit, self.max_records, self.neighbours)
 
     @staticmethod
     def parallel(batches: Sequence[PrivacyGuarantee]) -> PrivacyGuarantee:
@@ -135,8 +145,8 @@ class PrivacyGuarantee:
             return "This model was computed without noise and may reveal any record."
         delta = f" (plus {self.delta:g})" if self.delta else ""
         return (
-            f"Changing {PrivacyUnit(self.unit)} makes no result of this release more than "
-            f"{_odds(self.epsilon)} times as likely{delta}."
+            f"{_CHANGING[self.privacy_unit.change]} {self.privacy_unit} makes no result of this "
+            f"release more than {_odds(self.epsilon)} times as likely{delta}."
         )
 
     def _repr_html_(self) -> str:
@@ -154,7 +164,7 @@ class PrivacyGuarantee:
             ("epsilon", f"{self.epsilon:g}"),
             ("delta", f"{self.delta:g}"),
             *([] if self.rho is None else [("rho", _three_digits_up(self.rho))]),
-            ("unit", str(PrivacyUnit(self.unit))),
+            ("unit", str(self.privacy_unit)),
             ("mechanism", ", ".join(filter(None, (self.mechanism, options)))),
         ]
         parts = [

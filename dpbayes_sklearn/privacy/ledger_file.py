@@ -1,4 +1,4 @@
-"""The file a ledger lives in: how it is made, and how one transaction on it is run."""
+"""The SQLite file of a ledger: its creation and its transactions."""
 
 from __future__ import annotations
 

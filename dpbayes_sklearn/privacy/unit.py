@@ -16,28 +16,70 @@ class PrivacyUnit:
 
     Attributes
     ----------
-    name : {"record", "feature"}
-        One whole record, or one feature value of it, its label unchanged.
+    name : {"record", "feature", "person"}
+        One whole record, one feature value of it (its label unchanged), or all records of one
+        person.
+    change : {"replace", "add_remove"}
+        Whether the records are replaced by as many others, so that the number of records is
+        public, or added or removed, so that it is secret.
+    max_records : int
+        How many records a person has at most; 1 for other units.
 
     Examples
     --------
     >>> RECORD.moves, str(RECORD)
     (2, 'one record')
+    >>> person = PrivacyUnit("person", "add_remove", 3)
+    >>> person.moves, str(person)
+    (3, 'all records of one person (at most 3)')
     """
 
     name: str = "record"
+    change: str = "replace"
+    max_records: int = 1
+
+    def __post_init__(self) -> None:
+        if self.name not in _NAMES or self.change not in _NEIGHBOURS:
+            raise ValueError("A unit is a record, a feature or a person, replaced or added.")
+        if self.max_records < 1 or (self.max_records > 1 and self.name != "person"):
+            raise ValueError("Only a person has several records, and at least one.")
+        if self.name == "feature" and self.size_is_secret:
+            raise ValueError("Only whole records can be added or removed.")
 
     @classmethod
     def of(cls, unit: PrivacyUnit | str) -> PrivacyUnit:
         """Return a unit, given itself or by its name.
 
-        >>> PrivacyUnit.of("feature")
-        PrivacyUnit(name='feature')
+        >>> PrivacyUnit.of("feature").name
+        'feature'
         """
         return cls(unit) if isinstance(unit, str) else unit
 
+    @classmethod
+    def read(cls, name: str, max_records: int, neighbours: str) -> PrivacyUnit:
+        """Return the unit whose :attr:`neighbours` are described by this text.
+
+        >>> PrivacyUnit.read("record", 1, RECORD.neighbours) == RECORD
+        True
+        """
+        changes = ("replace",) if name == "feature" else tuple(_NEIGHBOURS)
+        for unit in (cls(name, change, max_records) for change in changes):
+            if unit.neighbours == neighbours:
+                return unit
+        raise ValueError("neighbours is not what the unit says.")
+
     def __str__(self) -> str:
-        return _NAMES[self.name]
+        return _NAMES[self.name].format(self.max_records)
+
+    @property
+    def label(self) -> str:
+        """A short name, for ledgers.
+
+        >>> PrivacyUnit("person", "add_remove", 3).label
+        'person (3 records), add_remove'
+        """
+        records = f" ({self.max_records} records)" if self.name == "person" else ""
+        return f"{self.name}{records}" + ", add_remove" * self.size_is_secret
 
     @property
     def whole_records(self) -> bool:
@@ -45,25 +87,50 @@ class PrivacyUnit:
         return self.name != "feature"
 
     @property
-    def replacements(self) -> int:
-        """How many records are replaced by others."""
-        return 1
+    def size_is_secret(self) -> bool:
+        """True if neighbours differ in their number of records."""
+        return self.change == "add_remove"
+
+    @property
+    def keeps_places(self) -> bool:
+        """True if all other records have the same positions in both neighbours.
+
+        Only then may every s-th record stand for all: otherwise one that is gone shifts the
+        others, and another sample is taken.
+        """
+        return self.name != "person" and not self.size_is_secret
 
     @property
     def moves(self) -> int:
         """How many records come or go; one that is replaced goes, and another comes."""
-        return 2 * self.replacements
+        return self.max_records * (1 if self.size_is_secret else 2)
 
     @property
     def neighbours(self) -> str:
         """Which data sets are neighbours."""
-        return _NEIGHBOURS[self.name]
+        return _NEIGHBOURS[self.change][self.name].format(self.max_records)
 
 
-_NAMES = {"record": "one record", "feature": "one feature value of one record"}
+_NAMES = {
+    "record": "one record",
+    "feature": "one feature value of one record",
+    "person": "all records of one person (at most {})",
+}
 _NEIGHBOURS = {
-    "record": "data sets of the same size that differ in one record",
-    "feature": "data sets that differ in one feature value of one record, its label unchanged",
+    "replace": {
+        "record": "data sets of the same size that differ in one record",
+        "feature": "data sets that differ in one feature value of one record, its label unchanged",
+        "person": (
+            "data sets of the same size that differ in the records of one person, at most {}"
+        ),
+    },
+    "add_remove": {
+        "record": "data sets of which one has one record more; the number of records is secret",
+        "person": (
+            "data sets of which one has the records of one person more, at most {}; the number of "
+            "records is secret"
+        ),
+    },
 }
 
 RECORD, FEATURE = PrivacyUnit("record"), PrivacyUnit("feature")

@@ -47,7 +47,7 @@ def _(domain: Categories) -> Described:
 def schema_card(
     columns: Iterable[tuple[str, Domain]], target: Domain | None, guarantee: object
 ) -> Html:
-    """Return one row for each column, the target last, and the price of what was learned."""
+    """Return one row for each column, the target last, and the guarantee of what was learned."""
     rows = [(name, *described(domain)) for name, domain in columns]
     title = f"Public domains of {len(rows)} columns"
     if target is not None:

@@ -147,7 +147,7 @@ class Interval:
 
     @property
     def stand_in(self) -> float:
-        """Return the number that stands for a missing value, beside an indicator the middle."""
+        """Return the number that replaces a missing value; the middle if there is an indicator."""
         return self.middle if isinstance(self.missing, str) else self.missing
 
     @property

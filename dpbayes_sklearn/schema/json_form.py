@@ -1,4 +1,4 @@
-"""How domains and schemas stand in JSON: every field is checked when they are read back.
+"""Domains and schemas as JSON; every field is checked when they are read back.
 
 An interval is ``{"low", "high", "bins", "dates"}``, with ``"edges"`` if it has any and
 ``"missing"`` if missing values do not go to the middle, categories are ``{"values", "unseen",

@@ -83,8 +83,11 @@ SCHEMA = Public(Schema.to_dict, Schema.from_dict)
 
 
 def _wrong_promise(guarantee: PrivacyGuarantee) -> str | None:
-    same = guarantee.neighbours == PrivacyUnit(guarantee.unit).neighbours
-    return None if same else "has neighbours that are not those of its unit"
+    try:
+        PrivacyUnit.read(guarantee.unit, guarantee.max_records, guarantee.neighbours)
+    except ValueError:
+        return "has neighbours that are not those of its unit"
+    return None
 
 
 GUARANTEE = Record(
@@ -92,11 +95,12 @@ GUARANTEE = Record(
     {
         "epsilon": RealNumber(math.ulp(0.0), finite=False),
         "delta": RealNumber(0.0, 1.0),
-        "unit": Choice(("record", "feature")),
+        "unit": Choice(("record", "feature", "person")),
         "neighbours": Text(),
         "mechanism": Text(),
         "conditions": Many(Text()),
         "rho": Optional(RealNumber(math.ulp(0.0))),
+        "max_records": RECORDS,
     },
     _wrong_promise,
 )

@@ -83,6 +83,8 @@ def _wrong_counts(released: ReleasedCounts) -> str | None:
     joint = any(not law.independent for law in released.laws)
     if any(law.sizes != cells for law in released.laws) or (joint and not released.network.is_star):
         return "has the noise law of other tables"
+    if any(law.sizes != (1,) for law in released.size_laws):
+        return "has the noise law of more than one number of records"
     if released.laws and _impossible(released):
         return "has tables without noise that are no counts of its records"
     return _off_lattice(released.tables, released.grid)
@@ -148,6 +150,7 @@ COUNTS = Record(
         "tables": Many(_Sums()),
         "n": RECORDS,
         "laws": Many(LAW),
+        "size_laws": Many(LAW),
     },
     _wrong_counts,
 )
@@ -159,6 +162,7 @@ CHARACTERS = Record(
         "n": RECORDS,
         "laws": Many(LAW),
         "increment": _NON_NEGATIVE,
+        "size_laws": Many(LAW),
     },
     _wrong_characters,
 )

@@ -23,7 +23,7 @@ __all__ = ["ReleasedSimplex", "SimplexCounts"]
 class SimplexCounts:
     """**Sensitive:** how often each category occurs among n records.
 
-    The number of categories and the sum n are public, so the counts are a point of a simplex.
+    The number of categories is public. If the sum n is, too, the counts are a point of a simplex.
     """
 
     counts: IntArray
@@ -48,7 +48,7 @@ class SimplexCounts:
 
     @property
     def n(self) -> int:
-        """Number of records: public."""
+        """Number of records: public, unless records may be added or removed."""
         return int(self.counts.sum())
 
     @property
@@ -60,23 +60,30 @@ class SimplexCounts:
         """Return the L1 sensitivity of the first ``cells`` counts.
 
         A replaced record takes one from a count and adds one to another: 2 in all, but only 1 for
-        a single count, and 0 where there is only one category.
+        a single count, and 0 where there is only one category. One that comes or goes changes one
+        count by 1.
         """
-        return min(2, self.n_categories if cells is None else cells) if self._moves else 0
+        return unit.max_records * self._changed(unit, cells)
 
-    @property
-    def _moves(self) -> bool:
-        return self.n_categories > 1
+    def _changed(self, unit: PrivacyUnit, cells: int | None) -> int:
+        """Return how many of the first ``cells`` counts one record of a unit changes."""
+        if unit.size_is_secret:
+            return 1
+        movable = self.n_categories if cells is None else cells
+        return min(2, movable) if self.n_categories > 1 else 0
 
     def shifts(self, unit: PrivacyUnit = RECORD) -> dict[int, int]:
-        """Return how many released counts change by how much; of two only the first is released."""
-        changed = self.sensitivity(unit, self._cells)
-        return {1: changed} if changed else {}
+        """Return how many released counts change by how much.
 
-    @property
-    def _cells(self) -> int:
-        """How many counts a release needs: of two the public sum tells the other."""
-        return self.n_categories if self.n_categories > 2 else 1
+        All records of a person that are alike change the same counts, which has the largest L2
+        norm.
+        """
+        changed = self._changed(unit, self._cells(unit))
+        return {unit.max_records: changed} if changed else {}
+
+    def _cells(self, unit: PrivacyUnit) -> int:
+        """Return how many counts a release needs: of two a public sum tells the other."""
+        return self.n_categories if self.n_categories > 2 or unit.size_is_secret else 1
 
     def law(self, noise: str, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
         """Return the law of the noise to add, from public facts only.
@@ -85,14 +92,17 @@ class SimplexCounts:
         ----------
         noise : {"independent", "all_but_last", "zero_sum"}
             Discrete Laplace noise in every count (of two, only in the first: they add to n); in
-            all counts but the last; or in every count, given that it adds to zero.
+            all counts but the last; or in every count, given that it adds to zero. If n is secret,
+            always in every count.
         unit : PrivacyUnit
         epsilon : Fraction
         """
         k = self.n_categories
+        if unit.size_is_secret:
+            return DiscreteLaplace.of(laplace_scale(self.sensitivity(unit), epsilon), [k])
         if noise == "zero_sum":
             return ZeroSum(laplace_scale(self.sensitivity(unit), epsilon), k)
-        cells = k - 1 if noise == "all_but_last" else self._cells
+        cells = k - 1 if noise == "all_but_last" else self._cells(unit)
         counted = cells if noise == "all_but_last" else None
         return DiscreteLaplace.of(laplace_scale(self.sensitivity(unit, counted), epsilon), [cells])
 
@@ -102,7 +112,7 @@ class SimplexCounts:
         """Return Gaussian noise of one variance, which is ``calibrated`` to the shifts."""
         shifts = self.shifts(unit)
         variance = calibrated(shifts) if shifts else Fraction(0)
-        return DiscreteGaussian((variance,), (self._cells,))
+        return DiscreteGaussian((variance,), (self._cells(unit),))
 
     def without_noise(self) -> ReleasedSimplex:
         """Return the released form when no privacy is asked for."""
@@ -118,14 +128,14 @@ class ReleasedSimplex:
     counts : array of int
         Noisy counts of the first categories: all of them, or all but the last, which the public
         sum then completes.
-    n : int
-        The public sum of the exact counts.
+    n : int or None
+        The public sum of the exact counts; None if it is secret.
     laws : tuple of NoiseLaw
         The law of the noise in ``counts``; none without noise.
     """
 
     counts: IntArray
-    n: int
+    n: int | None
     laws: tuple[NoiseLaw, ...] = ()
 
     @property

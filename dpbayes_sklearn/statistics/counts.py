@@ -30,6 +30,7 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 from dpbayes_sklearn.statistics.counting import Space, count_by_state, count_sparse_star
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.size import ReleasedSize, bound_of
 from dpbayes_sklearn.statistics.temperature import LabelledRecords
 
 __all__ = ["CountTables", "ReleasedCounts", "Tables"]
@@ -42,7 +43,8 @@ Tables = tuple[npt.NDArray[Any], ...]
 class CountTables:
     """Sensitive: exact counts of every family of a network.
 
-    ``tables[i][parents' values..., value]`` is the number of records in that state.
+    ``tables[i][parents' values..., value]`` is the number of records in that state. ``n`` is the
+    number of records if it is public, otherwise a released one: see :meth:`sized`.
     """
 
     network: Network
@@ -50,6 +52,8 @@ class CountTables:
     n: int
     records: LabelledRecords | None = field(default=None, compare=False, repr=False)
     """The records that were counted, for further queries; None if they are elsewhere."""
+    size_laws: tuple[NoiseLaw, ...] = ()
+    """The law of the noise in n: none if it is public."""
 
     kind: ClassVar[str] = "counts"
 
@@ -93,12 +97,22 @@ class CountTables:
         pairs = zip(self.tables, other.tables, strict=True)
         return CountTables(self.network, tuple(a + b for a, b in pairs), self.n + other.n)
 
+    def sized(self, size: ReleasedSize) -> CountTables:
+        """Return the same counts, with a released number of records for the exact one."""
+        return replace(self, n=size.n, size_laws=size.laws)
+
+    @property
+    def n_bound(self) -> int:
+        """A public number that no count should exceed: n, or a bound if n is secret."""
+        return bound_of(self.n, self.size_laws)
+
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the L1 sensitivity of all tables together.
 
         A replaced record takes one from a cell of a table and adds one to another, so each of the
-        :meth:`Network.tables_changed` tables changes by 2. For naive Bayes with d features that
-        is 2(d+1) for a record and 2 for a feature.
+        :meth:`Network.tables_changed` tables changes by 2; one that comes or goes changes it by 1,
+        k records of a person by k times as much. For naive Bayes with d features that is 2(d+1)
+        for a replaced record, d + 1 for one that comes or goes, and 2 for a feature.
         """
         return unit.moves * self.network.tables_changed(unit)
 
@@ -107,17 +121,19 @@ class CountTables:
 
         A cell loses one record, gains one or stays, so as many cells change by one as the L1
         sensitivity says. For naive Bayes with d features the L2 sensitivity is the square root
-        of 2(d+1).
+        of 2(d+1). Of k records of one person, the same cells change by k if all are alike: no
+        other change has so large an L2 norm.
         """
-        changed = self.sensitivity(unit)
-        return {unit.replacements: changed} if changed else {}
+        changed = self.sensitivity(unit) // unit.max_records
+        return {unit.max_records: changed} if changed else {}
 
     def class_row_sensitivity(self, unit: PrivacyUnit) -> int:
         r"""Return the sensitivity in the norm :math:`\sum_c \max_j \|row_{cj}\|_1`.
 
         Only for naive Bayes, where the rows of class c in all tables, and its count, change by
         one record at a time: a replaced record takes 1 from the norm of a class's rows and adds 1
-        to that of another's, or changes the same rows by 2.
+        to that of another's, or changes the same rows by 2. All k records of a person together
+        move it by k times as much, whatever their classes are.
         """
         if not self.network.is_star:
             raise ValueError("Joint noise on counts is for naive Bayes; use noise='independent'.")
@@ -164,8 +180,9 @@ class CountTables:
             scale = laplace_scale(everything - own + class_weight * own, epsilon)
             class_scale = laplace_scale(scale / class_weight, Fraction(1))
         scales = [scale] * network.target + [class_scale]
-        # a table of one cell holds n, which is public
-        noisy = [b if size > 1 else Fraction(0) for b, size in zip(scales, sizes, strict=True)]
+        # a table of one cell holds n, which may be public
+        least = 0 if unit.size_is_secret else 1
+        noisy = [b if size > least else Fraction(0) for b, size in zip(scales, sizes, strict=True)]
         return DiscreteLaplace(tuple(noisy), tuple(sizes))
 
     def gaussian_law(
@@ -173,17 +190,18 @@ class CountTables:
     ) -> DiscreteGaussian:
         """Return Gaussian noise of one variance, which is ``calibrated`` to the shifts.
 
-        A table of one cell holds n, which is public, and gets none.
+        A table of one cell holds n; if that is public it gets none.
         """
         sizes, shifts = [prod(shape) for shape in self.network.shapes], self.shifts(unit)
         variance = calibrated(shifts) if shifts else Fraction(0)
-        parameters = [variance if size > 1 else Fraction(0) for size in sizes]
+        least = 0 if unit.size_is_secret else 1
+        parameters = [variance if size > least else Fraction(0) for size in sizes]
         return DiscreteGaussian(tuple(parameters), tuple(sizes))
 
     def _class_rows(self, unit: PrivacyUnit, epsilon: Fraction) -> ClassRows:
         *values, n_classes = self.network.sizes
         law = ClassRows.of(tuple(values), n_classes, self.class_row_sensitivity(unit), epsilon)
-        if self.n * law.grid >= 2**60:
+        if self.n_bound * law.grid >= 2**60:
             raise ValueError("There are too many records for joint noise; use noise='independent'.")
         return law
 
@@ -239,12 +257,20 @@ class ReleasedCounts:
         Exact counts plus noise in every cell: integers, or multiples of 1/grid.
     laws : tuple of NoiseLaw
         The law of the noise of every batch that was added up: none without noise.
+    size_laws : tuple of NoiseLaw
+        The same for ``n``: none if it is the public number of records.
     """
 
     network: Network
     tables: Tables
     n: int
     laws: tuple[NoiseLaw, ...]
+    size_laws: tuple[NoiseLaw, ...] = ()
+
+    @property
+    def size_noise(self) -> Marginal:
+        """The distribution of the noise in n, all batches together; exact if n is public."""
+        return sum_of([law.marginal() for law in self.size_laws])
 
     @property
     def grid(self) -> int:
@@ -275,8 +301,10 @@ class ReleasedCounts:
             tables=tuple(a + b for a, b in zip(self.tables, other.tables, strict=True)),
             n=self.n + other.n,
             laws=self.laws + other.laws,
+            size_laws=self.size_laws + other.size_laws,
         )
 
     def clipped(self) -> Tables:
-        """Return the counts clipped to [0, n]."""
-        return tuple(np.clip(table, 0, self.n).astype(np.float64) for table in self.tables)
+        """Return the counts clipped to [0, n], or to what n may be if it is secret."""
+        most = bound_of(self.n, self.size_laws)
+        return tuple(np.clip(table, 0, most).astype(np.float64) for table in self.tables)

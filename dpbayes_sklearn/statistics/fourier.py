@@ -21,6 +21,7 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
 from dpbayes_sklearn.statistics.fourier_sensitivity import l1_sensitivity, sup_sensitivity
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.size import bound_of
 from dpbayes_sklearn.statistics.splits import haar, inverse_haar
 
 __all__ = [
@@ -67,12 +68,13 @@ def sum_count(network: Network) -> int:
 class CharacterSums:
     """Sensitive: c_a, the sum over records of the product of one character per node.
 
-    The constant character's sum is n, which neighbours share, so it is public.
+    The constant character's sum is n, which is public, or was released before.
     """
 
     network: Network
     blocks: Blocks
     n: int
+    size_laws: tuple[NoiseLaw, ...] = ()
 
     @classmethod
     def of(cls, counts: CountTables) -> CharacterSums:
@@ -92,7 +94,7 @@ class CharacterSums:
                     axes = (*front, *(len(front) + a for a in _sorting(family, support)))
                     at: tuple[Any, ...] = (..., *index)
                     blocks[support] = np.transpose(coefficients[at], axes)
-        return cls(network, blocks, counts.n)
+        return cls(network, blocks, counts.n, counts.size_laws)
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the L1 sensitivity of all sums together."""
@@ -129,7 +131,7 @@ class CharacterSums:
 
     def _sup_norm(self, unit: PrivacyUnit, epsilon: Fraction) -> SupNorm:
         law = SupNorm.of((1,) * self.size, self.sup_sensitivity(unit), epsilon)
-        if self.n * law.grid >= 2**60:
+        if bound_of(self.n, self.size_laws) * law.grid >= 2**60:
             raise ValueError("There are too many records for joint noise; use noise='independent'.")
         return law
 
@@ -146,6 +148,8 @@ class ReleasedCharacters:
         The law of the noise of every batch that was added up: none without noise.
     increment : float
         What was added to the constant character so that no cell is negative (stealth).
+    size_laws : tuple of NoiseLaw
+        The law of the noise in n, of every batch: none if it is public.
     """
 
     network: Network
@@ -153,6 +157,12 @@ class ReleasedCharacters:
     n: int
     laws: tuple[NoiseLaw, ...]
     increment: float = 0.0
+    size_laws: tuple[NoiseLaw, ...] = ()
+
+    @property
+    def size_noise(self) -> Marginal:
+        """The distribution of the noise in n, all batches together; exact if n is public."""
+        return sum_of([law.marginal() for law in self.size_laws])
 
     @property
     def independent(self) -> bool:
@@ -187,6 +197,7 @@ class ReleasedCharacters:
             n=self.n + other.n,
             laws=self.laws + other.laws,
             increment=self.increment + other.increment,
+            size_laws=self.size_laws + other.size_laws,
         )
 
     @property

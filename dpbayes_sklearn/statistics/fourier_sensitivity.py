@@ -13,6 +13,9 @@ The sensitivity is the maximum over pairs of records of the sum of :math:`m_S` o
 closure. It depends on each variable only through the type (D, D', r, s) of its pair of values, a
 handful (two for a Boolean), and every S lies inside a family: a maximum over a graph, found
 exactly by eliminating one variable after another.
+
+A record that comes or goes changes the sums over S by its own :math:`\prod D`, most where every
+value is the deepest one. All records of a person change them by as many times as much.
 """
 
 from __future__ import annotations
@@ -51,14 +54,17 @@ def l1_sensitivity(network: Network, supports: tuple[Support, ...], unit: Privac
     Exact where the graph is small and can be eliminated in tables of a million cells, else a
     sound bound.
     """
-    exact = exact_sensitivity(network, supports, unit)
-    return block_sensitivity(network, supports, unit) if exact is None else exact
+    one = None if unit.size_is_secret else exact_sensitivity(network, supports, unit)
+    return unit.max_records * one if one is not None else block_sensitivity(network, supports, unit)
 
 
 def exact_sensitivity(
     network: Network, supports: Sequence[Support], unit: PrivacyUnit
 ) -> int | None:
-    """Return the exact maximum, or None if the graph is too dense; supports are sorted."""
+    """Return the exact maximum for one replaced record, or None if the graph is too dense.
+
+    Supports are sorted.
+    """
     if sum(map(len, supports)) > _MOST_TERMS:
         return None
     if unit.whole_records:
@@ -152,10 +158,10 @@ def block_sensitivity(network: Network, supports: Iterable[Support], unit: Priva
     """Return an upper bound: the sum of the sensitivities of all blocks of characters.
 
     A record has at most prod(depth_u) characters in a block, each of them 1 or -1, so replacing
-    it changes the block by at most twice that.
+    it changes the block by at most twice that. For records that come or go it is exact.
     """
     deepest = [int(depths(size).max()) for size in network.sizes]
-    most = {s: 2 * prod(deepest[u] for u in s) for s in supports}
+    most = {s: unit.moves * prod(deepest[u] for u in s) for s in supports}
     if unit.whole_records:
         return sum(most.values())
     containing = _containing(most)
@@ -168,11 +174,15 @@ def sup_sensitivity(network: Network, supports: tuple[Support, ...], unit: Priva
 
     Replacing a record changes the sum of a character by the difference of its two values. Over a
     set of variables the character is a product, whose range has its ends at products of ends; if
-    only one variable changes, the others scale its range by their absolute value.
+    only one variable changes, the others scale its range by their absolute value. A record that
+    comes or goes changes it by its value, 1 at most.
     """
+    if unit.size_is_secret:
+        return unit.moves if supports else 0
     ends = [(int(h.min()), int(h.max())) for h in map(haar, network.sizes)]
     if unit.whole_records:
-        return max((_range([ends[u] for u in s]) for s in supports), default=0)
+        widest = max((_range([ends[u] for u in s]) for s in supports), default=0)
+        return unit.max_records * widest
     return max(
         (
             _range([ends[u]]) * prod(max(map(abs, ends[v])) for v in s if v != u)

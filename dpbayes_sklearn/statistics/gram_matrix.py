@@ -8,7 +8,8 @@ Weigh the coordinates, :math:`z_i \to a_i z_i`. A replaced record changes :math:
 
 since numbers, signs and the target lie in [-1, 1] and one level of a column is 1. So
 :class:`~dpbayes_sklearn.laws.matrix.MatrixNoise` of scale :math:`2c/\varepsilon` is
-:math:`\varepsilon`-private, however many entries there are.
+:math:`\varepsilon`-private, however many entries there are. A record that comes or goes changes it
+by c, k records of one person by k times as much.
 
 Numbers and target seldom are at the ends of their windows all at once, so their part of c is
 bounded by what few records exceed (:mod:`~dpbayes_sklearn.statistics.row_norm`). Their weights make
@@ -24,7 +25,9 @@ and on the diagonal :math:`\tfrac12a_i^4`, for a number or the target
 :math:`\tfrac12\|zz^\top - z'z'^\top\|^2 = \tfrac12(P^2 + Q^2) - \langle z, z'\rangle^2`. The
 second is :math:`\tfrac12c\sum a_i^2(x_i^2 - x_i'^2)^2 \le \tfrac12c\sum a_i^2(1 - x_i^2)
 + \tfrac12c\sum a_i^2(1 - x_i'^2) \le \tfrac12c(c - P) + \tfrac12c(c - Q)`, and
-:math:`P^2 + c(c - P) \le c^2`. So squares of numbers, of which there are few, have little noise.
+:math:`P^2 + c(c - P) \le c^2`. A record that
+comes or goes adds :math:`\tfrac12P^2 + \tfrac12c\sum a_i^2x_i^4 \le c^2`.
+So squares of numbers, of which there are few, have little noise.
 The last step needs c to be the sum of all squared weights, so here records are not scaled.
 """
 
@@ -32,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -41,6 +44,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import MatrixNoise, NoiseLaw
 from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 from dpbayes_sklearn.statistics.moment_blocks import Block, whole_block
@@ -73,6 +77,8 @@ class GramMatrix:
         The part of the bound that constant, signs and levels have in every record.
     norm : RowNorm
         Which records are scaled so that numbers and target do not exceed their part of the bound.
+    moves : int
+        How many records come or go between neighbours.
     """
 
     rows: npt.NDArray[np.intp]
@@ -80,6 +86,7 @@ class GramMatrix:
     weights: tuple[Fraction, ...]
     fixed: Fraction
     norm: RowNorm
+    moves: int = RECORD.moves
 
     @property
     def bound(self) -> Fraction:
@@ -135,21 +142,35 @@ class GramMatrix:
             RowNorm(tuple(whole.tolist()), int(min(most * _STEPS**2, whole.sum()))),
         )
 
+    def protecting(self, unit: PrivacyUnit) -> GramMatrix:
+        """Return the same matrix with the sensitivity for a unit of privacy."""
+        return replace(self, moves=unit.moves)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The sensitivity in the nuclear norm."""
+        return self.moves * self.bound
+
     def __len__(self) -> int:
         return len(self.rows)
 
     def law(self, epsilon: Fraction, grid: int) -> NoiseLaw:
         """Return the law of the noise, on sums in units of 1/grid²."""
-        return MatrixNoise(laplace_scale(2 * self.bound * grid**2, epsilon), self.weights)
+        return MatrixNoise(laplace_scale(self.sensitivity * grid**2, epsilon), self.weights)
 
 
 def gram_block(
-    design: Design, reach: FloatArray | None = None, deviations: float | None = None
+    design: Design,
+    unit: PrivacyUnit = RECORD,
+    reach: FloatArray | None = None,
+    deviations: float | None = None,
 ) -> GramMatrix | Block:
     """Return what has less noise: the products as a matrix or as numbers."""
     # which one it is does not depend on epsilon
-    matrix = GramMatrix.of(design, reach, deviations)
-    blocks: tuple[GramMatrix | Block, ...] = matrix, whole_block(design)
+    blocks: tuple[GramMatrix | Block, ...] = (
+        GramMatrix.of(design, reach, deviations).protecting(unit),
+        whole_block(design).protecting(unit),
+    )
     return min(blocks, key=lambda block: noise_of_products(design, block, Fraction(1), reach))
 
 

@@ -21,11 +21,16 @@ column's own sums change by at most 2.
 
 **Levels by numbers.** The product of one column's levels with a number has one entry of size at
 most 1 in z and one in z': it changes by at most 2.
+
+**A record that comes or goes** changes the sums by :math:`zz^\top` itself: any entry by at most 1,
+and of the entries of one pair of columns, of which levels have several, one at most. Squares of
+constant and signs are n, which is then secret and released before. **All records of one person**
+change sums by as many times as much.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar
@@ -36,6 +41,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.laws import DiscreteLaplace, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 
@@ -66,18 +72,36 @@ class Block:
         Their L1 sensitivity.
     each : array of int
         The sensitivity of every single entry: 1 or 2.
+    alone : int, optional
+        What one record adds to all entries at most, in L1; by default 1 to each.
+    times : int
+        How many records are protected together.
     """
 
     rows: Positions
     columns: Positions
     together: Fraction
     each: IntArray
+    alone: int | None = None
+    times: int = 1
 
     @classmethod
-    def of(cls, together: Fraction, each: IntArray) -> Block:
+    def of(cls, together: Fraction, each: IntArray, alone: int | None = None) -> Block:
         """Return sums that are no products of coordinates, and have no positions."""
         nowhere = np.zeros(len(each), np.intp)
-        return cls(nowhere, nowhere, together, each)
+        return cls(nowhere, nowhere, together, each, alone)
+
+    def protecting(self, unit: PrivacyUnit) -> Block:
+        """Return the same sums with the sensitivities for a unit of privacy."""
+        if not unit.size_is_secret:
+            return replace(self, times=unit.max_records)
+        alone = Fraction(len(self) if self.alone is None else self.alone)
+        return replace(self, together=alone, each=np.ones_like(self.each), times=unit.max_records)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The L1 sensitivity of all entries."""
+        return self.times * self.together
 
     norm: ClassVar[None] = None
     """Records are not scaled: the sensitivities follow from the entries alone."""
@@ -91,7 +115,7 @@ class Block:
 
         Exact for sums that are no products; for products ``gaussian_gram`` has less noise.
         """
-        return int(self.each.max(initial=0)) * self.together
+        return self.times**2 * int(self.each.max(initial=0)) * self.together
 
     def gaussian(self) -> GaussianBlock:
         """Return the same sums, to be released with Gaussian noise."""
@@ -104,8 +128,8 @@ class Block:
         return least_noise(
             "auto",
             {
-                "independent": partial(self._independent_noise, unit / epsilon),
-                "joint": partial(self._sup_norm, unit / epsilon),
+                "independent": partial(self._independent_noise, self.times * unit / epsilon),
+                "joint": partial(self._sup_norm, self.times * unit / epsilon),
             },
         )
 
@@ -122,7 +146,7 @@ class Block:
 def location_block(design: Design) -> Block:
     """Return the sums of the numbers: sensitivity 2 for each."""
     x = 1 + np.flatnonzero(design.numbers)
-    return Block(np.zeros(len(x), np.intp), x, Fraction(2 * len(x)), np.full(len(x), 2))
+    return Block(np.zeros(len(x), np.intp), x, Fraction(2 * len(x)), np.full(len(x), 2), len(x))
 
 
 def target_block() -> Block:
@@ -132,7 +156,7 @@ def target_block() -> Block:
 
 def shell_block(columns: int, shells: int) -> Block:
     """Return counts of shells: a record leaves one shell of every column and enters another."""
-    return Block.of(Fraction(2 * columns), np.ones(columns * shells, np.int64))
+    return Block.of(Fraction(2 * columns), np.ones(columns * shells, np.int64), columns)
 
 
 def residual_block() -> Block:
@@ -146,9 +170,9 @@ def first_block(design: Design) -> Block:
     Without an intercept only the levels are needed, whose sums are their squares.
     """
     wanted = np.flatnonzero(design.levels | design.intercept)
-    together = 2 * len(np.unique(design.column[wanted]))
+    columns = len(np.unique(design.column[wanted]))
     each = np.where(design.levels[wanted], 1, 2)
-    return Block(np.zeros(len(wanted), np.intp), wanted + 1, Fraction(together), each)
+    return Block(np.zeros(len(wanted), np.intp), wanted + 1, Fraction(2 * columns), each, columns)
 
 
 def cross_block(design: Design) -> Block:
@@ -164,6 +188,7 @@ def cross_block(design: Design) -> Block:
         np.full(t + 1, t),
         2 * len(design.features) + Fraction(9, 4),
         np.append(np.full(t - 1, 2), [2, 1]),
+        len(design.features) + 2,
     )
 
 
@@ -171,7 +196,9 @@ def second_block(design: Design) -> Block:
     r"""Return the products of the coordinates: :math:`\tfrac12(s^2 + r) + q(q-1) + 2qs`."""
     r, s, q = _counts(design)
     rows, columns, each = _products(design)
-    return Block(rows + 1, columns + 1, Fraction(s * s + r, 2) + q * (q - 1) + 2 * q * s, each)
+    together = Fraction(s * s + r, 2) + q * (q - 1) + 2 * q * s
+    alone = s * (s - 1) // 2 + r + q * (q - 1) // 2 + q * s
+    return Block(rows + 1, columns + 1, together, each, alone)
 
 
 def whole_block(design: Design) -> Block:
@@ -190,6 +217,7 @@ def whole_block(design: Design) -> Block:
         np.concatenate([b.columns for b in parts]),
         together,
         np.concatenate([b.each for b in parts]),
+        sum(b.alone or 0 for b in parts),
     )
     return whole if design.intercept else _without(whole, 0, design.width + 1)
 
@@ -197,7 +225,7 @@ def whole_block(design: Design) -> Block:
 def _without(block: Block, row: int, column: int) -> Block:
     """Return the block without one entry; its L1 sensitivity can only shrink."""
     keep = (block.rows != row) | (block.columns != column)
-    return Block(block.rows[keep], block.columns[keep], block.together, block.each[keep])
+    return replace(block, rows=block.rows[keep], columns=block.columns[keep], each=block.each[keep])
 
 
 def _counts(design: Design) -> tuple[int, int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -10,12 +10,13 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Records
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics import moment_sums
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
 from dpbayes_sklearn.statistics.moment_sums import Predictive
 from dpbayes_sklearn.statistics.row_norm import RowNorm
+from dpbayes_sklearn.statistics.size import ReleasedSize
 from dpbayes_sklearn.statistics.windows import WHOLE, Window, Windows
 
 __all__ = [
@@ -72,18 +73,35 @@ class Moments:
     records : Records
         Features and targets, wherever they are; a missing target counts as the middle of its
         bounds.
+    unit : PrivacyUnit
+        Who is protected. A sample of the records is taken only if it leaves them in their places.
+    size : ReleasedSize, optional
+        The released number of records, if the exact one is secret.
     """
 
     design: Design
     scale: Scale
     records: Records
+    unit: PrivacyUnit = RECORD
+    size: ReleasedSize | None = None
 
     kind: ClassVar[str] = "moments"
 
     @property
     def n(self) -> int:
-        """Number of records."""
-        return self.records.n
+        """Number of records: exact if it is public, otherwise the released one."""
+        return self.records.n if self.size is None else self.size.n
+
+    def sized(self, size: ReleasedSize) -> Moments:
+        """Return the same queries, with a released number of records for the exact one."""
+        return replace(self, size=size)
+
+    def protecting(self, unit: PrivacyUnit) -> Moments:
+        """Return the same queries, answered for a unit of privacy."""
+        return replace(self, unit=unit)
+
+    def _sampled(self, every: int) -> int:
+        return every if self.unit.keeps_places else 1
 
     @property
     def structure(self) -> tuple[Design, Scale]:
@@ -94,25 +112,28 @@ class Moments:
         """Return the moments of the records of both, which must be different records."""
         if self.structure != other.structure:
             raise ValueError("Moments of different models cannot be added.")
-        return Moments(self.design, self.scale, self.records + other.records)
+        return replace(self, records=self.records + other.records)
 
     def sensitivity(self, unit: PrivacyUnit) -> float:
         """Return the L1 sensitivity of the whole upper triangle; see `moment_blocks`."""
         if not unit.whole_records:
             raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
-        return float(whole_block(self.design).together)
+        return float(whole_block(self.design).protecting(unit).sensitivity)
 
     def location_sums(self, grid: int, every: int = 1) -> tuple[int, IntArray]:
-        """Return how many rows, and the sums of numbers and target in units of 1/grid², exactly."""
+        """Return how many rows, and the sums of numbers and target in units of 1/grid², exactly.
+
+        The number of rows is public or released, too.
+        """
         self._check_grid(grid)
         ask = partial(moment_sums.location_sums, design=self.design, scale=self.scale)
-        rows, *sums = self.records.total(partial(ask, grid=grid, every=every))
-        return int(rows), np.array(sums)
+        rows, *sums = self.records.total(partial(ask, grid=grid, every=self._sampled(every)))
+        return int(rows) if self.size is None else self.n, np.array(sums)
 
     def shell_counts(self, centres: FloatArray, every: int = 1) -> IntArray:
         """Count the numbers and the target in shells around public centres; see `moment_sums`."""
         ask = partial(moment_sums.shell_counts, design=self.design, scale=self.scale)
-        return self.records.total(partial(ask, centres=centres, every=every))
+        return self.records.total(partial(ask, centres=centres, every=self._sampled(every)))
 
     def gram(
         self,
@@ -131,8 +152,9 @@ class Moments:
         """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over."""
         self._check_grid(grid)
         ask = partial(moment_sums.squared_residuals, design=self.design, scale=self.scale)
-        total, used = self.records.total(partial(ask, model=model, grid=grid, every=every))
-        return int(total), int(used)
+        asked = partial(ask, model=model, grid=grid, every=self._sampled(every))
+        total, used = self.records.total(asked)
+        return int(total), int(used) if self.size is None else self.n
 
     def without_noise(self) -> ReleasedMoments:
         """Return the moments when no privacy is asked for: not rounded to the grid either."""

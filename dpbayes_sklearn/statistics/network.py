@@ -92,9 +92,12 @@ class Network:
     def tables_changed(self, unit: PrivacyUnit) -> int:
         """Return how many tables can differ between neighbours.
 
-        A whole record changes every table of more than one cell. One feature value changes the
-        tables of the families it belongs to; the class is not a feature.
+        A whole record changes every table of more than one cell, and one that is added or removed
+        also those of one cell, which hold n. One feature value changes the tables of the families
+        it belongs to; the class is not a feature.
         """
+        if unit.size_is_secret:
+            return len(self.families)
         pairs = zip(self.families, self.shapes, strict=True)
         movable = [family for family, shape in pairs if prod(shape) > 1]
         if unit.whole_records:

@@ -151,14 +151,27 @@ class LossSums:
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the sensitivity of every sum: the largest loss, in steps of the lattice.
 
-        A replaced record, or one value of it, changes one loss, which lies between 0 and B.
+        A record, or one value of it, changes one loss, which lies between 0 and B.
         """
-        return steps_at_most(self.n_classes)
+        return unit.max_records * steps_at_most(self.n_classes)
+
+    def spread(self, unit: PrivacyUnit) -> int:
+        """Return the range of the changes of all sums, from the lowest to the highest.
+
+        A replaced record may raise some sums by B and lower others by B. One that comes raises
+        all of them, one that goes lowers all of them, so the changes lie within B.
+        """
+        return self.sensitivity(unit) * (1 if unit.size_is_secret else 2)
+
+    def at_most(self, n: int) -> LossSums:
+        """Cut all sums at those of n records: no change of theirs grows by that."""
+        most = n * steps_at_most(self.n_classes)
+        return LossSums(np.minimum(self.sums, most), n, self.n_classes)
 
     def scores(self, unit: PrivacyUnit, epsilon: float) -> FloatArray:
-        r"""Return the scores of the candidates: :math:`\log w - \varepsilon S/2\Delta`."""
+        r"""Return the scores of the candidates: :math:`\log w - \varepsilon S/R`, R the spread."""
         weights = np.log(np.array([*GRID.values()]))
-        return np.asarray(weights - epsilon / (2.0 * self.sensitivity(unit)) * self.sums)
+        return np.asarray(weights - epsilon / float(self.spread(unit)) * self.sums)
 
     @staticmethod
     def magnitude(n: int, epsilon: float) -> float:

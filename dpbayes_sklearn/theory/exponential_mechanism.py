@@ -1,4 +1,4 @@
-r"""The exponential mechanism: how good what it releases is (Zhang et al., section 4.2).
+r"""The exponential mechanism: error of its release (Zhang et al., section 4.2).
 
 It draws θ with probability proportional to :math:`e^{\lambda u(\theta)}` times a base measure;
 :math:`\lambda = \varepsilon/(2\Delta)` makes it ε-private for a score that neighbouring data

@@ -1,4 +1,4 @@
-r"""How smooth a likelihood is in the data, and how sure the prior is of it.
+r"""Lipschitz constants of likelihoods, and their concentration under the prior.
 
 *Assumption 1*: :math:`|\ln p_\theta(x) - \ln p_\theta(y)| \le L \rho(x, y)` for all
 parameters. *Assumption 2*: the set :math:`\Theta_L` of parameters for which that holds has prior

@@ -144,8 +144,8 @@ def test_a_scale_that_depends_on_the_data(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_exact_number_beside_the_noisy_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     class Leaky(ReleasedCounts):
-        def __init__(self, network: Any, tables: Any, n: int, laws: Any) -> None:
-            super().__init__(network, tables, exact[0], laws)
+        def __init__(self, network: Any, tables: Any, n: int, *laws: Any) -> None:
+            super().__init__(network, tables, exact[0], *laws)
 
     exact: list[int] = []
     real = Laplace._count_law

@@ -197,7 +197,7 @@ def test_the_joint_law_in_fractions(mechanism: Mechanism, unit: PrivacyUnit) -> 
     domain, budget = domain_of(case.network), Budget(exact(1.0), unit=unit)
     laws = [
         joint_law(laws_of_release(mechanism, domain.statistics(d), domain.prior(1.0), budget))
-        for d in domain.data_sets(3).tolist()
+        for d in domain.data_sets(3)
     ]
     assert all(sum(law) == 1 for law in laws)
     worst = max(

@@ -118,7 +118,7 @@ def alphas(network):
     return tuple(np.ones(k) for k in network.sizes)
 
 
-@pytest.mark.parametrize(("n", "scale"), [(300, 40.0), (400, 15.0)])
+@pytest.mark.parametrize(("n", "scale"), [(150, 20.0), (200, 8.0)])
 def test_a_coarser_lattice_changes_little(n, scale):
     _, released = release(BOOLEAN, 1, n, int(scale))
     exact, coarse = (

@@ -20,7 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dpbayes_sklearn.data import records, table
+from dpbayes_sklearn.data import table
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
@@ -207,7 +207,7 @@ def test_moments(
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_CELLS_A_THREAD", 10)
+    monkeypatch.setattr("dpbayes_sklearn.data.threads._CELLS_A_THREAD", 10)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 2, (1001, 4)), rng.integers(0, 3, 1001)
     domains = [interval(j) for j in range(4)]

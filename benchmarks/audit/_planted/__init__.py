@@ -14,6 +14,7 @@ from benchmarks.audit._planted import (
     searching,
     sensitivity,
     spending,
+    units,
 )
 from benchmarks.audit._planted._fault import Fault
 
@@ -23,7 +24,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, fitted),
+        *(spending, composition, searching, fitted, units),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)

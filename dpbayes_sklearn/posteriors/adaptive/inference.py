@@ -57,6 +57,7 @@ def adaptive_means(
     class_variance: float,
     ordered: Sequence[bool],
     alpha: float = 1.0,
+    n_variance: float = 0.0,
 ) -> AdaptiveTables:
     """Infer naive Bayes tables from noisy ones with a prior learned from all of them.
 
@@ -67,7 +68,7 @@ def adaptive_means(
     class_counts : array of shape (C,) or None
         Released class counts; None takes them from row sums, for independent noise.
     n : int
-        Number of records, which is public.
+        Number of records: public, or released with noise.
     contrast_variance : sequence of float
         By feature, the variance of the noise per degree of freedom within a row.
     class_variance : float
@@ -76,6 +77,8 @@ def adaptive_means(
         By feature, whether its values are adjacent intervals of a number.
     alpha : float, default=1.0
         Concentration of the Dirichlet prior that pooled rows and class probabilities start from.
+    n_variance : float, default=0.0
+        Variance of the noise in ``n``.
 
     Examples
     --------
@@ -91,7 +94,8 @@ def adaptive_means(
     if class_counts is None:
         class_counts, class_variance = counts_from_rows(tables, contrast_variance)
     records = float(max(n, 1))
-    belief = CountBelief.start(np.asarray(class_counts, np.float64), records, class_variance)
+    counts = np.asarray(class_counts, np.float64)
+    belief = CountBelief.start(counts, records, class_variance, n_variance)
     groups = group_rows(tables, contrast_variance, ordered)
     freedom = sum(table.shape[1] - 1 for table in tables)
     for _ in range(_ROUNDS):

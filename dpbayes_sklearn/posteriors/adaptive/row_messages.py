@@ -1,4 +1,4 @@
-r"""What rows say about class counts.
+r"""Evidence of rows about class counts.
 
 Contrasts of a row are :math:`n_c` times what the other classes' rows let expect. With the pooled
 row learned from the other classes only, :math:`W_- = W - 1/s_c` and

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import Marginal
-from dpbayes_sklearn.laws.marginals import UNKNOWN
+from dpbayes_sklearn.laws.marginals import NO_NOISE, UNKNOWN
 from dpbayes_sklearn.posteriors.count_inference.lattice import CountTable
 from dpbayes_sklearn.posteriors.count_inference.star import NoisyStar
 
@@ -34,6 +34,7 @@ def infer_star(
     class_alpha: npt.ArrayLike,
     table_alphas: Sequence[npt.ArrayLike],
     fresh: float = 1.0,
+    size_noise: Marginal = NO_NOISE,
 ) -> StarInference:
     """Infer class probabilities and conditional tables from noisy counts of a star network.
 
@@ -44,7 +45,7 @@ def infer_star(
     tables : sequence of arrays of shape (C, K_j)
         Noisy counts of every feature's values in every class.
     n : int
-        Exact number of records, which is public.
+        Number of records: exact if it is public, otherwise released with ``size_noise``.
     class_noise, table_noises : Marginal, and one for every table
         The distribution of the noise in a cell; noises are independent.
     class_alpha, table_alphas : array of shape (C,), and arrays of shape (K_j,)
@@ -52,6 +53,8 @@ def infer_star(
     fresh : float, default=1.0
         Share of what all tables say about the class counts that counts as evidence: below 1 if
         their noises repeat each other.
+    size_noise : Marginal
+        The distribution of the noise in ``n``, over which the posterior then integrates.
 
     Examples
     --------
@@ -77,7 +80,7 @@ def infer_star(
         CountTable(np.asarray(z, dtype=float), noise, np.asarray(alpha, dtype=float))
         for z, noise, alpha in zip(tables, table_noises, table_alphas, strict=True)
     ]
-    return StarInference(classes, tuple(features), int(n), fresh)
+    return StarInference(classes, tuple(features), int(n), fresh, size_noise)
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ class StarInference:
     tables: tuple[CountTable, ...]
     n: int
     fresh: float = 1.0
+    size_noise: Marginal = NO_NOISE
 
     @cached_property
     def _known_class_counts(self) -> FloatArray | None:
@@ -108,7 +112,7 @@ class StarInference:
         tables = [self.tables[j] for j in self._noisy_tables]
         known = self._known_class_counts
         if known is None:
-            return [NoisyStar(self.classes, tables, self.n, self.fresh)]
+            return [NoisyStar(self.classes, tables, self.n, self.fresh, self.size_noise)]
         one = np.ones(1)
         return [
             NoisyStar(

@@ -94,15 +94,21 @@ class Lattice:
         )
 
     def class_windows(
-        self, classes: CountTable, tables: Sequence[CountTable], fresh: float = 1.0
+        self,
+        classes: CountTable,
+        tables: Sequence[CountTable],
+        fresh: float = 1.0,
+        *,
+        adds_up: bool = True,
     ) -> Bounds:
         """Return the range of every class count.
 
         A class count is seen in the class table and as the sum of a row of every other table.
         Weighted by inverse variance these make one noisy count, whose noise is a weighted sum;
-        wider by 1/sqrt(fresh) if the noises repeat each other.
+        wider by 1/sqrt(fresh) if the noises repeat each other. ``adds_up`` tells whether all class
+        counts together are the last lattice point.
         """
-        if classes.noisy.size == 1:
+        if classes.noisy.size == 1 and adds_up:
             return np.array([self.points]), np.array([self.points])
         seen = [(classes.noisy[0], 1, classes.noise)]
         seen += [(t.noisy.sum(axis=1), t.noisy.shape[1], t.noise) for t in tables]
@@ -113,6 +119,8 @@ class Lattice:
         half_width = spread if precision.any() else np.inf
         centre = sum(weight * noisy for weight, (noisy, _, _) in zip(share, seen, strict=True))
         lowest, highest = self.around(np.asarray(centre), half_width)
+        if not adds_up:
+            return lowest, highest
         others_low, others_high = lowest.sum() - lowest, highest.sum() - highest
         return (
             np.maximum(lowest, self.points - others_high),

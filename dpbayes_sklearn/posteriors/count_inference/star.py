@@ -8,6 +8,11 @@ so a row with total N is worth the message [N! Gamma(A) / Gamma(A + N)] (f_1 * .
 the sum of the alphas and * the convolution, and the class counts have posterior weights (their
 own factors) times (the product of their rows' messages). That is a tree, so two passes of
 convolutions give everything.
+
+If n is secret and was released with noise, N is a public bound on it, and the N - n records that
+are missing are one more count of the sum N. Its weight is that of the noise in the released n,
+times the normalisation n! Gamma(A) / Gamma(A + n) of the class counts' prior: the posterior
+integrates over n, with a flat prior.
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ from dataclasses import replace
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.laws import Marginal
+from dpbayes_sklearn.laws.marginals import NO_NOISE
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     log_lattice_weight,
     log_row_weight,
@@ -47,22 +54,63 @@ class NoisyStar:
         Number of records.
     fresh : float, default=1.0
         The power of all tables' evidence about class counts, for noises that repeat each other.
+    size_noise : Marginal
+        The distribution of the noise in ``n``, if it is secret.
     """
 
+    _size_noise: Marginal = NO_NOISE
+    _released_n: int
+
     def __init__(
-        self, classes: CountTable, tables: Sequence[CountTable], n: int, fresh: float = 1.0
+        self,
+        classes: CountTable,
+        tables: Sequence[CountTable],
+        n: int,
+        fresh: float = 1.0,
+        size_noise: Marginal = NO_NOISE,
     ) -> None:
         self.classes, self.tables, self.fresh = classes, tables, fresh
+        self._released_n, self._size_noise = n, size_noise
+        if self._secret:
+            n += int(size_noise.half_width(1, _NEGLIGIBLE)) + 1
         lattice = Lattice.for_star(classes, tables, n, fresh)
         wider = [replace(lattice, nats=factor * lattice.nats) for factor in (4.0, 12.0)]
         for attempt in (lattice, *wider, Lattice.over_everything(n)):
             if self._solve(attempt):
                 break
 
+    @property
+    def _secret(self) -> bool:
+        """Whether the number of records is not known."""
+        return self._size_noise.variance > 0.0
+
+    def _missing(self, lattice: Lattice) -> list[Segment]:
+        """Return log weights of the number of records that are missing to the bound, if any."""
+        if not self._secret:
+            return []
+        index = np.arange(lattice.points + 1)
+        alphas = tuple(self.classes.alpha.tolist())
+        present = lattice.counts(index)
+        log_weight = self._size_noise.log_weight(self._released_n - present)
+        log_weight -= log_row_weight(alphas, 0, lattice.points, lattice.step)
+        return [Segment(0, log_weight[::-1].copy())]
+
+    def _class_sums(self, lattice: Lattice) -> Window:
+        """Return the windows of sums of class counts; those with missing records are open."""
+        total = (0 if self._secret else lattice.points, lattice.points)
+        within, n_classes = lattice.partial_sums(self.classes)(0, total), self.classes.noisy.size
+
+        def window(first: int, last: int) -> tuple[int, int]:
+            return (0, lattice.points) if last > n_classes else within(first, last)
+
+        return window
+
     def _solve(self, lattice: Lattice) -> bool:
         """Send messages from the cells to the class counts; return whether the windows sufficed."""
         self.lattice = lattice
-        lowest, highest = lattice.class_windows(self.classes, self.tables, self.fresh)
+        lowest, highest = lattice.class_windows(
+            self.classes, self.tables, self.fresh, adds_up=not self._secret
+        )
         windows = list(zip(lowest.tolist(), highest.tolist(), strict=True))
         if np.any(lowest > highest):
             return False
@@ -71,15 +119,14 @@ class NoisyStar:
         parts = [self._class_weights(c, own[c], *window) for c, window in enumerate(windows)]
         if any(np.isneginf(part.values).all() for part in parts):
             return False
-        self._tree = self._tree_of(
-            parts, lattice.partial_sums(self.classes)(0, (lattice.points,) * 2)
-        )
+        parts += self._missing(lattice)
+        self._tree = self._tree_of(parts, self._class_sums(lattice))
         known = Segment(lattice.points, self._tree.algebra.of_log(np.zeros(1)))
         given, to_log = self._tree.parts_given(known), self._tree.algebra.to_log
         log_laws = [
             Segment(own.start, to_log(own.values) + to_log(rest.values))
             for own, rest in zip(self._tree.parts, given, strict=True)
-        ]
+        ][: self.classes.noisy.size]
         if any(np.isneginf(law.values).all() for law in log_laws):
             return False
         self._laws = [_law(log_law) for log_law in log_laws]
@@ -164,7 +211,8 @@ class NoisyStar:
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[FloatArray, list[FloatArray]]:
         """Draw class counts, shape (size, C), and counts of every table, shape (size, C, K)."""
-        classes = self._tree.sample(np.full(size, self.lattice.points), rng)
+        drawn = self._tree.sample(np.full(size, self.lattice.points), rng)
+        classes = drawn[:, : self.classes.noisy.size]
         tables = [
             np.stack([tree.sample(classes[:, c], rng) for c, tree in enumerate(trees)], axis=1)
             for trees in self._rows

@@ -1,4 +1,4 @@
-r"""The reading for the coefficients themselves: weak priors, and intervals that cover.
+r"""Inference for single coefficients: weak priors, and intervals with the stated coverage.
 
 A coefficient is a covariance over a variance. Where the noise leaves a variance uncertain, so is
 the coefficient, in proportion: no single guess of it may decide. So the equations are solved at

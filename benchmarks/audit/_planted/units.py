@@ -1,0 +1,190 @@
+"""Bugs about who is protected: persons of several records, and secret numbers of records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn import _estimator
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn.mechanisms import _noisy_categories, _split_release, exponential
+from dpbayes_sklearn.model_selection import search
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
+from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
+from dpbayes_sklearn.statistics.moment_blocks import Block
+from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.size import RecordCount
+
+Replacements = Iterator[tuple[Any, str, Any]]
+WORLDS, REPLAY = "enumeration of units", "replay of units"
+
+
+@fault("units", WORLDS, "All records of a person are thought to move what one of them does")
+def persons_of_one_record() -> Replacements:
+    yield PrivacyUnit, "moves", property(lambda self: 1 if self.size_is_secret else 2)
+
+
+@fault("units", WORLDS, "A record that comes is thought to move less than its tables")
+def halved_twice() -> Replacements:
+    real = CountTables.sensitivity
+    yield (
+        CountTables,
+        "sensitivity",
+        lambda self, unit: real(self, unit) // (1 + unit.size_is_secret),
+    )
+
+
+@fault("units", WORLDS, "A table of one cell is thought to hold a public number")
+def one_cell_is_public() -> Replacements:
+    real = Network.tables_changed
+    public = PrivacyUnit("record")
+    yield Network, "tables_changed", lambda self, unit: max(1, real(self, public))
+
+
+@fault("units", WORLDS, "Draws are certified for one record of a person")
+def draws_for_one_record() -> Replacements:
+    real = _split_release.network_loss
+    yield (
+        _split_release,
+        "network_loss",
+        lambda network, losses, unit: real(network, losses, unit) / unit.max_records**2,
+    )
+
+
+@fault("units", WORLDS, "A choice among posteriors spends epsilon on each record of a person")
+def choices_for_one_record() -> Replacements:
+    yield exponential, "per_record", lambda budget: budget._replace(unit=PrivacyUnit("record"))
+
+
+@fault("units", WORLDS, "Sums of a regression are protected for one record of a person")
+def moments_of_one_record() -> Replacements:
+    real = Block.protecting
+    yield Block, "protecting", lambda self, unit: replace(real(self, unit), times=1)
+
+
+@fault(
+    "units", WORLDS, "The matrix of a record that comes is thought to move by half of its square"
+)
+def half_a_matrix() -> Replacements:
+    yield (
+        GramMatrix,
+        "protecting",
+        lambda self, unit: replace(self, moves=unit.moves, bound=self.bound / 2),
+    )
+
+
+@fault("units", WORLDS, "Gaussian sums are protected for one record of a person")
+def gaussian_sums_of_one_record() -> Replacements:
+    real = Block.gaussian
+    yield GaussianBlock, "protecting", lambda self, unit: self
+    yield Block, "gaussian", lambda self: real(replace(self, times=1))
+
+
+@fault("units", WORLDS, "Gaussian counts are calibrated to shifts of one")
+def gaussian_shifts_of_one() -> Replacements:
+    real = CountTables.shifts
+    yield (
+        CountTables,
+        "shifts",
+        lambda self, unit: dict(zip([1], real(self, unit).values(), strict=True)),
+    )
+
+
+@fault("units", WORLDS, "A posterior of one variable shows the secret number of records")
+def simplex_shows_n() -> Replacements:
+    real = _noisy_categories.ReleasedSimplex
+
+    def telling(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
+        release = released(self, statistics, prior, budget, source)
+        return release if not isinstance(release, real) else replace(release, n=statistics.n)
+
+    released = _noisy_categories.AddsNoiseToCategories._release_simplex
+    yield _noisy_categories.AddsNoiseToCategories, "_release_simplex", telling
+
+
+@fault("units", REPLAY, "The exact number of records is used after another was released")
+def exact_number_used() -> Replacements:
+    yield CountTables, "sized", lambda self, size: replace(self, size_laws=size.laws)
+
+
+@fault("units", REPLAY, "A regression divides by the exact number of records")
+def regression_by_exact_number() -> Replacements:
+    yield Moments, "n", property(lambda self: self.records.n)
+
+
+@fault("units", REPLAY, "Bins follow from the exact number of records")
+def bins_by_exact_number() -> Replacements:
+    yield PrivateEstimator, "_public_n", lambda self, n: n
+
+
+@fault("units", REPLAY, "A person is thought to change the number of records by one")
+def number_of_one_record() -> Replacements:
+    yield RecordCount, "sensitivity", lambda self, unit: 1
+
+
+@fault("units", REPLAY, "The number of records is released without a charge")
+def number_for_free() -> Replacements:
+    real = PrivateEstimator._charged
+
+    def free(self: Any, mechanism: Any, statistics: Any, cost: Any, *rest: Any) -> Any:
+        if statistics.kind != "size":
+            return real(self, mechanism, statistics, cost, *rest)
+        return mechanism.release(statistics, None, cost, np.random.default_rng().bytes)
+
+    yield PrivateEstimator, "_charged", free
+
+
+@fault("units", REPLAY, "The guarantee names only what was spent after the number of records")
+def number_left_out_of_the_guarantee() -> Replacements:
+    yield _estimator, "_spending", lambda budget, rest, release: release
+
+
+@fault("units", REPLAY, "All records of a person count, however many there are")
+def surplus_counts() -> Replacements:
+    yield _estimator, "counted_records", lambda labels, most: np.arange(len(labels))
+
+
+@fault("units", REPLAY, "Which records of a person count depends on the order of all labels")
+def surplus_by_others() -> Replacements:
+    def wrong(labels: Any, most: int) -> Any:
+        positions = np.flatnonzero(~np.isnan(labels))
+        _, person = np.unique(labels[positions], return_inverse=True)
+        order = np.lexsort(((positions * 7919 + 13) % 101, person))
+        first = np.r_[True, np.diff(person[order]) > 0]
+        place = np.arange(len(order)) - np.maximum.accumulate(
+            np.where(first, np.arange(len(order)), 0)
+        )
+        return np.sort(positions[order[place < most]])
+
+    yield _estimator, "counted_records", wrong
+
+
+@fault("units", REPLAY, "Every record without a label counts as a person of its own")
+def nobody_is_everybody() -> Replacements:
+    real = _estimator.counted_records
+
+    def all_of_them(labels: Any, most: int) -> Any:
+        return np.sort(np.r_[real(labels, most), np.flatnonzero(np.isnan(labels))])
+
+    yield _estimator, "counted_records", all_of_them
+
+
+@fault("units", REPLAY, "A sample is taken by position where a record may be gone")
+def sample_by_position() -> Replacements:
+    yield PrivacyUnit, "keeps_places", property(lambda self: True)
+
+
+@fault("units", REPLAY, "A search holds out records, and not persons")
+def persons_on_both_sides() -> Replacements:
+    yield (
+        search,
+        "coins_of",
+        lambda labels, seed: np.random.default_rng(seed).random(len(labels)),
+    )

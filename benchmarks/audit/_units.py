@@ -1,0 +1,169 @@
+"""Persons, and records that are added or removed: worlds and neighbours of every unit, in short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BetaBinomial,
+    BudgetAccountant,
+    DirichletMultinomial,
+    PrivateSearchCV,
+)
+from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
+from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.audit.replaying import DRAWS, replay
+from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential, size
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.schema.resolution import Bins
+from dpbayes_sklearn.statistics.design import Design, Scale
+from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.network import Network
+
+__all__ = ["replays_of_units", "unit_worlds"]
+
+ADDED, PERSON = PrivacyUnit("record", "add_remove"), PrivacyUnit("person", "replace", 2)
+THERE = PrivacyUnit("person", "add_remove", 2)
+UNITS = (ADDED, PERSON, THERE)
+STAR, ONE_CLASS = Network.star([2, 2], 2), Network.star([2], 1)
+NUMBER = MomentDomain(Design((Interval(-1, 1),)), levels=2)
+SLOPE = MomentDomain(Design((Interval(-1, 1),), intercept=False), levels=3)
+MATRIX = MomentDomain(Design((Categories("abc"),) * 4), levels=2)  # has matrix noise
+EVERYTHING = (*DRAWS, (size, "ReleasedSize"))
+
+
+def unit_worlds() -> Iterator[str]:
+    """Enumerate small worlds: a loss of epsilon exactly where theory says so, and never more."""
+    exponential._cached_law.cache_clear()
+    tight: tuple[Any, ...] = (
+        *((Laplace(noise=noise), STAR) for noise in ("independent", "joint")),
+        *((Fourier(noise=noise), STAR) for noise in ("independent", "joint")),
+        *((name, 3) for name in ("geometric", "laplace", "laplace_improved")),
+    )
+    worlds = [(*world, 2, unit, True) for world, unit in product(tight, UNITS)]
+    worlds += [(Laplace(noise="independent"), ONE_CLASS, 2, ADDED, True)]
+    worlds += [(name, 2, 20, PERSON, False) for name in ("exponential", "hellinger")]
+    drawn = (Sampler(n_points=33), MAP(n_points=33))
+    worlds += [(m, Network.star([2], 2), 3, unit, False) for m, unit in product(drawn, UNITS)]
+    moments = (("laplace", NUMBER), ("fourier", NUMBER), ("sampler", NUMBER))
+    worlds += [(*world, 2, unit, False) for world, unit in product(moments, UNITS)]
+    worlds += [("laplace", MATRIX, 1, ADDED, False)]
+    for mechanism, structure, n, unit, exact in worlds:
+        found = enumerate_loss(mechanism, structure, n, unit=unit, transcripts=1)
+        if not found.within:
+            yield f"{mechanism}, {unit.label}: loss {found.loss:g} of {found.claim:g}"
+        if exact and found.ratio < 0.99:
+            yield f"{mechanism}, {unit.label}: loss {found.loss:g}, where 1 can be reached"
+    for structure, unit in product((STAR, SLOPE), UNITS):
+        options: Any = {"epsilon": 1.0, "delta": 1e-3, "unit": unit}
+        spent = enumerate_delta("gaussian", structure, 2, **options)
+        if not spent.within:
+            yield f"gaussian, {unit.label}: delta {spent.delta:g}"
+
+
+def replays_of_units() -> Iterator[str]:
+    """Replay a record, and a person, that is there or not, or is another one."""
+    ledger = BudgetAccountant(delta=1)
+    for model, unit in product(_models(), UNITS):
+        estimator = clone(model).set_params(accountant=ledger, **_parameters(unit))
+        for one, other in _pairs(model, unit):
+            names = ("X", "y", "groups", "X2", "y2", "groups2")
+            data = dict(zip(names, (*one, *other), strict=True))
+            found = replay(estimator, **data, freeze=EVERYTHING)
+            yield from (f"{model}, {unit.label}: {what}" for what in found.divergences)
+            if found.status != "fitted":
+                yield f"{model}, {unit.label}: {found.status}"
+    yield from _samples()
+    yield from _split_persons()
+
+
+def _models() -> list[Any]:
+    discrete: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1]}
+    linear: dict[str, Any] = {"bounds_X": (0, 1), "bounds_y": (0, 1)}
+    return [
+        BayesianNaiveBayes(**discrete),
+        BayesianNaiveBayes(mechanism="sampler", temperature=1.0, **discrete),
+        BayesianLinearRegression(**linear),
+        BetaBinomial(),
+        DirichletMultinomial(categories=2),
+    ]
+
+
+def _parameters(unit: PrivacyUnit) -> dict[str, Any]:
+    most = unit.max_records if unit.name == "person" else None
+    return {
+        "privacy_unit": unit.name,
+        "max_records_per_person": most,
+        "neighbours": unit.change,
+    }
+
+
+def _pairs(model: Any, unit: PrivacyUnit) -> Iterator[tuple[Any, Any]]:
+    """Yield neighbours: without a person of five records, one without a label, the first record."""
+    n = _where_bins_change()
+    rng = np.random.default_rng(n)
+    who = np.repeat(np.arange(n), rng.integers(1, 5, n))[:n].astype(float)
+    who[-5:] = np.nan
+    who[10:15] = who[10]
+    X, y = rng.random((n, 3)), rng.integers(0, 2, n)
+    one_column = not hasattr(model, "bounds") and not hasattr(model, "bounds_X")
+    gone = [who == who[10], np.isnan(who)] if unit.name == "person" else [np.arange(n) == 0]
+    for own in gone:
+        X2, y2, who2 = X.copy(), y.copy(), who
+        X2[own], y2[own] = 1.0, 1
+        if unit.size_is_secret:
+            X2, y2, who2 = X[~own], y[~own], who[~own]
+        data = (X, y, who), (X2, y2, who2)
+        whose = unit.name == "person"
+        yield tuple(
+            ((y_, None) if one_column else (X_, y_)) + ((w if whose else None),)
+            for X_, y_, w in data
+        )
+
+
+def _where_bins_change() -> int:
+    """Return a number of records from which one less would make other bins."""
+    n = 700
+    while _number_of_bins(n - 1) == _number_of_bins(n):
+        n += 1
+    return n
+
+
+def _number_of_bins(n: int) -> Any:
+    return Bins("auto", n, 3, 1.0, False, 2).cut(Interval(0.0, 1.0), 0, "numbers")
+
+
+def _samples() -> Iterator[str]:
+    """Every s-th record may stand for all only where no record shifts the others."""
+    rng = np.random.default_rng(0)
+    X, y, grid = rng.random((200, 1)), rng.random(200), 2**10
+    for unit in UNITS:
+        sums = []
+        for first in (0, 1):
+            records = LocalRecords([(Table(X[first:]), y[first:])])
+            moments = Moments(Design((Interval(0, 1),)), Scale(0.5, 0.5), records, unit)
+            sums.append(moments.location_sums(grid, every=2)[1])
+        if np.abs(sums[0] - sums[1]).max() > 2 * grid**2:
+            yield f"{unit.label}: another sample is taken if one record is gone"
+
+
+def _split_persons() -> Iterator[str]:
+    rng = np.random.default_rng(1)
+    who = np.repeat(np.arange(100), 2)
+    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], **_parameters(PERSON))
+    search = PrivateSearchCV(model, {"alpha": [1.0]}, random_state=0)
+    records = search._records(rng.random((200, 2)), rng.integers(0, 2, 200), reset=True)
+    split, _ = search._protected(records, who)
+    train = split.train[2].tolist()
+    if any(train.count(person) != 2 for person in train):
+        yield "a person is fitted to and held out"

@@ -1,0 +1,48 @@
+"""Who a fit protects: the parameters that say it, and the unit of privacy that they make."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+
+__all__ = ["FEATURES_TOO", "PROMISED", "PROTECTION", "declared_unit"]
+
+PROTECTION: dict[str, list[Any]] = {
+    "privacy_unit": [StrOptions({"record", "person"})],
+    "max_records_per_person": [Range(Integral, 1, 2**31, closed="both"), None],
+    "neighbours": [StrOptions({"replace", "add_remove"})],
+}
+"""The constraints of the parameters."""
+
+FEATURES_TOO: dict[str, list[Any]] = {
+    **PROTECTION,
+    "privacy_unit": [StrOptions({"record", "feature", "person"})],
+}
+"""The same where one feature value of a record can be the unit."""
+
+PROMISED = "no person has more than {} of the records (groups were not given)"
+
+
+def declared_unit(estimator: Any) -> PrivacyUnit:
+    """Return the unit that an estimator's parameters declare; contradictions are refused."""
+    name, most = estimator.privacy_unit, estimator.max_records_per_person
+    if name == "person" and most is None:
+        raise InvalidParameterError(
+            f"The 'max_records_per_person' parameter of {type(estimator).__name__} must be an int "
+            "in the range [1, inf) for privacy_unit='person'. Got None instead."
+        )
+    if name != "person" and most is not None:
+        raise InvalidParameterError(
+            f"The 'max_records_per_person' parameter of {type(estimator).__name__} must be None "
+            f"for privacy_unit={name!r}; it goes with privacy_unit='person'. Got {most!r} instead."
+        )
+    if name == "feature" and estimator.neighbours == "add_remove":
+        raise InvalidParameterError(
+            f"The 'neighbours' parameter of {type(estimator).__name__} must be 'replace' for "
+            "privacy_unit='feature': a value of a record can only be replaced. "
+            "Got 'add_remove' instead."
+        )
+    return PrivacyUnit(name, estimator.neighbours, 1 if most is None else int(most))

@@ -1,0 +1,131 @@
+"""Which records of a person count, if there are more than are protected together.
+
+A rule that looked at anybody else would let one person change which records of others count. So
+the rule looks at one person alone: of the records that carry a label, those count whose keyed hash
+of (label, position among the records of that label) is among the smallest. It is fixed and public.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_consistent_length
+
+from dpbayes_sklearn.data.table import one_column, refuse_other_containers
+
+__all__ = ["coins_of", "counted_records", "read_groups"]
+
+_KEY = b"dpbayes_sklearn: which records of a person count"
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:
+    """Return the labels of persons as one column, one for each record."""
+    refuse_other_containers(groups, "groups")
+    labels = one_column(groups)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(
+            f"groups must be one column, of shape (n_samples,). Got shape {labels.shape} instead."
+        )
+    check_consistent_length(np.broadcast_to(0, n_rows), labels)
+    return labels
+
+
+def counted_records(labels: npt.NDArray[Any], most: int) -> npt.NDArray[np.intp]:
+    """Return the positions of the records that count: at most ``most`` of each label, in order.
+
+    Records without a label (None, NaN, NaT) do not count: nobody could tell how many are of one
+    person.
+
+    Examples
+    --------
+    >>> labels = np.array(["ann", "bob", "ann", None, "ann"], dtype=object)
+    >>> len(counted_records(labels, 2)), len(counted_records(labels, 3))
+    (3, 4)
+    """
+    positions = np.flatnonzero(~_missing(labels))
+    _, person, counts = np.unique(
+        _as_text(labels[positions]), return_inverse=True, return_counts=True
+    )
+    if not len(counts) or counts.max() <= most:
+        return positions
+    by_person = np.argsort(person, kind="stable")
+    starts = np.cumsum(counts) - counts
+    rank = np.empty(len(person), np.uint64)
+    rank[by_person] = np.arange(len(person)) - np.repeat(starts, counts)
+    many = counts > most  # only they need a hash
+    keys = np.zeros(len(counts), np.uint64)
+    first = by_person[starts]
+    keys[many] = [_hash(label) for label in labels[positions][first[many]].tolist()]
+    order = np.lexsort((_mixed(keys[person] + rank * _MIX), person))
+    place = np.arange(len(person)) - np.repeat(starts, counts)
+    return np.sort(positions[order[place < most]])
+
+
+def coins_of(labels: npt.NDArray[Any], seed: int) -> npt.NDArray[np.float64]:
+    """Return a number in [0, 1) for each record, the same for all of one label.
+
+    Numbers of different labels are independent, as far as a keyed hash is random.
+
+    >>> coins = coins_of(np.array(["ann", "bob", "ann"]), 7)
+    >>> bool(coins[0] == coins[2] != coins[1])
+    True
+    """
+    distinct, person = np.unique(_as_text(labels), return_inverse=True)
+    keys = [_hash(label, seed.to_bytes(8, "little")) for label in distinct.tolist()]
+    numbers: npt.NDArray[np.float64] = np.array(keys, np.uint64)[person] / 2.0**64
+    return np.minimum(numbers, 1 - 2.0**-53)
+
+
+def _missing(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tell which labels are missing."""
+    if labels.dtype.kind in "OfcmM":
+        with np.errstate(all="ignore"):
+            unequal = np.array([_unequal(x) for x in labels.tolist()], bool)
+        return unequal if labels.dtype.kind != "M" else np.isnat(labels)
+    return np.zeros(len(labels), bool)
+
+
+def _unequal(label: Any) -> bool:
+    """Tell whether a label is None, or is not equal to itself, as NaN and NA are not."""
+    try:
+        return label is None or not bool(label == label)
+    except (TypeError, ValueError):
+        return True
+
+
+def _as_text(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return labels that can be told apart and sorted, of any types."""
+    if labels.dtype.kind != "O":
+        return labels
+    return np.array([_text(x) for x in labels.tolist()], dtype=str)
+
+
+def _text(label: Any) -> str:
+    """Return a label as text; a number has one form, whatever type its container gives it."""
+    if isinstance(label, Integral):
+        return f"number:{int(label)}"
+    if isinstance(label, Real):
+        number = float(label)
+        return f"number:{int(number) if number.is_integer() else repr(number)}"
+    return f"{type(label).__name__}:{label}"
+
+
+def _hash(label: Any, key: bytes = b"") -> int:
+    text = _text(label).encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(text, digest_size=8, key=_KEY + key).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return hashes of 64-bit numbers (the finaliser of SplitMix64)."""
+    with np.errstate(over="ignore"):
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))

@@ -1,0 +1,145 @@
+"""The loss of every release, for each unit of privacy and both kinds of neighbours."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
+from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.audit._shifts import shifts
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, Size
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize
+
+UNITS = [
+    RECORD,
+    PrivacyUnit("record", "add_remove"),
+    *(PrivacyUnit("person", change, k) for k in (1, 2, 3) for change in ("replace", "add_remove")),
+]
+STAR, CHAIN = Network.star([2, 2], 2), Network((2, 2, 2), ((1,), (2,), ()))
+
+named = pytest.mark.parametrize("unit", UNITS, ids=lambda u: u.label)
+
+
+@named
+@pytest.mark.parametrize("noise", ["independent", "joint"])
+@pytest.mark.parametrize("family", [Laplace, Fourier])
+def test_noise_on_counts_loses_epsilon_exactly(unit, noise, family):
+    found = enumerate_loss(family(noise=noise), STAR, n=3, unit=unit)
+    assert found.within
+    assert found.loss == pytest.approx(1.0, abs=1e-12)
+
+
+@named
+def test_a_chain_loses_epsilon_exactly(unit):
+    found = enumerate_loss(Laplace(noise="independent"), CHAIN, n=3, unit=unit)
+    assert found.within
+    assert found.loss == pytest.approx(1.0, abs=1e-12)
+
+
+@named
+@pytest.mark.parametrize("categories", [2, 3])
+@pytest.mark.parametrize("mechanism", ["geometric", "laplace", "laplace_improved"])
+def test_one_variable_loses_epsilon(unit, categories, mechanism):
+    found = enumerate_loss(mechanism, categories, n=4, unit=unit)
+    # "laplace" adds the noise of all counts to the first of two as well
+    loose = mechanism == "laplace" and categories == 2 and not unit.size_is_secret
+    assert found.within
+    assert found.loss == pytest.approx(0.5 if loose else 1.0, abs=1e-12)
+
+
+@named
+@pytest.mark.parametrize("mechanism", [Sampler(n_points=9), MAP(n_points=9)], ids=str)
+def test_draws_lose_no_more_than_epsilon(unit, mechanism):
+    found = enumerate_loss(mechanism, STAR, n=3, unit=unit)
+    assert found.within
+    assert found.loss > 0.15  # a bound over all counts there can be, and over k records alike
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("mechanism", ["exponential", "hellinger"])
+def test_choices_among_posteriors_lose_no_more_than_epsilon(k, mechanism):
+    unit = PrivacyUnit("person", "replace", k)
+    found = enumerate_loss(mechanism, 2, n=6, unit=unit)
+    assert found.within
+    assert found.loss > 0.5
+
+
+@named
+@pytest.mark.parametrize("mechanism", ["laplace", "fourier"])
+@pytest.mark.parametrize("columns", [(Interval(-1, 1),), (Interval(-1, 1), Categories("ab"))])
+def test_moments_lose_no_more_than_epsilon(unit, mechanism, columns):
+    world = MomentDomain(Design(columns), levels=2)
+    found = enumerate_loss(mechanism, world, n=3, unit=unit, transcripts=1)
+    assert found.within
+    assert found.loss > 0.4  # not all steps have their worst case at the same pair
+
+
+@named
+def test_the_sensitivity_of_moments_is_what_records_do(unit):
+    design = Design((Interval(-1, 1), Categories("abc"), Interval(-1, 1)))
+    world, rng = MomentDomain(design, levels=3), np.random.default_rng(0)
+    seen: dict[str, float] = {}
+    for _ in range(300):
+        rest, one, other = (
+            rng.choice(len(world.records), k).tolist() for k in (2, *[unit.max_records] * 2)
+        )
+        here = world.statistics(rest + one)
+        there = world.statistics(rest if unit.size_is_secret else rest + other)
+        size = ReleasedSize(5, ())
+        for shift in shifts(here.sized(size), there.sized(size), unit):
+            assert shift.moved <= shift.sensitivity * (1 + 1e-9), shift
+            share = shift.moved / shift.sensitivity
+            seen[shift.what] = max(seen.get(shift.what, 0.0), share)
+    assert min(seen.values()) > 0.5, seen
+
+
+@named
+def test_gaussian_noise_spends_no_more_than_delta(unit):
+    found = enumerate_delta(Gaussian(), STAR, n=3, unit=unit)
+    assert found.within
+    assert found.delta > (0.9e-6 if unit.max_records == 1 else 1e-8)
+
+
+@named
+def test_the_number_of_records_loses_epsilon_exactly(unit):
+    count, epsilon = RecordCount(7), Fraction(1, 25)
+    if not unit.size_is_secret:
+        assert count.sensitivity(unit) == 0
+        return
+    losses = [
+        count.law(unit, epsilon).privacy_loss(np.array([shift]))
+        for shift in range(unit.max_records + 1)
+    ]
+    assert max(losses) == losses[-1] == epsilon
+
+
+def test_the_released_number_has_the_noise_of_its_law():
+    budget = Budget(Fraction(1), unit=PrivacyUnit("person", "add_remove", 2))
+    source = random_source(0)
+    released = [
+        Size().release(RecordCount(100), None, budget, source).posterior for _ in range(4000)
+    ]
+    errors = np.array([size.n for size in released]) - 100
+    (law,) = released[0].laws
+    assert law.variance() == pytest.approx(2 * 2**2, rel=0.05)
+    assert errors.var() == pytest.approx(law.variance(), rel=0.15)
+    nobody = [Size().release(RecordCount(0), None, budget, source).posterior.n for _ in range(20)]
+    assert min(nobody) == 1
+
+
+def test_a_feature_cannot_be_added():
+    with pytest.raises(ValueError, match="Only whole records"):
+        PrivacyUnit(FEATURE.name, "add_remove")
+
+
+@pytest.mark.parametrize("wrong", [{"max_records": 0}, {"max_records": 2}, {"change": "swap"}])
+def test_units_that_do_not_exist(wrong):
+    with pytest.raises(ValueError, match=r"unit|person"):
+        PrivacyUnit("record", **wrong)

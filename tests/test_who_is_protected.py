@@ -1,0 +1,264 @@
+"""Persons and secret numbers of records, through the estimators."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BayesianNetworkClassifier,
+    BetaBinomial,
+    BudgetAccountant,
+    BudgetError,
+    DirichletMultinomial,
+    PosteriorQuerySession,
+    PrivateSearchCV,
+    from_json,
+)
+from dpbayes_sklearn.data.persons import counted_records
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+
+ADDED = {"neighbours": "add_remove"}
+PERSON = {"privacy_unit": "person", "max_records_per_person": 3}
+WHOM = [ADDED, PERSON, {**ADDED, **PERSON}]
+CLASSIFIER = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
+
+
+def visits(n=600, seed=0):
+    """Return records of persons with one to five records each."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(n), rng.integers(1, 6, n))[:n]
+    y = rng.integers(0, 2, n)
+    return (rng.random((n, 4)) < 0.2 + 0.6 * y[:, None]).astype(float), y, who
+
+
+def models():
+    yield BayesianNaiveBayes(**CLASSIFIER), visits()[1]
+    yield BayesianNetworkClassifier(**CLASSIFIER), visits()[1]
+    yield BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)), visits()[1]
+
+
+@pytest.mark.parametrize("whom", WHOM, ids=str)
+@pytest.mark.parametrize(("model", "y"), models(), ids=lambda x: type(x).__name__)
+def test_a_fit_says_whom_it_protects_and_spends_epsilon(model, y, whom):
+    X, _, who = visits()
+    ledger = BudgetAccountant(epsilon=1)
+    groups = who if "privacy_unit" in whom else None
+    model = clone(model)
+    model.set_params(accountant=ledger, **whom).fit(X, y, groups=groups)
+    unit = PrivacyUnit(
+        whom.get("privacy_unit", "record"),
+        whom.get("neighbours", "replace"),
+        whom.get("max_records_per_person", 1),
+    )
+    assert ledger.total().epsilon == model.guarantee_.epsilon == 1
+    assert len(ledger) == 1 + unit.size_is_secret
+    assert all(entry.label.endswith(unit.label) for entry in ledger)
+    assert model.guarantee_.privacy_unit == unit
+    assert unit.neighbours in str(model.guarantee_)
+    assert str(unit) in model.guarantee_._repr_html_()
+    assert model.guarantee_.conditions == ()
+    again = from_json(model.to_json())
+    assert again.guarantee_ == model.guarantee_
+    assert np.array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("model", [BetaBinomial(), DirichletMultinomial(categories=2)], ids=str)
+@pytest.mark.parametrize("whom", WHOM, ids=str)
+def test_one_variable(model, whom):
+    _, y, who = visits()
+    model = clone(model)
+    model.set_params(random_state=0, **whom).fit(y, groups=who if "privacy_unit" in whom else None)
+    concentration = model.posterior_.concentration
+    counted = len(counted_records(who, 3)) if "privacy_unit" in whom else len(y)
+    assert abs(concentration.sum() - 2 - counted) < 60
+    assert (concentration.sum() - 2 == counted) == ("neighbours" not in whom)
+    assert from_json(model.to_json()).guarantee_ == model.guarantee_
+
+
+def test_without_groups_the_number_of_records_is_promised():
+    X, y, _ = visits()
+    model = BayesianNaiveBayes(**CLASSIFIER, **PERSON).fit(X, y)
+    assert "no person has more than 3 of the records" in str(model.guarantee_)
+
+
+@pytest.mark.parametrize("of", [np.asarray, pd.Series, list, lambda g: pd.DataFrame({"id": g})])
+@pytest.mark.parametrize("kind", [int, str, float, object, "category"])
+def test_labels_of_any_kind_choose_the_same_records(of, kind):
+    _, _, who = visits()
+    model = BayesianNaiveBayes(epsilon=np.inf, temperature=1, **CLASSIFIER, **PERSON)
+    X, y, _ = visits()
+    labels = pd.Series(who).astype(kind)
+    model.fit(X, y, groups=of(labels) if of is not pd.Series else labels)
+    assert model.posterior_.released.n == len(counted_records(who, 3))
+    if kind is not str:  # a text is another label than the number that it shows
+        kept = counted_records(who, 3)
+        assert np.array_equal(model.posterior_.released.tables[-1], np.bincount(y[kept]))
+
+
+def test_which_records_count_depends_on_nobody_else():
+    _, _, who = visits()
+    kept = counted_records(who, 2)
+    assert np.bincount(who[kept]).max() == 2
+    for person in np.unique(who)[::7]:
+        others = np.flatnonzero(who != person)
+        again = others[counted_records(who[others], 2)]
+        assert np.array_equal(again, kept[who[kept] != person])
+    shuffled = np.random.default_rng(0).permutation(len(who))
+    within = shuffled[np.argsort(who[shuffled], kind="stable")]
+    in_order = np.sort(within.reshape(-1))  # persons move, the records of each stay in order
+    assert len(counted_records(who[in_order], 2)) == len(kept)
+
+
+def test_the_rule_does_not_prefer_the_first_records():
+    who = np.repeat(np.arange(4000), 4)
+    place = counted_records(who, 1) % 4
+    assert np.allclose(np.bincount(place) / 4000, 0.25, atol=0.03)
+
+
+def test_records_without_a_label_do_not_count():
+    labels = np.array(["a", None, "b", np.nan, pd.NA, pd.NaT, "a"], dtype=object)
+    assert counted_records(labels, 5).tolist() == [0, 2, 6]
+    numbers = np.array([1.0, np.nan, 1.0])
+    assert counted_records(numbers, 5).tolist() == [0, 2]
+    dates = np.array(["2020-01-01", "NaT"], "M8[D]")
+    assert counted_records(dates, 5).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "groups", "message"),
+    [
+        (PERSON, [1, 2], "inconsistent numbers of samples"),
+        (PERSON, np.full(600, np.nan), "must have labels"),
+        (PERSON, np.ones((600, 2)), "one column"),
+        ({}, np.ones(600), "set privacy_unit='person'"),
+        ({**PERSON, "max_records_per_person": 601}, None, "more than there are records"),
+        ({**PERSON, "max_records_per_person": 0}, None, "'max_records_per_person' parameter"),
+        ({**PERSON, "max_records_per_person": None}, None, "for privacy_unit='person'"),
+        ({"max_records_per_person": 2}, None, "must be None"),
+        ({"privacy_unit": "feature", **ADDED}, None, "must be 'replace'"),
+        ({"neighbours": "swap"}, None, "'neighbours' parameter"),
+    ],
+)
+def test_bad_input_is_refused_before_the_charge(parameters, groups, message):
+    X, y, _ = visits()
+    ledger = BudgetAccountant()
+    model = BayesianNaiveBayes(accountant=ledger, **CLASSIFIER, **parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, groups=groups)
+    assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("mechanism", ["exponential", "hellinger", "local"])
+def test_mechanisms_that_list_posteriors_need_a_public_number(mechanism):
+    ledger = BudgetAccountant()
+    model = BetaBinomial(mechanism=mechanism, accountant=ledger, **ADDED)
+    with pytest.raises(ValueError, match="mechanism='geometric'"):
+        model.fit([0, 1] * 20)
+    assert len(ledger) == 0
+
+
+def test_wrong_parameters_are_refused_before_a_secret_number_is_released():
+    X, y, _ = visits()
+    ledger = BudgetAccountant()
+    model = BayesianNaiveBayes(alpha=-1.0, accountant=ledger, **CLASSIFIER, **ADDED)
+    with pytest.raises(ValueError, match="alpha"):
+        model.fit(X, y)
+    small = BayesianNaiveBayes(1e-9, mechanism="sampler", accountant=ledger, **CLASSIFIER, **ADDED)
+    with pytest.raises(ValueError, match="too small"):
+        small.fit(X, y)
+    assert len(ledger) == 0
+
+
+def test_a_budget_for_the_number_alone_is_not_enough():
+    X, y, _ = visits()
+    ledger = BudgetAccountant(epsilon=0.5)
+    with pytest.raises(BudgetError, match="Nothing was spent"):
+        BayesianNaiveBayes(1.0, accountant=ledger, **CLASSIFIER, **ADDED).fit(X, y)
+    assert len(ledger) == 0
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.filterwarnings("ignore::dpbayes_sklearn.exceptions.PrivacyLeakWarning")
+def test_groups_are_routed_by_searches_and_pipelines():
+    X, y, who = visits()
+    ledger = BudgetAccountant()
+    model = BayesianNaiveBayes(accountant=ledger, **CLASSIFIER, **PERSON)
+    model.set_fit_request(groups=True)
+    scores = cross_val_score(model, X, y, params={"groups": who}, cv=GroupKFold(3))
+    assert len(scores) == len(ledger) == 3
+    search = GridSearchCV(model, {"alpha": [0.5, 1.0]}, cv=GroupKFold(2)).fit(X, y, groups=who)
+    assert len(ledger) == 3 + 5
+    assert search.best_estimator_.guarantee_.conditions == ()
+    piped = make_pipeline(FunctionTransformer(), model).fit(X, y, groups=who)
+    assert piped[-1].guarantee_.conditions == ()
+    assert {entry.label for entry in ledger} == {"BayesianNaiveBayes, laplace, person (3 records)"}
+
+
+def test_batches_and_shards():
+    X, y, who = visits()
+    whom = {**ADDED, **PERSON}
+    model = BayesianNaiveBayes(temperature=1, **CLASSIFIER, **whom)
+    half = int(np.searchsorted(who, who[300]))
+    model.partial_fit(X[:half], y[:half], groups=who[:half])
+    model.partial_fit(X[half:], y[half:], groups=who[half:])
+    assert len(model.posterior_.released.size_laws) == 2
+    with pytest.raises(ValueError, match="neighbours must be the same"):
+        model.set_params(neighbours="replace").partial_fit(X, y, groups=who)
+    shard = BayesianNaiveBayes(temperature=1, **CLASSIFIER, **whom)
+    fitted = shard.fit_statistics(shard.exact_statistics(X, y, groups=who))
+    assert "at most 3" in str(fitted.guarantee_)
+
+
+@pytest.mark.parametrize("whom", WHOM, ids=str)
+def test_private_searches_and_sessions(whom):
+    X, y, who = visits()
+    groups = who if "privacy_unit" in whom else None
+    ledger = BudgetAccountant(epsilon=6)
+    model = BayesianNaiveBayes(temperature=1, **CLASSIFIER, **whom)
+    search = PrivateSearchCV(
+        model, {"alpha": [0.5, 1.0]}, epsilon=3, runs_per_candidate=1, accountant=ledger
+    ).fit(X, y, groups=groups)
+    assert search.guarantee_.privacy_unit == model._unit
+    assert len(ledger) == 1
+    model.set_params(epsilon=0.5, mechanism="sampler")
+    with PosteriorQuerySession(model, X, y, groups=groups, accountant=ledger) as session:
+        session.query(lambda tables: tables[-1])
+        opened = 0.02 if "neighbours" in whom else 0.0
+        assert session.spent == session.guarantee().epsilon == 0.5 + opened
+    assert ledger.total().epsilon == 3.5 + opened
+
+
+def test_a_search_holds_out_whole_persons():
+    X, y, who = visits()
+    search = PrivateSearchCV(BayesianNaiveBayes(**CLASSIFIER, **PERSON), {"alpha": [1.0]})
+    split, _ = search._protected(search._records(X, y, reset=True), who)
+    train = set(split.train[2].tolist())
+    assert len(split.train[1]) + len(split.test[1]) == len(counted_records(who, 3))
+    assert 0.6 < len(split.train[1]) / (len(split.train[1]) + len(split.test[1])) < 0.95
+    assert len(train) + len({*who.tolist()} - train) == len({*who.tolist()})
+    with pytest.raises(ValueError, match="give groups"):
+        search.fit(X, y)
+    with pytest.raises(ValueError, match="set privacy_unit of the estimator"):
+        PrivateSearchCV(BayesianNaiveBayes(), {"privacy_unit": ["record"]}).fit(X, y)
+
+
+def test_half_the_noise_if_records_are_added_or_removed():
+    star = BayesianNaiveBayes(classes=[0, 1], bounds=([0] * 4, [1] * 4), n_bins=2, temperature=1)
+    replaced = star.utility_bound(n=1000)
+    added = star.set_params(**ADDED).utility_bound(n=1000)
+    assert added == pytest.approx(replaced / 2 * 25 / 24, rel=0.01)
+    star.set_params(neighbours="replace", **PERSON)
+    assert star.utility_bound(n=1000) == pytest.approx(3 * replaced, rel=0.03)
