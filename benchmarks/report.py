@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,8 @@ def render(results: Path) -> Iterator[str]:
     """Yield the lines of the report, from the results there are."""
     yield "# Benchmarks\n"
     yield (
-        "Made by `make bench`; no figure on this page is typed by hand. A section can be made "
-        "again by itself, and says what it was made with.\n"
+        "Written by `make bench`; no figure on this page is typed by hand. Each section can be "
+        "made separately, and states the command and the versions used.\n"
     )
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
@@ -69,8 +70,9 @@ def render(results: Path) -> Iterator[str]:
             yield f"*Not run yet: `python -m benchmarks.report --only {name}`.*\n"
             continue
         found = json.loads(path.read_text("utf-8"))
-        for command, text in zip(section.commands, found["outputs"], strict=False):
-            for figure in command.figures:
+        figures = chain((command.figures for command in section.commands), repeat(()))
+        for drawn, text in zip(figures, found["outputs"], strict=False):  # of an earlier plan
+            for figure in drawn:
                 yield f"![{section.title}]({figure})\n"
             yield text + "\n" if has_table(text) else f"```text\n{text}\n```\n"
         yield made_with(name, found) + "\n"

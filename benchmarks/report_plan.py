@@ -60,8 +60,8 @@ def _speed() -> tuple[Command, ...]:
 SECTIONS: dict[str, Section] = {
     "accuracy": Section(
         "Accuracy on public tables",
-        "Naive Bayes with declared domains on six public tables, beside exact Bayes, plug-in "
-        "Laplace and diffprivlib. Regret is the accuracy that privacy costs.",
+        "Naive Bayes with declared domains on six public tables, compared with exact Bayes, "
+        "plug-in Laplace and diffprivlib. Regret is the loss of accuracy due to privacy.",
         (_drawing("accuracy.table", (20, 1), f"{OWN}/accuracy.png"),),
         6,
     ),
@@ -75,8 +75,8 @@ SECTIONS: dict[str, Section] = {
     ),
     "joint_noise": Section(
         "Less noise: the K-norm mechanism",
-        'Naive Bayes with `noise="joint"`, on counts and on their Fourier coefficients, beside '
-        "independent noise.",
+        'Naive Bayes with `noise="joint"`, on counts and on their Fourier coefficients, compared '
+        "with independent noise.",
         (Command("accuracy.joint_noise", (), (10, 2)),),
         4,
         quick=False,
@@ -94,8 +94,8 @@ SECTIONS: dict[str, Section] = {
     ),
     "coverage": Section(
         "Intervals of linear regression",
-        "Coverage of 95 % intervals for simulated targets whose residuals are, or are not, what "
-        "the model assumes.",
+        "Coverage of 95 % intervals for simulated targets, with residuals that satisfy or violate "
+        "the assumptions of the model.",
         (Command("accuracy.coverage", (), (100, 2)),),
         1,
     ),
@@ -108,7 +108,7 @@ SECTIONS: dict[str, Section] = {
     ),
     "figure_a2": Section(
         "Error against prior precision (Zhang et al., Figure 2)",
-        "Linear regression on census income: a sharper prior leaves less to hide.",
+        "Linear regression on census income: a more concentrated prior reduces the sensitivity.",
         (_drawing("accuracy.regression_prior", (20, 2), f"{GUIDE}/regression_prior.png"),),
         1,
     ),
@@ -127,30 +127,31 @@ SECTIONS: dict[str, Section] = {
     ),
     "networks": Section(
         "Bayesian networks",
-        "What a graph costs and what it buys: networks of the literature, and trees beside naive "
-        "Bayes.",
+        "Privacy cost and accuracy of graphs: networks from the literature, and trees compared "
+        "with naive Bayes.",
         (Command("accuracy.networks", (), (5, 1)),),
         4,
         quick=False,
     ),
     "search": Section(
         "Private search",
-        "Test scores of what a search chooses at a total epsilon of 1, beside the best fixed "
-        "candidate and a random one.",
+        "Test scores of the model that a search selects at a total epsilon of 1, compared with the "
+        "best fixed candidate and a random one.",
         (Command("accuracy.private_search", ("--jobs", "-1"), (10, 2)),),
         4,
     ),
     "peers": Section(
-        "Beside diffprivlib",
-        "The same data, splits, bounds and epsilon; diffprivlib runs in an environment of its own.",
+        "Other libraries",
+        "diffprivlib and InterpretML's DP-EBM, each in an environment of its own, with the same "
+        "data, splits, bounds and epsilon.",
         (Command("peers.readme_table"),),
         3,
         quick=False,
     ),
     "speed": Section(
         "Speed",
-        "Wall-clock and processor time beside floors, measured in turns in one process with the "
-        "default threads.",
+        "Wall-clock and processor time compared with lower limits, measured alternately in one "
+        "process with the default threads.",
         _speed(),
         6,
         quick=False,

@@ -1,12 +1,18 @@
-"""Load any released model from JSON."""
+"""Load any released model or transformer from JSON."""
 
 from __future__ import annotations
 
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
+from dpbayes_sklearn.preprocessing import (
+    PrivateKBinsDiscretizer,
+    PrivateMinMaxScaler,
+    PrivateStandardScaler,
+)
 from dpbayes_sklearn.serialization import estimator_name
 
 __all__ = ["from_json"]
@@ -19,12 +25,16 @@ _ESTIMATORS: dict[str, type[PrivateEstimator]] = {
         BayesianNetworkClassifier,
         BetaBinomial,
         DirichletMultinomial,
+        PrivateKBinsDiscretizer,
+        PrivateMinMaxScaler,
+        PrivateSelectKBest,
+        PrivateStandardScaler,
     )
 }
 
 
 def from_json(text: str) -> PrivateEstimator:
-    """Return the fitted model that ``to_json()`` of an estimator wrote.
+    """Return the fitted model or transformer that ``to_json()`` of an estimator wrote.
 
     Nothing in the text is run or imported: an estimator is one of this library, and every field is
     checked. Whether the guarantee in it is true is for its publisher to answer for.

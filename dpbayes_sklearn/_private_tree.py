@@ -9,14 +9,13 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._supervised import Declared, SupervisedEstimator
-from dpbayes_sklearn.data.dask import PartitionedRecords
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.undeclared import classes_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip, Release
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.statistics.choices import TreeChoice
-from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores
+from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores, PairTables
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["PrivateTree"]
@@ -79,13 +78,8 @@ class PrivateTree(SupervisedEstimator):
         return TreeChoice(Network.star(sizes, public.classes.n_values))
 
     def _statistics(self, public: Schema, records: Any) -> EdgeScores:
-        if isinstance(records, PartitionedRecords):
-            raise TypeError("A tree is learned from records in memory: give a sample of them.")
         encoder = Encoder([*public.columns.values()])
-        (shard,) = records.shards
-        codes = encoder.encode(shard.table)
-        labels = public.classes.encode(shard.target)
-        return EdgeScores.of(codes, labels, (*encoder.sizes, public.classes.n_values))
+        return EdgeScores.of(PairTables.of_records(records, encoder, public.classes))
 
     def _attach(self, public: Schema, release: Release[Any]) -> Self:
         self.edges_ = release.posterior

@@ -79,11 +79,18 @@ class SupervisedEstimator(PrivateEstimator):
             warn_about_scores(self._ledger())
         return read_table(self, X, reset=False, declared=self._declares_columns)
 
-    def _learned_domains(self) -> tuple[str, ...]:
-        """Return what domains that were learned have cost, which no fit pays for."""
-        learned = None if self.schema is None else self.schema.guarantee
-        paid = "the learned domains, which the model shows, are accounted for besides: "
-        return () if learned is None else (paid + str(learned).rstrip("."),)
+    def _learned(self) -> tuple[tuple[str, Any], ...]:
+        """Return what was learned privately before, and its guarantee or None."""
+        return (("domains", None if self.schema is None else self.schema.guarantee),)
+
+    def _paid_before(self) -> tuple[str, ...]:
+        """Return the conditions that name the price of what was learned before this fit."""
+        return tuple(
+            f"the learned {what}, which the model shows, are accounted for besides: "
+            + str(guarantee).rstrip(".")
+            for what, guarantee in self._learned()
+            if guarantee is not None
+        )
 
     def _public_schema(self, records: Any) -> tuple[Schema, tuple[str, ...]]:
         """Return the domains of all columns and of the target, and what they had to leak."""
@@ -107,7 +114,7 @@ class SupervisedEstimator(PrivateEstimator):
         unnamed = [f"x{j}" for j in range(table.n_columns)]
         names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
         public = Schema(dict(zip(names, domains, strict=True)), target)
-        return public, (*leaks, *conditions, *self._learned_domains())
+        return public, (*leaks, *conditions, *self._paid_before())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

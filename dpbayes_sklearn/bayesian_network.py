@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +18,8 @@ from dpbayes_sklearn.data.table import Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Schema
-from dpbayes_sklearn.statistics.conditional_dependence import pair_tables
-from dpbayes_sklearn.statistics.graph import CLASS, network_from_parents
+from dpbayes_sklearn.statistics.conditional_dependence import PairTables
+from dpbayes_sklearn.statistics.graph import CLASS, LearnedParents, network_from_parents
 from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["BayesianNetworkClassifier", "tree_augmented"]
@@ -153,6 +154,9 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _learned(self) -> tuple[tuple[str, Any], ...]:
+        return (*super()._learned(), ("parents", getattr(self.parents, "guarantee", None)))
+
     def _network(self, public: Schema) -> Network:
         sizes = [domain.n_values for domain in public.columns.values()]
         n_classes = public.classes.n_values
@@ -182,7 +186,7 @@ def tree_augmented(
 
     Parameters
     ----------
-    X : array or data frame of shape (n_samples, n_features)
+    X : array, data frame or (with ``epsilon``) dask collection of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     schema : Schema
         With bins for every interval and the classes as target.
@@ -196,7 +200,8 @@ def tree_augmented(
     Returns
     -------
     dict of str to list of str
-        What :class:`BayesianNetworkClassifier` takes as ``parents``.
+        What :class:`BayesianNetworkClassifier` takes as ``parents``. A private one has a
+        ``guarantee``, which models that are fitted with it name among their conditions.
 
     Examples
     --------
@@ -214,13 +219,16 @@ def tree_augmented(
     if epsilon is not None:
         learner = PrivateTree(
             epsilon, schema=schema, accountant=accountant, random_state=random_state
-        )
-        above = {int(child): int(parent) for child, parent in learner.fit(X, y).edges_}
-    else:
-        above = _exact_tree(X, y, schema)
+        ).fit(X, y)
+        return LearnedParents(_below_the_class(schema, learner.edges_), learner.guarantee_)
+    return _below_the_class(schema, _exact_tree(X, y, schema).items())
+
+
+def _below_the_class(schema: Schema, edges: Iterable[tuple[int, int]]) -> dict[str, list[str]]:
+    """Return the parents of every feature: the class, and what (child, parent) pairs add."""
     names = [*schema.columns]
     parents = {name: [CLASS] for name in names}
-    for child, parent in above.items():
+    for child, parent in edges:
         parents[names[child]].append(names[parent])
     return parents
 
@@ -236,7 +244,7 @@ def _exact_tree(X: Any, y: Any, schema: Schema) -> dict[int, int]:
     labels = schema.classes.encode(np.asarray(y))
     sizes = (*encoder.sizes, schema.classes.n_values)
     information = np.zeros((d, d))
-    for (j, k), counts in pair_tables(codes, labels, sizes):
+    for (j, k), counts in PairTables.of(codes, labels, sizes):
         information[j, k] = _mutual_information(counts)
     # the solver takes zeros for missing edges, so every edge gets a negative weight
     tree = minimum_spanning_tree(-1.0 - information) if d > 1 else np.zeros((1, 1))

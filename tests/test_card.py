@@ -108,3 +108,8 @@ def test_a_card_says_what_unlisted_and_missing_values_count_as() -> None:
     domains = {"a": Interval(0, 1, missing="indicator"), "b": Interval(0, 1)}
     model = BayesianNaiveBayes(schema=Schema(domains, target=Categories([0, 1]))).fit(X, Y)
     assert "if missing, a separate value" in model.card()
+
+
+def test_a_secret_number_of_records_is_not_stated_as_exact() -> None:
+    model = BayesianNaiveBayes(schema=SCHEMA, neighbours="add_remove").fit(X, Y)
+    assert f"fitted to about {model.posterior_.released.n:,} records" in model.card()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dpbayes_sklearn import (
     BayesianNetworkClassifier,
@@ -68,13 +71,33 @@ def test_a_neighbour_differs_in_nothing_but_the_release(freeze):
         assert found.epsilon == 0.5
 
 
-def test_one_feature_has_no_edges_and_dask_is_refused():
+def test_one_feature_has_no_edges():
     one = Schema({"a": Interval(0, 2, bins=3)}, Categories([0, 1]))
     assert tree_augmented(CODES[:, :1], LABELS, one, epsilon=1.0) == {"a": ["class"]}
+
+
+def test_dask_collections_are_counted_where_they_are():
     dask = pytest.importorskip("dask.array")
-    X, y = dask.from_array(CODES, chunks=1000), dask.from_array(LABELS, chunks=1000)
-    with pytest.raises(TypeError, match="records in memory"):
-        tree_augmented(X, y, SCHEMA, epsilon=1.0)
+    X, y = dask.from_array(CODES, chunks=(1000, 5)), dask.from_array(LABELS, chunks=1000)
+    for epsilon in (float("inf"), 1.0):
+        there = tree_augmented(X, y, SCHEMA, epsilon=epsilon, random_state=0)
+        assert there == tree_augmented(CODES, LABELS, SCHEMA, epsilon=epsilon, random_state=0)
+
+
+def test_a_model_names_the_price_of_its_tree():
+    tree = tree_augmented(CODES, LABELS, SCHEMA, epsilon=0.25)
+    assert tree.guarantee.epsilon == 0.25
+    model = BayesianNetworkClassifier(parents=tree, schema=SCHEMA)
+    for made in (model, clone(model), pickle.loads(pickle.dumps(model))):
+        (condition,) = made.fit(CODES, LABELS).guarantee_.conditions
+        assert "learned parents" in condition
+        assert "epsilon = 0.25" in condition
+    again = BayesianNetworkClassifier.from_json(made.to_json())
+    assert again.guarantee_ == made.guarantee_
+    assert again.fit(CODES, LABELS).guarantee_ == made.guarantee_
+    public = tree_augmented(CODES, LABELS, SCHEMA)
+    model = BayesianNetworkClassifier(parents=public, schema=SCHEMA).fit(CODES, LABELS)
+    assert model.guarantee_.conditions == ()
 
 
 def test_a_wrong_budget_is_refused_and_a_tree_has_no_json_form():

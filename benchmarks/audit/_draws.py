@@ -22,6 +22,7 @@ from dpbayes_sklearn.laws.discrete_laplace import (
     discrete_laplace_pmf,
     discrete_laplace_survival,
 )
+from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import (
     MAP,
     Fourier,
@@ -34,7 +35,7 @@ from dpbayes_sklearn.mechanisms import (
 from dpbayes_sklearn.noise import ball_gaussian as ball
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
-from dpbayes_sklearn.noise import discrete_laplace, finite, zero_sum
+from dpbayes_sklearn.noise import discrete_laplace, finite, truncated_laplace, zero_sum
 from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
@@ -69,6 +70,11 @@ def laws() -> Iterator[str]:
         for k in (2, 8, 20):
             chance = float(discrete_laplace_survival(k, scale))
             yield from _strays(f"P(|Z|>={k})", int((abs(z) >= k).sum()), runs, chance)
+    for scale, reach in ((Fraction(2), 5), (Fraction(9), 3)):
+        z = truncated_laplace.truncated_laplace(TruncatedLaplace(scale, reach), runs, source)
+        weights = np.exp(-abs(np.arange(-reach, reach + 1)) / float(scale))
+        for k, chance in enumerate(weights / weights.sum(), -reach):
+            yield from _strays(f"truncated P(Z={k})", int((z == k).sum()), runs, float(chance))
     pairs = zero_sum.zero_sum_laplace(Fraction(4), 2, runs // 4, source)[:, 0]
     for k in range(4):
         chance = float(discrete_laplace_pmf(k, 2.0))

@@ -14,6 +14,7 @@ from unittest import mock
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 import dpbayes_sklearn
@@ -26,7 +27,7 @@ from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
 from benchmarks.audit._units import replays_of_units, unit_worlds
 from benchmarks.audit._values import values
-from benchmarks.audit._worlds import enumeration, gaussian_noise
+from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -38,6 +39,7 @@ from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
+from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
 
 __all__ = ["LAYERS"]
 
@@ -60,7 +62,10 @@ def _what(subject: Subject) -> tuple[Any, ...]:
 def _kind(subject: Subject) -> str:
     if subject.name.endswith(tuple(CONTAINERS)):
         return "containers"
-    return "preparation" if hasattr(subject.estimator, "transform") else "estimators"
+    prepares = hasattr(subject.estimator, "transform") or isinstance(
+        subject.estimator, FrameDomains
+    )
+    return "preparation" if prepares else "estimators"
 
 
 def replays(kind: str) -> Iterator[str]:
@@ -109,6 +114,11 @@ def leak_walk() -> Iterator[str]:
             transformer.fit(X)
             ordered = {"a sorted column": seen[-1].column(1), "a column": X[:, 0]}
             yield from leaks(transformer, ordered)
+        words = pd.DataFrame({"a": X[:, 0], "b": rng.choice(["x", "y", "secret word"], 400)})
+        learner = FrameDomains(0.1, delta=1e-3).fit(words)
+        (texts,) = seen[-1].texts.columns
+        secret = {"counts of texts": np.array([*texts.values()]), "a column": X[:, 0]}
+        yield from leaks(learner, secret)
 
 
 def source_code() -> Iterator[str]:
@@ -137,6 +147,7 @@ LAYERS: dict[str, Callable[[], Iterator[str]]] = {
     "enumeration of moments": partial(enumeration, "moments"),
     "enumeration of preparation": partial(enumeration, "preparation"),
     "enumeration of Gaussian noise": gaussian_noise,
+    "enumeration of texts": common_texts,
     "enumeration of units": unit_worlds,
     "replay of units": replays_of_units,
     "replay of estimators": partial(replays, "estimators"),

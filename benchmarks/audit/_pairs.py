@@ -31,6 +31,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
+from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
 
 __all__ = ["Subject", "subjects"]
 
@@ -109,6 +110,16 @@ def _mixed(unit: str, labels: tuple[Any, ...] = LABELS) -> Callable[[Rng], Pair]
         return frames[0], np.array(y, object), frames[1], np.array(y2, object)
 
     return make
+
+
+def _typed(rng: Rng) -> Pair:
+    """Return frames whose types say which column holds numbers."""
+    X, y, X2, y2 = _neighbours(rng, [0, 1, 0], LABELS, "record")
+    frames = [
+        pd.DataFrame(rows, columns=list("abc"), dtype=object).astype({"a": float, "c": float})
+        for rows in (X, X2)
+    ]
+    return frames[0], np.array(y), frames[1], np.array(y2)
 
 
 def _column(values: tuple[Any, ...]) -> Callable[[Rng], Pair]:
@@ -209,6 +220,9 @@ def subjects() -> Iterator[Subject]:
         PrivateKBinsDiscretizer(3, strategy="uniform", epsilon=0.7),
     ):
         yield Subject(f"{transformer}, quantiles", transformer, _numbers("record"), rounds=6)
+    for bins in (None, 3):
+        learner = FrameDomains(0.7, delta=0.01, bins=bins)
+        yield Subject(f"Schema.learn, bins={bins}", learner, _typed, rounds=6)
     for options in (
         {"bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]},
         {"bounds": (-1, 2), "bounds_y": (0, 2)},

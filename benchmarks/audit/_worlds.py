@@ -14,6 +14,7 @@ from scipy.stats import norm
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit._transcripts import Transcript
+from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, exponential
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
@@ -28,7 +29,7 @@ from dpbayes_sklearn.statistics.quantiles.plans import (
     Plans,
 )
 
-__all__ = ["enumeration", "gaussian_noise"]
+__all__ = ["common_texts", "enumeration", "gaussian_noise"]
 
 STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
 TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
@@ -116,6 +117,9 @@ def gaussian_noise() -> Iterator[str]:
         found = enumerate_delta("gaussian", structure, n, epsilon=epsilon, delta=delta, unit=unit)
         if not found.within or found.delta < 0.9 * delta:
             yield f"gaussian, {unit}: delta {found.delta:g} of {delta:g}"
+    draws = enumerate_delta(Sampler(6, n_points=2), STAR, 3, epsilon=0.5, delta=0.01)
+    if not draws.within:
+        yield f"sampler: delta {draws.delta:g} of {draws.claim:g}"
     for design in (SLOPE, NUMBER, LEVELS):
         yield from _gaussian_steps(MomentDomain(design, levels=3), tight=design is SLOPE)
 
@@ -155,3 +159,11 @@ def normal_delta(mu: float, epsilon: float) -> float:
     """Return the exact delta of two normals of variance 1 at this distance."""
     far = norm.sf(epsilon / mu + mu / 2)
     return float(norm.sf(epsilon / mu - mu / 2) - math.exp(epsilon) * far)
+
+
+def common_texts() -> Iterator[str]:
+    """Enumerate the delta of publishing texts, which the first world nearly uses up."""
+    for (epsilon, delta), least in {(4.0, 0.0281): 0.98, (1.0, 0.3): 0.7}.items():
+        found = enumerate_texts(epsilon=epsilon, delta=delta)
+        if not found.within or found.delta < least * delta:
+            yield f"texts: delta {found.delta:g} of {delta:g} at epsilon {epsilon:g}"

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.data.records import LocalRecords, Shard
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
@@ -22,7 +22,7 @@ from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
-from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores
+from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores, PairTables
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.dependence import ColumnScores
 from dpbayes_sklearn.statistics.design import Design, Scale
@@ -31,8 +31,9 @@ from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import Plans
 from dpbayes_sklearn.statistics.size import ReleasedSize
+from dpbayes_sklearn.statistics.texts import CommonTexts, TextCounts
 
-__all__ = ["Domain", "domain_of"]
+__all__ = ["Domain", "TextDomain", "domain_of"]
 
 Rows = npt.NDArray[np.intp]
 DataSet = tuple[int, ...]
@@ -235,7 +236,8 @@ class TreeDomain(CountDomain):
     def statistics(self, chosen: Sequence[int]) -> Any:
         """Return the scores of all edges."""
         codes = np.array([self.records[i] for i in chosen], np.uint8)
-        return EdgeScores.of(codes[:, :-1], codes[:, -1].astype(np.intp), self.network.sizes)
+        labels = codes[:, -1].astype(np.intp)
+        return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes))
 
     def prior(self, concentration: Any) -> Any:
         """Return how many edges are chosen."""
@@ -262,11 +264,33 @@ class ColumnDomain(Domain):
 
     def statistics(self, chosen: Sequence[int]) -> SortedColumns:
         """Return columns that can be sorted."""
-        return SortedColumns(Table(np.array([self.records[i] for i in chosen], np.float64)))
+        table = Table(np.array([self.records[i] for i in chosen], np.float64))
+        return SortedColumns(LocalRecords.unlabelled(table))
 
     def prior(self, concentration: Any) -> Plans:
         """Return the plans."""
         return self.plans
+
+
+@dataclass(frozen=True)
+class TextDomain(Domain):
+    """Records of one column of a few texts."""
+
+    texts: tuple[str, ...]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Every text."""
+        return [(text,) for text in self.texts]
+
+    def statistics(self, chosen: Sequence[int]) -> TextCounts:
+        """Count texts."""
+        column = np.array([self.records[i] for i in chosen], dtype=object).reshape(-1, 1)
+        return TextCounts.of_shard((0,), Shard(Table(column), np.empty(0)))
+
+    def prior(self, concentration: Any) -> CommonTexts:
+        """Return the question which texts are common."""
+        return CommonTexts()
 
 
 @singledispatch

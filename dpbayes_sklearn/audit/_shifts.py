@@ -150,6 +150,29 @@ def _scores(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     ]
 
 
+def _texts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
+    """Return how far the counts of texts of a column move, together and each by itself."""
+    facts = [(t.n, t.n_columns) for t in (one, other)]
+    if broken := _public("texts", *facts):
+        return broken
+    each = [_moves(a, b) for a, b in zip(one.columns, other.columns, strict=True)]
+    return [
+        *(Shift("counts of texts", float(sum(moves)), float(unit.moves)) for moves in each),
+        *(Shift("a count of texts", float(max(m)), float(unit.max_records)) for m in each),
+    ]
+
+
+def _moves(one: Counter[str], other: Counter[str]) -> list[int]:
+    return [0, *(abs(one[text] - other[text]) for text in {*one, *other})]
+
+
+def _contents(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
+    return [
+        *_columns(one.numbers, other.numbers, unit),
+        *_texts(one.texts, other.texts, unit),
+    ]
+
+
 def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:
     """Return the nuclear norm of the weighted moments."""
     law = matrix.law(Fraction(1), 1)
@@ -163,5 +186,7 @@ _BY_KIND: dict[str, Callable[[Any, Any, PrivacyUnit], list[Shift]]] = {
     "moments": _moments,
     "quantiles": _columns,
     "scores": _scores,
+    "texts": _texts,
+    "contents": _contents,
     "size": _size,
 }

@@ -29,25 +29,25 @@ _CLEAR = 1e-9  # a loss that is further below epsilon, as a part of it, is so wi
 
 @dataclass(frozen=True)
 class Enumeration:
-    """What going through all neighbouring data sets has found.
+    """Result of the enumeration of all neighbouring data sets.
 
     Attributes
     ----------
     loss : float
         Worst log ratio of the probabilities of an outcome; infinite if an outcome of one data
-        set cannot come from its neighbour, or tells it for sure.
+        set is impossible for its neighbour.
     claim : float
-        The epsilon that was asked for.
+        The claimed epsilon.
     within : bool
         True if the loss is at most the claim: decided in exact rationals where ``exact``.
     exact : bool
-        True if ``loss`` is the exact worst case (as a float, rounded up); False if it is a bound
-        from above, for the transcripts that were tried.
+        True if ``loss`` is the exact worst case (as a float, rounded up); False if it is an upper
+        bound, for the transcripts that were tried.
     worst_pair : pair of tuples
         The records of the two neighbours with the largest loss.
     n_pairs, n_outcomes : int
-        Pairs of neighbours, and log ratios that were looked at. Noise on the integers has
-        infinitely many outcomes; a closed form takes their place and counts as one.
+        Number of pairs of neighbours, and of log ratios that were compared. Noise on the integers
+        has infinitely many outcomes; a closed form replaces them and counts as one.
     """
 
     loss: float
@@ -74,11 +74,12 @@ def enumerate_loss(
     prior: float | Sequence[float] = 1.0,
     transcripts: int = 2,
 ) -> Enumeration:
-    """Compute the worst loss over all neighbouring data sets of n records of a small world.
+    """Compute the worst loss over all neighbouring data sets of n records of a small domain.
 
     Every data set is counted by the production statistics and released by the production
-    mechanism, whose samplers are replaced by recorders: what is compared are the laws that would
-    have been drawn from. No sensitivity is asked for. While this runs, no other thread may fit.
+    mechanism, with recorders in place of its samplers. The distributions that would have been
+    drawn from are compared; stated sensitivities are not used. While this runs, no other thread
+    may fit.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def enumerate_loss(
         What a record is: the nodes of a network, one of k categories, the columns of a
         regression, whose numbers take five values each, or columns of which quantiles are asked.
     n : int
-        Number of records. All multisets of n records are gone through, so keep it small.
+        Number of records. All multisets of n records are enumerated, so keep it small.
     epsilon : float, default=1.0
     unit : PrivacyUnit or {"record", "feature"}, default="record"
         Where records may be added or removed, n is the larger number, and something was released

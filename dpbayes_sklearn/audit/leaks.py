@@ -121,7 +121,7 @@ def _as_floats(value: Any) -> FloatArray:
 
 
 def leaks(fitted: Any, secrets: Mapping[str, Any]) -> list[str]:
-    """Return where secrets occur in a fitted object or in anything it shows.
+    """Return the places where secrets occur in a fitted object or its representations.
 
     Parameters
     ----------
@@ -129,13 +129,13 @@ def leaks(fitted: Any, secrets: Mapping[str, Any]) -> list[str]:
         A fitted estimator, a posterior, or anything else.
     secrets : mapping of str to object
         What must not be found, by name: arrays (exact statistics, columns), which are also found
-        as a part of larger ones, or single values that nothing holds by chance. Texts are looked
-        for inside of texts and bytes.
+        as a part of larger ones, or single values that do not occur by chance. Texts are searched
+        for in texts and bytes.
 
     Returns
     -------
     list of str
-        ``"name of the secret: where"``, empty if all is well.
+        ``"name of the secret: where"``, empty if none was found.
 
     Examples
     --------

@@ -34,6 +34,7 @@ from dpbayes_sklearn.mechanisms import (
     fourier,
     permute_and_flip,
     quantiles,
+    stable_histogram,
 )
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.selection import Selection
@@ -62,24 +63,25 @@ DRAWS: Frozen = (
     (_coefficient_draws, "ball_gaussian"),
     (quantiles, "point_of"),
     (permute_and_flip, "finite_draw"),
+    (stable_histogram, "common_texts"),
 )
 """What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay has found.
+    """Result of a replay.
 
     Attributes
     ----------
     divergences : tuple of str
-        Everything that differs and must not, or that breaks a rule by itself; empty is sound.
+        All differences that are not allowed, and broken rules; empty if there are none.
     calls : tuple of str
         The frozen calls, in order, on the first data set.
     epsilon : float or None
         What the first fit charged to its accountant; None for an estimator that has none.
     shifts : tuple of Shift
-        How far the exact statistics moved, against their declared sensitivity.
+        Changes of the exact statistics, and their declared sensitivity.
     status : str
         "fitted", or the type and message of the exception of the first fit.
     """
@@ -109,10 +111,9 @@ def replay(
 ) -> Replay:
     """Fit (X, y), then (X2, y2) with what was released on (X, y), and compare everything else.
 
-    Compared are the list of calls and what they were told, the epsilon charged and when, whether
-    the fit raised and what it said, its warnings, and the bytes of the fitted object's pickle; of
-    the exact statistics, whether they moved by no more than their sensitivity. While this runs,
-    no other thread may fit.
+    Compared are the calls and their public arguments, the epsilon charged and when, the exception
+    of the fit if there was one, its warnings, and the bytes of the pickled object. Changes of the
+    exact statistics must not exceed their sensitivity. While this runs, no other thread may fit.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def replay(
     X, y, X2, y2
         Two neighbouring data sets, by the estimator's unit of privacy.
     groups, groups2 : array-like, optional
-        Whose records they are, if that is a person.
+        Labels of the persons that the records belong to, for the unit "person".
     freeze : sequence of (object, attribute name), default=CHOKE_POINT
         The functions or methods that release. What they return on the first data set is handed
         out on the second. `DRAWS` goes deeper and freezes what carries noise inside mechanisms; for

@@ -41,9 +41,9 @@ class EpsilonBound:
     runs : int
         Runs on each side that the event was measured on: half of all.
     hits : tuple of int
-        How many of them fell into the event, on the side where it is likelier and on the other.
+        How many runs were in the event, for the data set where it is more likely and the other.
     event : str
-        What the event looks at.
+        Description of the event.
     """
 
     epsilon: float
@@ -75,10 +75,10 @@ def audit(
     random_state: Any = None,
     verbose: bool = True,
 ) -> EpsilonBound:
-    """Fit an estimator again and again to two neighbouring data sets and bound epsilon from below.
+    """Fit an estimator repeatedly to two neighbouring data sets and bound epsilon from below.
 
-    Works for any estimator with ``fit``, of this library or not. Use made-up data: the fits are
-    charged to nobody (but to the accountant of an open ``with`` block), and thousands of them
+    Works for any estimator with ``fit``, of this library or not. Use simulated data: the fits are
+    not charged (except to the accountant of an open ``with`` block), and thousands of them
     together are not private.
 
     Parameters
@@ -109,7 +109,7 @@ def audit(
 
     Examples
     --------
-    Noise that is four times too small is found out:
+    Noise that is four times too small is detected:
 
     >>> from dpbayes_sklearn import BetaBinomial
     >>> model = BetaBinomial(epsilon=4.0)
@@ -142,12 +142,12 @@ def bound_from_outcomes(
     delta: float = 0.0,
     confidence: float = 0.999,
 ) -> EpsilonBound:
-    """Bound epsilon from outcomes on two neighbouring data sets, however they were made.
+    """Bound epsilon from given outcomes on two neighbouring data sets.
 
     Parameters
     ----------
     first, second : array of shape (n_runs,) or (n_runs, n_numbers)
-        What was seen, one row for each independent run.
+        The outcomes, one row for each independent run.
     delta, confidence : float
         As for :func:`audit`.
 

@@ -137,6 +137,15 @@ class PartitionedRecords:
             sizes = _computed([dask.delayed(len)(partition) for partition in targets])
         return cls(table, partitions, targets, sizes, column_kind(y))
 
+    @classmethod
+    def unlabelled(cls, table: PartitionedTable) -> PartitionedRecords:
+        """Return records that have no target."""
+        delayed, partitions, sizes = _dask().delayed, table.partitions(), table.sizes()
+        if any(map(math.isnan, sizes)):
+            sizes = _computed([delayed(len)(partition) for partition in partitions])
+        targets = [delayed(_no_target)(partition) for partition in partitions]
+        return cls(table, partitions, targets, sizes)
+
     def __add__(self, other: PartitionedRecords) -> PartitionedRecords:
         """Return the records of both, one after the other."""
         return PartitionedRecords(
@@ -175,6 +184,10 @@ def _computed(tasks: list[Any]) -> list[Any]:
 
 class _Failure(str):
     """Why a partition has no answer, in words that hold no value."""
+
+
+def _no_target(x: Any) -> npt.NDArray[Any]:
+    return np.broadcast_to(0.0, len(x))
 
 
 def _answer(ask: Callable[[Shard], A], x: Any, y: Any, start: int, size: int) -> A | _Failure:

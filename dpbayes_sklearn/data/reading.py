@@ -31,6 +31,7 @@ __all__ = [
     "read_records",
     "read_table",
     "read_target",
+    "read_unlabelled",
 ]
 
 
@@ -60,6 +61,14 @@ def read_records(
         return PartitionedRecords.read(table, y)
     target = read_target(estimator, y, table.n_rows)
     return LocalRecords([(table, target)], column_kind(y))
+
+
+def read_unlabelled(estimator: Any, X: Any, *, reset: bool) -> LocalRecords | PartitionedRecords:
+    """Return the records of X, whose every value is accepted, without any target."""
+    table = read_table(estimator, X, reset=reset, declared=True)
+    if isinstance(table, PartitionedTable):
+        return PartitionedRecords.unlabelled(table)
+    return LocalRecords.unlabelled(table)
 
 
 def check_kinds(schema: Schema, records: Records) -> None:

@@ -91,6 +91,11 @@ class LocalRecords:
             self.shards.append(Shard(table, target, self.n))
             self.n += table.n_rows
 
+    @classmethod
+    def unlabelled(cls, table: Table) -> LocalRecords:
+        """Return records that have no target."""
+        return cls([(table, np.broadcast_to(0.0, table.n_rows))])
+
     @property
     def table(self) -> Table:
         """The features of the first shard, which are of the same types as all others."""

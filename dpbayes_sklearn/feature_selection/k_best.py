@@ -29,6 +29,7 @@ from dpbayes_sklearn.schema import Domain, Interval, Schema
 from dpbayes_sklearn.schema.cells import as_cells
 from dpbayes_sklearn.schema.domains import as_numbers
 from dpbayes_sklearn.schema.resolution import Bins, declared_classes, intervals_from_bounds
+from dpbayes_sklearn.serialization.parts import SELECTOR
 from dpbayes_sklearn.statistics.choices import ColumnChoice
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.dependence import ColumnScores
@@ -102,6 +103,8 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
     >>> select.fit(X, y).get_support(indices=True)
     array([3, 7])
     """
+
+    _exported = SELECTOR
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -211,7 +214,13 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         return 2 * 3 * k / (0.05 * n)
 
     def _restore(self, **released: Any) -> Self:
-        raise ValueError("transformers have no JSON form")
+        schema, support, guarantee = released.values()
+        kept = sum(support)
+        wanted = max(kept, 1) if isinstance(self.k, str) else min(int(self.k), len(schema))
+        if len(support) != len(schema) or kept != wanted:
+            raise ValueError("the chosen columns are not as many as the parameters ask for")
+        self.schema_, self._support, self.guarantee_ = schema, np.array(support), guarantee
+        return self
 
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:
         check_is_fitted(self)

@@ -14,6 +14,7 @@ from dpbayes_sklearn.mechanisms.base import Mechanism, Release
 
 if TYPE_CHECKING:  # for editors; at run time all are found below, these or others
     from dpbayes_sklearn.mechanisms.auto import Auto as Auto
+    from dpbayes_sklearn.mechanisms.domains import Domains as Domains
     from dpbayes_sklearn.mechanisms.exponential import Exponential as Exponential
     from dpbayes_sklearn.mechanisms.fourier import Fourier as Fourier
     from dpbayes_sklearn.mechanisms.gaussian import Gaussian as Gaussian
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # for editors; at run time all are found below, these or othe
     from dpbayes_sklearn.mechanisms.quantiles import Quantiles as Quantiles
     from dpbayes_sklearn.mechanisms.sampler import Sampler as Sampler
     from dpbayes_sklearn.mechanisms.size import Size as Size
+    from dpbayes_sklearn.mechanisms.stable_histogram import StableHistogram as StableHistogram
 
     def __getattr__(name: str) -> Any: ...
 

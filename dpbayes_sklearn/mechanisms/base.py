@@ -18,12 +18,14 @@ from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
 from dpbayes_sklearn.statistics.categories import SimplexCounts
+from dpbayes_sklearn.statistics.contents import Contents, Questions
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
-from dpbayes_sklearn.statistics.quantiles.plans import Plans
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, Plans
 from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize
+from dpbayes_sklearn.statistics.texts import CommonTexts, Found, TextCounts
 
 __all__ = ["Mechanism", "Release"]
 
@@ -90,6 +92,8 @@ class Mechanism(HelpfulEstimator):
             "simplex": (cls._release_simplex, Mechanism._release_simplex),
             "quantiles": (cls._release_quantiles, Mechanism._release_quantiles),
             "scores": (cls._release_scores, Mechanism._release_scores),
+            "texts": (cls._release_texts, Mechanism._release_texts),
+            "contents": (cls._release_contents, Mechanism._release_contents),
             "size": (cls._release_size, Mechanism._release_size),
         }
         mine, nobodys = own.get(kind, (None, None))
@@ -107,6 +111,8 @@ class Mechanism(HelpfulEstimator):
                 "counts": self._preflight_counts,
                 "moments": self._preflight_moments,
                 "simplex": self._preflight_simplex,
+                "texts": self._preflight_texts,
+                "contents": self._preflight_contents,
             }
             if statistics.kind in checks:
                 share = self.budget_for(statistics, prior, budget)
@@ -149,6 +155,8 @@ class Mechanism(HelpfulEstimator):
                 "simplex": self._release_simplex,
                 "quantiles": self._release_quantiles,
                 "scores": self._release_scores,
+                "texts": self._release_texts,
+                "contents": self._release_contents,
                 "size": self._release_size,
             }
             share = self.budget_for(statistics, prior, budget)
@@ -174,6 +182,14 @@ class Mechanism(HelpfulEstimator):
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget
     ) -> None: ...
 
+    def _preflight_texts(
+        self, statistics: TextCounts, prior: CommonTexts, budget: Budget
+    ) -> None: ...
+
+    def _preflight_contents(
+        self, statistics: Contents, prior: Questions, budget: Budget
+    ) -> None: ...
+
     def _release_counts(
         self, statistics: CountTables, prior: DirichletPrior, budget: Budget, source: RandomSource
     ) -> NetworkPosterior:
@@ -191,13 +207,23 @@ class Mechanism(HelpfulEstimator):
 
     def _release_quantiles(
         self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
-    ) -> tuple[tuple[float, ...], ...]:
+    ) -> Answers:
         self._refuse("quantiles")
 
     def _release_scores(
         self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
     ) -> tuple[Hashable, ...]:
         self._refuse("scores")
+
+    def _release_texts(
+        self, statistics: TextCounts, prior: CommonTexts, budget: Budget, source: RandomSource
+    ) -> Found:
+        self._refuse("texts")
+
+    def _release_contents(
+        self, statistics: Contents, prior: Questions, budget: Budget, source: RandomSource
+    ) -> tuple[Answers, Found]:
+        self._refuse("contents")
 
     def _release_size(
         self, statistics: RecordCount, prior: Any, budget: Budget, source: RandomSource

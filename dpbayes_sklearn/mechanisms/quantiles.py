@@ -26,7 +26,7 @@ from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.lattice import key_at
-from dpbayes_sklearn.statistics.quantiles.plans import Level, Plans
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, Level, Plans
 from dpbayes_sklearn.statistics.quantiles.ranks import ROUNDING, RankLaw, Ranks
 
 __all__ = ["Quantiles"]
@@ -44,7 +44,7 @@ class Quantiles(Mechanism):
 
     def _release_quantiles(
         self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
-    ) -> tuple[tuple[float, ...], ...]:
+    ) -> Answers:
         share = Fraction(budget.epsilon) / (statistics.n_columns * budget.unit.max_records)
 
         def choose(ranks: Ranks, level: Level) -> float:

@@ -12,18 +12,20 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.dask import PartitionedTable
-from dpbayes_sklearn.data.reading import read_table
-from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
+from dpbayes_sklearn.data.reading import read_table, read_unlabelled
+from dpbayes_sklearn.data.records import Records, quiet_numpy
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
+from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.schema.kinds import Kind
 from dpbayes_sklearn.schema.numbers import as_numbers
 from dpbayes_sklearn.schema.resolution import intervals_from_bounds
+from dpbayes_sklearn.serialization.parts import COLUMN_TRANSFORMER
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
-from dpbayes_sklearn.statistics.quantiles.plans import Plan, Plans
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, Plan, Plans
 
-__all__ = ["Columns", "ColumnwiseTransformer", "numeric_table"]
+__all__ = ["Columns", "ColumnwiseTransformer"]
 
 _NUMERIC: frozenset[Kind] = frozenset({"booleans", "integers", "numbers", "dates", "anything"})
 
@@ -46,14 +48,8 @@ class Columns(NamedTuple):
     epsilon: float
 
 
-def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Table:
-    """Return X as a table of columns that can hold numbers or dates by their types."""
-    table = read_table(estimator, X, reset=reset, declared=True)
-    if isinstance(table, PartitionedTable):
-        raise TypeError(
-            f"{type(estimator).__name__} sorts columns, which dask collections cannot do: give a "
-            "sample of the records in memory."
-        )
+def check_numeric(estimator: Any, table: Table) -> None:
+    """Refuse columns that by their types can hold neither numbers nor dates."""
     for j in range(table.n_columns):
         if table.kind(j) not in _NUMERIC:
             name = f"column {j}" if table.names is None else f"the column {table.names[j]!r}"
@@ -62,13 +58,15 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Table:
                 "takes numbers and dates: leave it out, for instance with a ColumnTransformer. "
                 "Nothing was spent."
             )
-    return table
 
 
 class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     """A transformer of every column by itself; subclasses say what they ask of a column."""
 
     bounds: Any
+    _answers: Answers
+
+    _exported = COLUMN_TRANSFORMER
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -80,7 +78,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         """Return what is asked of column j."""
 
     @abstractmethod
-    def _set(self, answers: tuple[tuple[float, ...], ...]) -> None:
+    def _set(self, answers: Answers) -> None:
         """Set the fitted attributes from the released answers of all columns."""
 
     @abstractmethod
@@ -90,48 +88,68 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     def _resolve_mechanism(self) -> Mechanism:
         return Quantiles()
 
-    def _records(self, X: Any, y: Any, *, reset: bool) -> Table:
-        return numeric_table(self, X, reset=reset)
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
+        records = read_unlabelled(self, X, reset=reset)
+        check_numeric(self, records.table)
+        return records
 
-    def _public_schema(self, records: Table) -> tuple[Columns, tuple[str, ...]]:
-        d = records.n_columns
-        bounds: tuple[tuple[float, float] | None, ...] = (None,) * d
-        if self.bounds is not None:
-            bounds = tuple((i.low, i.high) for i in intervals_from_bounds(self.bounds, d))
-        return Columns(records.n_rows, bounds, float(self._budget().epsilon) / d), ()
+    def _public_schema(self, records: Records) -> tuple[Columns, tuple[str, ...]]:
+        d = records.table.n_columns
+        epsilon = float(self._budget().epsilon) / d
+        return Columns(records.n, self._each_bounds(d), epsilon), ()
 
-    def _statistics(self, public: Columns, records: Table) -> SortedColumns:
+    def _each_bounds(self, d: int) -> tuple[tuple[float, float] | None, ...]:
+        if self.bounds is None:
+            return (None,) * d
+        return tuple((i.low, i.high) for i in intervals_from_bounds(self.bounds, d))
+
+    def _statistics(self, public: Columns, records: Records) -> SortedColumns:
         return SortedColumns(records)
 
     def _prior(self, public: Columns) -> Plans:
         return Plans(tuple(self._plan(j, public) for j in range(len(public.bounds))))
 
     def _attach(self, public: Columns, release: Release[Any]) -> Self:
-        self._set(release.posterior)
-        self.guarantee_ = release.guarantee
+        return self._become_fitted(release.posterior, release.guarantee)
+
+    def _become_fitted(self, answers: Answers, guarantee: PrivacyGuarantee) -> Self:
+        self._answers, self.guarantee_ = answers, guarantee
+        self._set(answers)
         return self
+
+    def _restore(self, **released: Any) -> Self:
+        answers, guarantee = released.values()
+        nobody = Columns(1, self._each_bounds(len(answers)), guarantee.epsilon)
+        plans = [self._plan(j, nobody) for j in range(len(answers))]
+        if not all(plan.could_answer(found) for plan, found in zip(plans, answers, strict=True)):
+            raise ValueError("the numbers are not those that the parameters ask for")
+        return self._become_fitted(answers, guarantee)
 
     def _epsilon_wanted(self, n: int, n_features: int) -> float:
         """Return what finds a range of every column: 800 records per column and epsilon."""
         return 800 * n_features / n
-
-    def _restore(self, **released: Any) -> Self:
-        raise ValueError("transformers have no JSON form")
 
     def transform(self, X: Any) -> Any:
         """Return the transformed columns; every value has its place, and a missing one the middle.
 
         Parameters
         ----------
-        X : array or data frame of shape (n_samples, n_features)
+        X : array, data frame or dask collection of shape (n_samples, n_features)
 
         Returns
         -------
-        array of shape (n_samples, n_features)
+        array of shape (n_samples, n_features), a lazy one of a dask collection
         """
         check_is_fitted(self)
+        table = read_table(self, X, reset=False, declared=True)
+        check_numeric(self, table)
+        if isinstance(table, PartitionedTable):
+            return rowwise(self._transformed, table, self._apply(np.empty((0, table.n_columns))))
+        return self._transformed(table)
+
+    def _transformed(self, table: Table) -> Any:
         with quiet_numpy():
-            return self._apply(_numbers(numeric_table(self, X, reset=False)))
+            return self._apply(_numbers(table))
 
     def _inverse_input(self, X: Any) -> FloatArray:
         """Return transformed columns to be mapped back, checked for shape."""

@@ -13,7 +13,7 @@ from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOpt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.preprocessing._columns import Columns, ColumnwiseTransformer
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.statistics.quantiles.plans import BinEdges, OuterQuantiles, Plan
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, BinEdges, OuterQuantiles, Plan
 
 __all__ = ["PrivateKBinsDiscretizer"]
 
@@ -116,7 +116,7 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
             return BinEdges(bins, bounds)
         return OuterQuantiles(*_ENDS, columns.n, columns.epsilon, bounds)
 
-    def _set(self, answers: tuple[tuple[float, ...], ...]) -> None:
+    def _set(self, answers: Answers) -> None:
         each = self._each_n_bins(len(answers))
         self.n_bins_ = np.array(each)
         self.bin_edges_ = [

@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from dpbayes_sklearn.data.dask import PartitionedTable, is_partitioned
 from dpbayes_sklearn.data.table import Table, is_frame
-from dpbayes_sklearn.preprocessing.k_bins import PrivateKBinsDiscretizer
-from dpbayes_sklearn.preprocessing.min_max import PrivateMinMaxScaler
+from dpbayes_sklearn.preprocessing._frame_domains import NUMBERS, TEXTS, FrameDomains
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
-from dpbayes_sklearn.schema import Domain, Interval, Schema
-from dpbayes_sklearn.schema.kinds import Kind
+from dpbayes_sklearn.schema import Domain, Schema
 
 __all__ = ["learn_schema"]
-
-_LEARNED: frozenset[Kind] = frozenset({"integers", "numbers", "dates", "booleans"})
 
 
 def learn_schema(
@@ -26,6 +23,7 @@ def learn_schema(
     columns: Mapping[str, Domain] | None = None,
     target: Domain | None = None,
     bins: int | None = 8,
+    delta: float = 0.0,
     accountant: BudgetAccountant | None = None,
     random_state: int | np.random.RandomState | None = None,
     verbose: bool = True,
@@ -34,19 +32,24 @@ def learn_schema(
 
     Parameters
     ----------
-    frame : data frame
+    frame : data frame or dask data frame
         Records, one per person; only columns of the schema.
     epsilon : float, default=1.0
         Privacy budget, shared equally by the columns that are learned.
     columns : mapping of str to Interval or Categories, optional
-        Columns that are declared. All others must be numbers, booleans or dates by their type;
-        columns of text must be declared.
+        Columns that are declared. All others must be numbers, booleans or dates by their type, or,
+        with a ``delta``, texts.
     target : Interval or Categories, optional
         Public domain of a target that is not a column of ``frame``.
     bins : int or None, default=8
         Number of bins with about as many records each, for classifiers; the range of such a column
         is as wide as its outer bins would be if they were as wide as their neighbours. None learns
         the range from the 1 % to the 99 % quantile, for a regression.
+    delta : float in [0, 1), default=0.0
+        Finds the categories of columns of text if it is above zero: texts that many records share.
+        All others, and whatever is no text, count as "other". With k columns to learn, t of them
+        texts, one is found if about ``2k/epsilon * log(t/delta)`` records share it. Delta should be
+        far below one over the number of records.
     accountant : BudgetAccountant, optional
         The ledger that is charged; one that is open in a ``with`` block if left out.
     random_state : int, RandomState or None, default=None
@@ -72,31 +75,36 @@ def learn_schema(
     ... )
     wage: 4 bins between [...] (learned)
     sex: 2 categories (declared)
-    Differentially private with epsilon = 0.5 under the quantiles mechanism, ...
+    Differentially private with epsilon = 0.5 under the domains mechanism, ...
     >>> schema.columns["wage"].n_values, schema.guarantee.epsilon
     (4, 0.5)
     """
     declared = {str(name): domain for name, domain in (columns or {}).items()}
     if not is_frame(frame):
         raise TypeError("Schema.learn takes a data frame, whose columns have names and types.")
-    table = Table(frame)
+    table = PartitionedTable(frame) if is_partitioned(frame) else Table(frame)
     names = table.names or []
     if unknown := [name for name in declared if name not in names]:
         raise ValueError(f"The frame lacks the columns {unknown} that are declared.")
-    kinds = {name: table.kind(j) for j, name in enumerate(names)}
-    learned = [name for name in names if name not in declared]
-    if text := [name for name in learned if kinds[name] not in _LEARNED]:
+    kinds = {name: table.kind(j) for j, name in enumerate(names) if name not in declared}
+    texts = [name for name, kind in kinds.items() if kind not in NUMBERS]
+    if refused := [name for name in texts if not delta or kinds[name] not in TEXTS]:
         raise ValueError(
-            f"The columns {text} hold no numbers or dates by their type: declare them, as in "
-            f"columns={{{text[0]!r}: Categories([...])}}, or leave them out. Nothing was spent."
+            f"The columns {refused} hold no numbers or dates by their type: declare them, as in "
+            f"columns={{{refused[0]!r}: Categories([...])}}, or leave them out. Categories of "
+            "texts are found with a delta, as in delta=1e-6. Nothing was spent."
         )
     found: dict[str, Domain] = {}
     guarantee: PrivacyGuarantee | None = None
-    if learned:
-        options = {"epsilon": epsilon, "accountant": accountant, "random_state": random_state}
-        ends, guarantee = _learned(frame[learned], bins, options)
-        for name, (low, high, edges) in zip(learned, ends, strict=True):
-            found[name] = _interval(low, high, edges, kinds[name] == "dates")
+    if kinds:
+        learner = FrameDomains(
+            epsilon,
+            delta=delta if texts else 0.0,
+            bins=bins,
+            accountant=accountant,
+            random_state=random_state,
+        ).fit(frame[[*kinds]])
+        found, guarantee = learner.domains_, learner.guarantee_
     schema = Schema({name: declared.get(name) or found[name] for name in names}, target, guarantee)
     if verbose:
         for name, domain in schema.columns.items():
@@ -105,39 +113,6 @@ def learn_schema(
             print(f"{name}: {cut}{domain.short} ({source})")
         print(guarantee or "Nothing was learned, and nothing was spent.")
     return schema
-
-
-Ends = tuple[float, float, tuple[float, ...] | None]
-
-
-def _learned(
-    numbers: Any, bins: int | None, options: dict[str, Any]
-) -> tuple[list[Ends], PrivacyGuarantee]:
-    """Return the range of every column, and its edges if there are bins."""
-    if bins is None:
-        scaler = PrivateMinMaxScaler(**options).fit(numbers)
-        ranges = zip(scaler.data_min_.tolist(), scaler.data_max_.tolist(), strict=True)
-        return [(low, high, None) for low, high in ranges], scaler.guarantee_
-    cut = PrivateKBinsDiscretizer(bins, **options).fit(numbers)
-    each = [edges.tolist() for edges in cut.bin_edges_]
-    return [(*_outer(edges), tuple(edges)) for edges in each], cut.guarantee_
-
-
-def _outer(edges: list[float]) -> tuple[float, float]:
-    """Return ends of the outer bins, as wide as their neighbours."""
-    if len(edges) == 1:
-        return edges[0], edges[0]
-    return 2 * edges[0] - edges[1], 2 * edges[-1] - edges[-2]
-
-
-def _interval(low: float, high: float, edges: tuple[float, ...] | None, dates: bool) -> Interval:
-    """Return an interval that is never empty."""
-    most = 2.0**1000
-    low, high = max(low, -most), min(high, most)
-    wide = max(1.0, abs(low)) * 2.0**-20
-    if high - low < wide:  # all records may have one value
-        low, high = low - wide, low + wide
-    return Interval(low, high, dates=dates, edges=edges)
 
 
 Schema.learn = staticmethod(learn_schema)

@@ -10,7 +10,7 @@ from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.preprocessing._columns import Columns, ColumnwiseTransformer, share
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.statistics.quantiles.plans import OuterQuantiles, Plan
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, OuterQuantiles, Plan
 
 __all__ = ["PrivateMinMaxScaler"]
 
@@ -100,7 +100,7 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
             share(low), share(high), columns.n, columns.epsilon, columns.bounds[j]
         )
 
-    def _set(self, answers: tuple[tuple[float, ...], ...]) -> None:
+    def _set(self, answers: Answers) -> None:
         self.data_min_, self.data_max_ = np.array(answers).T.copy()
 
     def _apply(self, numbers: FloatArray) -> FloatArray:

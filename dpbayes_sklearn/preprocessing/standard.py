@@ -11,7 +11,7 @@ from dpbayes_sklearn._sklearn_compat import Range
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.preprocessing._columns import Columns, ColumnwiseTransformer
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.statistics.quantiles.plans import CentreAndSpread, Plan
+from dpbayes_sklearn.statistics.quantiles.plans import Answers, CentreAndSpread, Plan
 
 __all__ = ["PrivateStandardScaler"]
 
@@ -84,7 +84,7 @@ class PrivateStandardScaler(ColumnwiseTransformer):
     def _plan(self, j: int, columns: Columns) -> Plan:
         return CentreAndSpread(columns.n, columns.epsilon, columns.bounds[j])
 
-    def _set(self, answers: tuple[tuple[float, ...], ...]) -> None:
+    def _set(self, answers: Answers) -> None:
         self.center_, spread = np.array(answers).T.copy()
         self.scale_ = np.where(spread > 0, spread, 1.0)
 

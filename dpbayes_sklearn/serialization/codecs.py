@@ -98,6 +98,10 @@ class Integer(_Itself):
 class Boolean(_Itself):
     """True or false."""
 
+    def encode(self, value: Any) -> bool:
+        """Return a plain bool."""
+        return bool(value)
+
     def decode(self, json: Any, where: str) -> bool:
         """Return the truth value."""
         if type(json) is not bool:

@@ -90,11 +90,13 @@ def _read(cls: type[Model], document: dict[str, Any]) -> Model:
 def _restore(model: Any, read: dict[str, Any]) -> None:
     n_features, names = read.pop("n_features_in_"), read.pop("feature_names_in_")
     columns: Iterable[str] | None = getattr(read.get("schema_"), "columns", None)
-    expected = 1 if columns is None else len([*columns])
-    if n_features != expected:
-        refuse("fitted.n_features_in_", f"must be {expected}")
-    if names is not None and (columns is None or names != (*columns,)):
-        refuse("fitted.feature_names_in_", "must be the columns of the schema")
+    each = read.get("_answers", [None]) if columns is None else [*columns]
+    if n_features != len(each):
+        refuse("fitted.n_features_in_", f"must be {len(each)}")
+    if names is not None:
+        any_names = "_answers" in read and len(names) == n_features
+        if names != (*(columns or ()),) and not any_names:
+            refuse("fitted.feature_names_in_", "must be the names of the columns")
     try:
         model._validate_params()
         model._restore(**read)

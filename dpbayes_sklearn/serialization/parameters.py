@@ -24,6 +24,7 @@ from dpbayes_sklearn.serialization.codecs import (
     refuse_same_hash,
 )
 from dpbayes_sklearn.serialization.parts import CATEGORIES, INTERVAL, SCHEMA
+from dpbayes_sklearn.statistics.graph import LearnedParents
 
 __all__ = ["PARAMETER"]
 
@@ -115,6 +116,13 @@ def _(value: Mapping) -> Any:  # type: ignore[type-arg]
 
 
 @_encoded.register
+def _(value: LearnedParents) -> Any:
+    return {
+        "learned_parents": {"parents": _encoded(dict(value)), "guarantee": str(value.guarantee)}
+    }
+
+
+@_encoded.register
 def _(value: np.ndarray) -> Any:
     return {"array": _array_fields(value)}
 
@@ -200,6 +208,16 @@ def _read_dict(json: Any, where: str) -> Any:
         refuse(where, "has a key that cannot be one")
 
 
+def _read_learned_parents(json: Any, where: str) -> LearnedParents:
+    given = only_fields(json, {"parents", "guarantee"}, where)
+    parents = PARAMETER.decode(given["parents"], f"{where}.parents")
+    if not isinstance(parents, dict):
+        refuse(f"{where}.parents", "must be a dict")
+    if not isinstance(given["guarantee"], str):
+        refuse(f"{where}.guarantee", "must be a string")
+    return LearnedParents(parents, given["guarantee"])
+
+
 def _read_mechanism(json: Any, where: str) -> Mechanism:
     given = only_fields(json, {"name", "options"}, where)
     cls = mechanism_class(given["name"]) if isinstance(given["name"], str) else None
@@ -215,6 +233,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "fraction": Rational(positive=False).decode,
     "tuple": _read_tuple,
     "dict": _read_dict,
+    "learned_parents": _read_learned_parents,
     "array": _read_array,
     "schema": SCHEMA.decode,
     "interval": INTERVAL.decode,

@@ -50,11 +50,13 @@ from dpbayes_sklearn.statistics.windows import Windows
 
 __all__ = [
     "CATEGORIES",
+    "COLUMN_TRANSFORMER",
     "CONJUGATE_MODEL",
     "INTERVAL",
     "LINEAR_MODEL",
     "NETWORK_MODEL",
     "SCHEMA",
+    "SELECTOR",
 ]
 
 
@@ -294,5 +296,14 @@ LINEAR_MODEL: dict[str, Codec] = {
 CONJUGATE_MODEL: dict[str, Codec] = {
     "categories_": CATEGORIES,
     "posterior_": POSTERIOR,
+    "guarantee_": GUARANTEE,
+}
+COLUMN_TRANSFORMER: dict[str, Codec] = {
+    "_answers": Many(Many(RealNumber()), 1),
+    "guarantee_": GUARANTEE,
+}
+SELECTOR: dict[str, Codec] = {
+    "schema_": SCHEMA,
+    "_support": Many(Boolean(), 1),
     "guarantee_": GUARANTEE,
 }

@@ -18,14 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.records import Records, Shard
+from dpbayes_sklearn.schema.domains import Categories
 
-__all__ = ["EdgeScores", "conditional_dependence", "pair_tables"]
+__all__ = ["EdgeScores", "PairTables", "conditional_dependence"]
 
 _STEPS = 1024  # of the lattice in one record
 
@@ -45,16 +49,64 @@ def conditional_dependence(counts: IntArray) -> int:
     return int(np.floor(_STEPS / 2 * np.abs(counts - product).sum() + 2.0**-20))
 
 
-def pair_tables(
-    codes: npt.NDArray[Any], labels: npt.NDArray[Any], sizes: tuple[int, ...]
-) -> Iterator[tuple[Edge, IntArray]]:
-    """Yield the counts (j, k, class) of every pair of features j > k."""
+@dataclass(frozen=True, repr=False)
+class PairTables:
+    """Sensitive: the counts of every two features and the class.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Numbers of values of the features, and of the class.
+    counts : array of int
+        The cells (j, k, class) of all pairs j > k, one pair after the other.
+    n : int
+        Number of records.
+    """
+
+    sizes: tuple[int, ...]
+    counts: IntArray
+    n: int
+
+    @classmethod
+    def of(
+        cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any], sizes: tuple[int, ...]
+    ) -> PairTables:
+        """Count records, given as codes of features and classes."""
+        tables = [np.empty(0, np.int64)]
+        for (j, k), shape in _pairs(sizes):
+            cell = codes[:, j].astype(np.int64) * shape[1] + codes[:, k]
+            tables.append(np.bincount(cell * shape[2] + labels, minlength=prod(shape)))
+        return cls(sizes, np.concatenate(tables), len(labels))
+
+    @classmethod
+    def of_records(cls, records: Records, encoder: Encoder, classes: Categories) -> PairTables:
+        """Count records, wherever they are."""
+
+        def count(shard: Shard) -> PairTables:
+            codes, labels = encoder.encode(shard.table), classes.encode(shard.target)
+            return cls.of(codes, labels, (*encoder.sizes, classes.n_values))
+
+        return records.total(count)
+
+    def __add__(self, other: PairTables) -> PairTables:
+        """Return the counts of the records of both."""
+        return PairTables(self.sizes, self.counts + other.counts, self.n + other.n)
+
+    def __iter__(self) -> Iterator[tuple[Edge, IntArray]]:
+        """Yield the features of every pair, and their table (j, k, class)."""
+        start = 0
+        for edge, shape in _pairs(self.sizes):
+            stop = start + prod(shape)
+            yield edge, self.counts[start:stop].reshape(shape)
+            start = stop
+
+
+def _pairs(sizes: tuple[int, ...]) -> Iterator[tuple[Edge, tuple[int, int, int]]]:
+    """Yield every pair of features j > k and the shape of its table."""
     *features, n_classes = sizes
     for j, of_j in enumerate(features):
         for k, of_k in enumerate(features[:j]):
-            cell = codes[:, j].astype(np.int64) * of_k + codes[:, k]
-            counts = np.bincount(cell * n_classes + labels, minlength=of_j * of_k * n_classes)
-            yield (j, k), counts.reshape(of_j, of_k, n_classes)
+            yield (j, k), (of_j, of_k, n_classes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,14 +120,12 @@ class EdgeScores:
     sensitivity: ClassVar[int] = 4 * _STEPS + 2
 
     @classmethod
-    def of(
-        cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any], sizes: tuple[int, ...]
-    ) -> EdgeScores:
-        """Return the scores of records, the number of classes last in ``sizes``."""
-        scores = np.zeros((len(sizes) - 1,) * 2, np.int64)
-        for (j, k), counts in pair_tables(codes, labels, sizes):
+    def of(cls, tables: PairTables) -> EdgeScores:
+        """Return the scores of all pairs."""
+        scores = np.zeros((len(tables.sizes) - 1,) * 2, np.int64)
+        for (j, k), counts in tables:
             scores[j, k] = scores[k, j] = conditional_dependence(counts)
-        return cls(scores, len(labels))
+        return cls(scores, tables.n)
 
     @property
     def largest(self) -> int:

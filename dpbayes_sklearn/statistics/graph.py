@@ -8,12 +8,31 @@ from typing import Any
 
 from dpbayes_sklearn.statistics.network import Network
 
-__all__ = ["CLASS", "network_from_parents"]
+__all__ = ["CLASS", "LearnedParents", "network_from_parents"]
 
 CLASS = "class"
 """The name of the class node."""
 
 _MOST_CELLS = 1 << 22  # of one table
+
+
+class LearnedParents(dict[str, list[str]]):
+    """Parents of every node, chosen privately, with the guarantee of the choice.
+
+    It is a dict like any other graph; models that are fitted with it name the price.
+
+    Attributes
+    ----------
+    guarantee : PrivacyGuarantee or str
+        Its text, if the graph was read from JSON.
+    """
+
+    def __init__(self, parents: Mapping[str, list[str]], guarantee: Any) -> None:
+        super().__init__(parents)
+        self.guarantee = guarantee
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self), self.guarantee)
 
 
 def network_from_parents(

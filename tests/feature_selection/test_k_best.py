@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from unittest import SkipTest
 
 import numpy as np
@@ -23,6 +24,7 @@ from dpbayes_sklearn import (
     Interval,
     PrivacyLeakWarning,
     Schema,
+    from_json,
 )
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
@@ -138,8 +140,25 @@ def test_two_declarations_of_the_target_are_refused_before_anything_is_spent():
     with pytest.raises(ValueError, match="either classes or bounds_y"):
         model.fit(CODES, LABELS)
     assert len(ledger) == 0
-    with pytest.raises(ValueError, match="JSON"):
-        PrivateSelectKBest(1, **DECLARED).fit(CODES, LABELS).to_json()
+
+
+@pytest.mark.parametrize("k", [2, "auto", 100])
+def test_it_comes_back_from_json(k):
+    frame = pd.DataFrame(CODES).add_prefix("c")
+    for data in (CODES, frame):
+        fitted = PrivateSelectKBest(k, **DECLARED).fit(data, LABELS)
+        again = from_json(fitted.to_json())
+        assert again.guarantee_ == fitted.guarantee_
+        assert np.array_equal(again.transform(data), fitted.transform(data))
+        assert np.array_equal(again.get_feature_names_out(), fitted.get_feature_names_out())
+
+
+@pytest.mark.parametrize("wrong", [[True], "all", [True] * 12, [False] * 12, [1] * 12])
+def test_other_choices_in_json_are_refused(wrong):
+    document = json.loads(PrivateSelectKBest(2, **DECLARED).fit(CODES, LABELS).to_json())
+    document["fitted"]["_support"] = wrong
+    with pytest.raises(ValueError, match="not a released model"):
+        from_json(json.dumps(document))
 
 
 def test_a_record_recodes_no_other_in_a_list() -> None:
@@ -151,3 +170,18 @@ def test_a_record_recodes_no_other_in_a_list() -> None:
         assert changed[:-1].tolist() == select.transform(rows)[:-1].tolist()
     numbers = PrivateSelectKBest(1, epsilon=5.0, bounds=(0, 9), classes=[0, 1]).fit(rows, labels)
     assert numbers.transform([["text", 1.0], [2.0, "text"]]).dtype == np.float64
+
+
+def test_dask_collections_are_like_arrays():
+    dask = pytest.importorskip("dask.array")
+    X, y = dask.from_array(CODES, chunks=(900, 12)), dask.from_array(LABELS, chunks=900)
+    there = PrivateSelectKBest(2, random_state=0, **DECLARED).fit(X, y)
+    here = PrivateSelectKBest(2, random_state=0, **DECLARED).fit(CODES, LABELS)
+    assert np.array_equal(there.get_support(), here.get_support())
+    assert np.array_equal(there.transform(X).compute(), here.transform(CODES))
+    frames = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(CODES).add_prefix("c")
+    lazy = frames.from_pandas(frame, npartitions=3)
+    target = frames.from_pandas(pd.Series(LABELS), npartitions=3)
+    there = PrivateSelectKBest(2, random_state=0, **DECLARED).fit(lazy, target)
+    assert there.transform(lazy).compute().equals(here.fit(frame, LABELS).transform(frame))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Quantiles, quantiles
 from dpbayes_sklearn.noise.source import random_source
@@ -72,7 +73,7 @@ def test_too_small_a_sensitivity_or_too_large_a_share_is_seen(owner, name, wrong
 
 
 def released(values, plan, epsilon, seed=0):
-    statistics = SortedColumns(Table(np.asarray(values, float)[:, None]))
+    statistics = SortedColumns(LocalRecords.unlabelled(Table(np.asarray(values, float)[:, None])))
     budget = Budget(Fraction(str(epsilon)))
     source = random_source(seed)
     return Quantiles().release(statistics, Plans((plan,)), budget, source).posterior[0]

@@ -11,6 +11,7 @@ from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
+    BudgetError,
     Categories,
     Interval,
     Schema,
@@ -87,6 +88,75 @@ def test_what_cannot_be_learned_is_refused_before_anything_is_spent():
     with pytest.raises(TypeError, match="data frame"):
         Schema.learn(FRAME.to_numpy(), accountant=ledger)
     assert len(ledger) == 0
+
+
+def test_texts_are_found_with_a_delta(capsys):
+    rng = np.random.default_rng(1)
+    jobs = rng.choice(["clerk", "nurse", "pilot"], N, p=[0.6, 0.3, 0.1]).astype(object)
+    jobs[:5] = ["only I have this job", None, 3.5, float("nan"), "two"]
+    frame = pd.DataFrame({"job": jobs, "wage": FRAME["wage"]})
+    for column in (jobs, pd.Series(jobs).astype("string"), pd.Categorical(jobs)):
+        ledger = BudgetAccountant(delta=1e-5)
+        learned = frame.assign(job=column)
+        schema = Schema.learn(learned, 2.0, delta=1e-6, accountant=ledger)
+        assert schema.columns["job"] == Categories(["clerk", "nurse", "pilot", "other"], "other")
+        (entry,) = ledger
+        assert (float(entry.epsilon), float(entry.delta)) == (2.0, 1e-6)
+        assert (schema.guarantee.epsilon, schema.guarantee.delta) == (2.0, 1e-6)
+        assert "only I" not in capsys.readouterr().out
+        assert Schema.from_json(schema.to_json()) == schema
+    model = BayesianNaiveBayes(1.0, schema=schema, classes=[0, 1]).fit(frame, LABELS)
+    assert "delta = 1e-06" in model.guarantee_.conditions[0]
+    few = Schema.learn(frame[["job"]], 0.01, delta=1e-9, verbose=False)
+    assert few.columns["job"].values == ("other",)
+    BayesianNaiveBayes(1.0, schema=few, classes=[0, 1]).fit(frame[["job"]], LABELS)
+
+
+def test_without_noise_all_texts_are_found():
+    frame = pd.DataFrame({"job": ["b", "a", None, "other", "a"]})
+    schema = Schema.learn(frame, float("inf"), delta=0.1, verbose=False)
+    assert schema.columns["job"].values == ("a", "b", "other")
+    assert schema.guarantee.delta == 0
+
+
+def test_delta_is_not_spent_without_texts():
+    ledger = BudgetAccountant()
+    schema = Schema.learn(FRAME, 1.0, columns=SEX, delta=1e-6, accountant=ledger, verbose=False)
+    assert schema.guarantee.delta == 0
+    assert [float(entry.delta) for entry in ledger] == [0.0]
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1.0, 1e-320])
+def test_a_wrong_delta_is_refused_before_anything_is_spent(delta):
+    ledger = BudgetAccountant()
+    with pytest.raises(ValueError, match="delta"):
+        Schema.learn(FRAME[["sex"]], 1.0, delta=delta, accountant=ledger)
+    assert len(ledger) == 0
+
+
+def test_a_ceiling_stops_numbers_and_texts_together():
+    ledger = BudgetAccountant(1.0, delta=1e-9)
+    with pytest.raises(BudgetError):
+        Schema.learn(FRAME, 1.0, delta=1e-6, accountant=ledger)
+    assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("bins", [None, 4])
+def test_dask_frames_give_the_same_schema(bins):
+    dask = pytest.importorskip("dask.dataframe")
+    there = dask.from_pandas(FRAME, npartitions=3)
+    options = {"bins": bins, "delta": 1e-6, "random_state": 0, "verbose": False}
+    assert Schema.learn(there, 2.0, **options) == Schema.learn(FRAME, 2.0, **options)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.1])
+def test_dates_can_always_be_shown(epsilon, capsys):
+    days = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=40)})
+    for bins in (None, 2, 8):
+        for _ in range(20):
+            schema = Schema.learn(days, epsilon, bins=bins)
+            assert schema._repr_html_()
+            assert Schema.from_json(schema.to_json()) == schema
 
 
 def test_nothing_to_learn_costs_nothing(capsys):

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpbayes_sklearn.statistics.conditional_dependence import (
     EdgeScores,
+    PairTables,
     conditional_dependence,
 )
 
@@ -53,7 +54,7 @@ def test_independence_given_the_class_has_no_score():
 def test_edges_grow_from_the_first_feature():
     codes = np.random.default_rng(0).integers(0, 2, (200, 4)).astype(np.uint8)
     codes[:, 3] = codes[:, 1]
-    scores = EdgeScores.of(codes, np.zeros(200, np.intp), (2, 2, 2, 2, 1))
+    scores = EdgeScores.of(PairTables.of(codes, np.zeros(200, np.intp), (2, 2, 2, 2, 1)))
     edges, values = scores.options(())
     assert edges == [(1, 0), (2, 0), (3, 0)]
     edges, values = scores.options(((1, 0),))

@@ -11,9 +11,12 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import permute_and_flip, quantiles
+from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.mechanisms import Domains, permute_and_flip, quantiles, stable_histogram
+from dpbayes_sklearn.noise import truncated_laplace
 from dpbayes_sklearn.preprocessing._columns import ColumnwiseTransformer
-from dpbayes_sklearn.statistics import dependence
+from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
+from dpbayes_sklearn.statistics import dependence, texts
 from dpbayes_sklearn.statistics.quantiles import plans, ranks
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 
@@ -129,3 +132,77 @@ def bins_from_the_data() -> Replacements:
         return public._replace(n=len(SortedColumns(records).column(0))), conditions
 
     yield ColumnwiseTransformer, "_public_schema", public_schema
+
+
+@fault("preparing", "enumeration of texts", "Both texts of a replaced record take the whole delta")
+def texts_do_not_share_delta() -> Replacements:
+    real = TruncatedLaplace.calibrated
+    yield TruncatedLaplace, "calibrated", lambda scale, delta, step=1: real(scale, 2 * delta, step)
+
+
+@fault("preparing", "enumeration of texts", "A replaced record is thought to change one text only")
+def one_text_of_two() -> Replacements:
+    real = texts.laplace_scale
+    yield texts, "laplace_scale", lambda changed, epsilon: real(changed // 2, epsilon)
+
+
+@fault("preparing", "enumeration of texts", "A text is published at the reach of its noise already")
+def published_at_the_reach() -> Replacements:
+    def common_texts(statistics: Any, law: TruncatedLaplace, source: Any) -> Any:
+        draw = stable_histogram.truncated_laplace
+        return statistics.chosen(lambda n: (n + draw(law, len(n), source) >= law.reach).tolist())
+
+    yield stable_histogram, "common_texts", common_texts
+
+
+@fault("preparing", "enumeration of texts", "Texts that nobody shares are published without noise")
+def single_texts_are_told() -> Replacements:
+    real = texts.TextCounts.chosen
+
+    def chosen(self: Any, choose: Any) -> Any:
+        return real(self, lambda n: [k or c == 1 for k, c in zip(choose(n), n, strict=True)])
+
+    yield texts.TextCounts, "chosen", chosen
+
+
+@fault("preparing", "sampler laws", "The noise of a text is not cut off")
+def noise_of_texts_is_not_cut() -> Replacements:
+    yield (
+        truncated_laplace,
+        "_unlimited",
+        lambda law, count, source: truncated_laplace.discrete_laplace(law.scale, count, source),
+    )
+
+
+@fault("preparing", "sampler laws", "Even noise of a text is not thinned out")
+def even_noise_is_kept() -> Replacements:
+    yield truncated_laplace, "bernoulli_exp", lambda x, t, source: np.ones(len(x), bool)
+
+
+@fault("preparing", "replay of preparation", "A schema keeps the number of different texts")
+def number_of_texts_is_kept() -> Replacements:
+    real = FrameDomains._statistics
+
+    def statistics(self: Any, public: Any, records: Any) -> Any:
+        found = real(self, public, records)
+        self.n_texts_ = [len(column) for column in found.texts.columns]
+        return found
+
+    yield FrameDomains, "_statistics", statistics
+
+
+@fault("preparing", "replay of preparation", "The delta of a schema is not charged")
+def delta_is_not_charged() -> Replacements:
+    yield Domains, "cost", lambda self, s, prior, budget: budget._replace(delta=Fraction(0))
+
+
+@fault("preparing", "leak walk", "A schema keeps the counts of texts")
+def counts_of_texts_are_kept() -> Replacements:
+    real = FrameDomains._statistics
+
+    def statistics(self: Any, public: Any, records: Any) -> Any:
+        found = real(self, public, records)
+        self._counts = [np.array([*column.values()]) for column in found.texts.columns]
+        return found
+
+    yield FrameDomains, "_statistics", statistics

@@ -1,14 +1,15 @@
-"""The columns of a table in order, one at a time."""
+"""The columns of records in order, one at a time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.schema.numbers import as_numbers
 from dpbayes_sklearn.statistics.quantiles.lattice import shortened
 
@@ -16,27 +17,48 @@ __all__ = ["SortedColumns"]
 
 
 @dataclass(frozen=True, repr=False)
-class SortedColumns:
-    """Sensitive: the numbers of every column, sorted when they are asked for."""
+class _Ordered:
+    """Numbers in order, which are merged with others."""
 
-    table: Table
+    numbers: FloatArray
+
+    @classmethod
+    def of_shard(cls, j: int, shard: Shard) -> _Ordered:
+        numbers = as_numbers(shard.table.column(j))
+        return cls(np.sort(shortened(numbers[~np.isnan(numbers)])))
+
+    def __add__(self, other: _Ordered) -> _Ordered:
+        both = np.concatenate([self.numbers, other.numbers])
+        return _Ordered(np.sort(both, kind="stable"))  # which merges runs that are in order
+
+
+@dataclass(frozen=True, repr=False)
+class SortedColumns:
+    """Sensitive: the numbers of every column, sorted when they are asked for.
+
+    Of records on a cluster one column at a time is brought here.
+    """
+
+    records: Records
+    places: tuple[int, ...] | None = None
+    """Positions of the columns that are meant; all if left out."""
 
     kind: ClassVar[str] = "quantiles"
 
     @property
     def n(self) -> int:
         """Number of records, missing values included."""
-        return int(self.table.n_rows)
+        return self.records.n
 
     @property
     def n_columns(self) -> int:
         """Number of columns."""
-        return int(self.table.n_columns)
+        return int(self.records.table.n_columns) if self.places is None else len(self.places)
 
     def column(self, j: int) -> FloatArray:
         """Return the numbers of a column in order, cut to 33 bits, without missing values."""
-        numbers = as_numbers(self.table.column(j))
-        return np.sort(shortened(numbers[~np.isnan(numbers)]))
+        place = j if self.places is None else self.places[j]
+        return self.records.total(partial(_Ordered.of_shard, place)).numbers
 
     def without_noise(self) -> SortedColumns:
         """Return the columns themselves, where no privacy is asked for."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from dpbayes_sklearn.statistics.quantiles.lattice import LARGEST, Even, Lattice,
 from dpbayes_sklearn.statistics.quantiles.ranks import Ranks, change_range
 
 __all__ = [
+    "Answers",
     "BinEdges",
     "CentreAndSpread",
     "Choose",
@@ -36,6 +38,9 @@ __all__ = [
     "Plans",
     "reachable",
 ]
+
+Answers = tuple[tuple[float, ...], ...]
+"""What was found: some numbers of every column."""
 
 Bounds = tuple[float, float] | None
 HALF = Fraction(1, 2)
@@ -76,6 +81,9 @@ class Plan(Protocol):
     def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
         """Return the answers, in ascending order of the numbers asked for."""
 
+    def could_answer(self, numbers: Sequence[float]) -> bool:
+        """Tell whether numbers, read from a file, can be answers."""
+
 
 @dataclass(frozen=True)
 class Plans:
@@ -83,11 +91,11 @@ class Plans:
 
     each: tuple[Plan, ...]
 
-    def ask(self, columns: SortedColumns, choose: Choose) -> tuple[tuple[float, ...], ...]:
+    def ask(self, columns: SortedColumns, choose: Choose) -> Answers:
         """Return the answers of all columns."""
         return tuple(plan.ask(columns.column(j), choose) for j, plan in enumerate(self.each))
 
-    def update(self, columns: SortedColumns) -> tuple[tuple[float, ...], ...]:
+    def update(self, columns: SortedColumns) -> Answers:
         """Return exact answers, where no privacy is asked for."""
         return self.ask(columns, lambda ranks, level: ranks.exact())
 
@@ -181,6 +189,14 @@ class BinEdges:
             pending.append((node.lower, part[:below], low, edge))
             pending.append((node.upper, part[up_to:], edge, high))
         return tuple(edges)
+
+    def could_answer(self, numbers: Sequence[float]) -> bool:
+        """Tell whether numbers are as many edges, in ascending order."""
+        return len(numbers) == self.n_bins - 1 and _ascending(numbers)
+
+
+def _ascending(numbers: Sequence[float]) -> bool:
+    return all(a <= b for a, b in pairwise(numbers))
 
 
 def reachable(tail: Fraction, n: int, rate: float, at_most: Fraction) -> Fraction:
@@ -276,6 +292,10 @@ class OuterQuantiles:
             down = up = max(1.0, abs(centre))
         return max(centre - down, -LARGEST), min(centre + up, LARGEST)
 
+    def could_answer(self, numbers: Sequence[float]) -> bool:
+        """Tell whether numbers are two ends."""
+        return len(numbers) == 2 and _ascending(numbers)
+
 
 @dataclass(frozen=True)
 class CentreAndSpread:
@@ -306,3 +326,7 @@ class CentreAndSpread:
         beyond = reachable(TAIL, self.n, rate, HALF)
         distance = choose(Ranks(distances, 1 - beyond, _lattices(0.0, span)), second)
         return centre, distance / -float(ndtri(float(beyond / 2)))
+
+    def could_answer(self, numbers: Sequence[float]) -> bool:
+        """Tell whether numbers are a centre and a spread."""
+        return len(numbers) == 2 and numbers[1] >= 0

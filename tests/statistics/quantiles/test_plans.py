@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import (
@@ -50,7 +51,7 @@ def test_questions_do_not_depend_on_the_data(plan):
 
 def exact(plan, values):
     column = np.array(values, dtype=float)[:, None]
-    return Plans((plan,)).update(SortedColumns(Table(column)))[0]
+    return Plans((plan,)).update(SortedColumns(LocalRecords.unlabelled(Table(column))))[0]
 
 
 def test_exact_edges_are_quantiles():
@@ -104,7 +105,9 @@ def test_the_spread_is_that_of_a_normal_law():
 
 
 def test_missing_values_count_in_no_column():
-    columns = SortedColumns(Table(np.array([[np.nan, 1.0], [3.0, np.inf], [2.0, -np.inf]])))
+    columns = SortedColumns(
+        LocalRecords.unlabelled(Table(np.array([[np.nan, 1.0], [3.0, np.inf], [2.0, -np.inf]])))
+    )
     assert columns.column(0).tolist() == [2.0, 3.0]
     assert np.isfinite(columns.column(1)).all()
     assert (columns.n, columns.n_columns) == (3, 2)
