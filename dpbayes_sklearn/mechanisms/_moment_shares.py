@@ -50,8 +50,8 @@ class Shares(NamedTuple):
 
     @property
     def per_record(self) -> Fraction:
-        """Return the epsilon that one record is protected by, if a person has several."""
-        return self.epsilon / self.unit.max_records
+        """Return the epsilon of one replaced record that needs as much noise."""
+        return Fraction(self.unit.equivalent(self.epsilon))
 
     @property
     def total(self) -> Fraction:
@@ -85,7 +85,7 @@ class Shares(NamedTuple):
         ['3/20', '3/50', '2/25', '33/50', '1/20']
         """
         epsilon = Fraction(budget.epsilon)
-        records = n * epsilon / budget.unit.max_records
+        records = n * Fraction(budget.unit.equivalent(epsilon))
         first = _within(_TARGET_RECORDS / records, 25, 3)
         own = _within(_MEAN_RECORDS / records, 100, 12) * mean
         pays = 0 < _LEAST_RECORDS * numbers <= records
