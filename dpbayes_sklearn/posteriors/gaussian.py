@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.threads import blas_for
 from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.posteriors.regression.belief import Belief
 from dpbayes_sklearn.posteriors.regression.centred import centred
@@ -67,9 +68,10 @@ class GaussianPrior:
         if not self._sees_noise(released):
             belief = plug_in_belief(released, precisions, noise)
             return GaussianPosterior.of(belief, belief, window, windows)
-        known = centred(released, places)
-        predicting = predictive_belief(known, precisions[1:], noise)
-        slopes = slope_belief(known, noise)
+        with blas_for(self.design.width):
+            known = centred(released, places)
+            predicting = predictive_belief(known, precisions[1:], noise)
+            slopes = slope_belief(known, noise)
         return GaussianPosterior.of(predicting, slopes, window, windows)
 
     def _sees_noise(self, released: ReleasedMoments) -> bool:
