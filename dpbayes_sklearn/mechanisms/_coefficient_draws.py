@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpbayes_sklearn.mechanisms._location import located
-from dpbayes_sklearn.mechanisms._moment_noise import grid_for
+from dpbayes_sklearn.mechanisms._moment_noise import grid_for, widening
 from dpbayes_sklearn.mechanisms._moment_release import calibrated
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
@@ -66,7 +66,7 @@ class Units(NamedTuple):
 
 def read_units(statistics: Moments, shares: Shares, source: RandomSource) -> Units:
     """Release where target and columns lie."""
-    places = located(statistics, shares, source)
+    places = located(statistics, shares, source, widening(statistics.n * float(shares.per_record)))
     window = places.window
     spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
     windows = places.windows(statistics.design.numbers)
