@@ -224,7 +224,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         splits = self._resolve_mechanism().walks_splits
         classes = self._target.value
         known = 2 if classes is None else classes.n_values
-        n, epsilon = self._public_n(table.n_rows), float(self.epsilon) / self._unit.max_records
+        n, epsilon = self._public_n(table.n_rows), float(self._unit.equivalent(float(self.epsilon)))
         bins = Bins(self.n_bins, n, table.n_columns, epsilon, splits, known)
         bins.check()
         cut = [bins.cut(domain, j, table.kind(j)) for j, domain in enumerate(domains)]

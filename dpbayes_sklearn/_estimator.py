@@ -332,7 +332,7 @@ class PrivateEstimator(PublishedModel):
         Where zCDP composes, the cost of a fit is known with its statistics, and checked then.
         """
         ledger = self._ledger()
-        if ledger is not None and not (budget.delta and self._resolve_mechanism().knows_rho):
+        if ledger is not None and not (ledger.delta and self._resolve_mechanism().knows_rho):
             ledger.check(budget.epsilon, budget.delta)
 
     def _release(

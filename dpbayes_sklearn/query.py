@@ -17,7 +17,6 @@ from dpbayes_sklearn._estimator import FitInput
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
-from dpbayes_sklearn.privacy.budget import Exact
 from dpbayes_sklearn.privacy.guarantee import round_up
 from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 from dpbayes_sklearn.statistics.counts import Tables
@@ -157,20 +156,19 @@ class PosteriorQuerySession:
         Parameters
         ----------
         delta : float in [0, 1), default=0.0
-            With a delta, k answers cost about the square root of k instead of k: an answer of pure
-            epsilon is epsilon²/2-zCDP, which adds up and is converted at this delta.
+            With a delta, k answers cost about the square root of k instead of k: zCDP, of which
+            every answer has the same, adds up and is converted at this delta.
         """
         each, k = Fraction(self._budget.epsilon), self._queries
         allowed = exact(delta, "delta")
         if not allowed < 1:
             raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta} instead.")
-        pure: dict[Exact, int] = {each: k}
-        if self._opening:
-            pure[self._opening] = 1
-        converted = zcdp_epsilon(Fraction(0), allowed, pure) if k else math.inf
+        rho = self._opening**2 / 2
+        if k:
+            rho += k * Fraction(exact(self._guarantee.rho, "rho"))
+        converted = zcdp_epsilon(rho, allowed) if k else math.inf
         together = Budget(k * each + self._opening, unit=self._budget.unit)
         if converted < together.epsilon:
-            rho = (k * each**2 + self._opening**2) / 2
             together = Budget(converted, allowed, self._budget.unit, rho)
         conditions = self._guarantee.conditions if self._queries else ()
         return PrivacyGuarantee.of(together, Sampler.name(), conditions)
@@ -221,6 +219,7 @@ def _priced_per_query(
     copied: DiscreteClassifier = clone(estimator)
     copied.accountant = accountant if accountant is not None else copied._ledger()
     copied.temperature = 1.0  # queries are about the tables, which no temperature changes
+    copied.delta = 0.0  # every answer is purely private; many compose by the ceiling's delta
     copied._validate_params()
     mechanism = copied._resolve_mechanism()
     if not isinstance(mechanism, Sampler) or mechanism.n_samples != 1:

@@ -117,6 +117,9 @@ def gaussian_noise() -> Iterator[str]:
         found = enumerate_delta("gaussian", structure, n, epsilon=epsilon, delta=delta, unit=unit)
         if not found.within or found.delta < 0.9 * delta:
             yield f"gaussian, {unit}: delta {found.delta:g} of {delta:g}"
+    draws = enumerate_delta(Sampler(6, n_points=2), STAR, 3, epsilon=0.5, delta=0.01)
+    if not draws.within:
+        yield f"sampler: delta {draws.delta:g} of {draws.claim:g}"
     for design in (SLOPE, NUMBER, LEVELS):
         yield from _gaussian_steps(MomentDomain(design, levels=3), tight=design is SLOPE)
 

@@ -103,11 +103,14 @@ CASES = tuple(_cases())
 
 def matrix_steps(epsilon: Fraction = Fraction(2)) -> Worst:
     """Return matrix noise on the moments of two records that are nearly orthogonal: the worst."""
-    matrix, grid = GramMatrix.of(Design((Interval(-1, 1),))), 2**6
+    matrix, grid = GramMatrix.of(Design((Interval(-1, 1),)), deviations=1.0), 2**6
     law = matrix.law(epsilon, grid)
     sides = []
-    for z in (np.array([1, 1, 1]), np.array([1, 1, -1])):
-        sums = np.outer(z, z)[matrix.rows, matrix.columns] * grid**2
+    for target in (1.0, -1.0):
+        x, t = np.full((1, 1), float(grid)), np.array([target * grid])
+        matrix.norm.clip(x, t, grid)
+        z = np.array([grid, x[0, 0], t[0]]).astype(np.int64)
+        sums = np.outer(z, z)[matrix.rows, matrix.columns]
 
         def draw(runs: int, sharper: bool, sums: Any = sums) -> Any:
             many = np.broadcast_to(sums, (runs, len(sums)))

@@ -32,10 +32,13 @@ from dpbayes_sklearn.mechanisms import (
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget, exact
+from dpbayes_sklearn.privacy.unit import FEATURE as VALUE
+from dpbayes_sklearn.privacy.unit import RECORD as ONE
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.size import ReleasedSize
 
 __all__ = ["CASES", "Case", "run"]
 
@@ -59,7 +62,7 @@ class Case(NamedTuple):
     part : float
         Of all runs: samplers that are slow, or events that are frequent, do with fewer.
     epsilon : float
-    unit : str
+    unit : PrivacyUnit
     delta : float
         Of Gaussian noise, large enough for its event to be seen.
     """
@@ -71,7 +74,7 @@ class Case(NamedTuple):
     share: float = 0.0
     part: float = 1.0
     epsilon: float = 1.0
-    unit: str = "record"
+    unit: PrivacyUnit = ONE
     delta: float = 0.0
 
 
@@ -83,6 +86,19 @@ def network_of(sizes: tuple[int, ...], *records: tuple[int, ...]) -> tuple[Any, 
     for record in (one, other):
         codes = np.array([*others, record], np.uint8)
         sides.append(CountTables.count(network, [(codes[:, :-1], codes[:, -1].astype(np.intp))]))
+    return tuple(sides), DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
+
+
+def with_and_without(
+    sizes: tuple[int, ...], *records: tuple[int, ...], gone: int
+) -> tuple[Any, DirichletPrior]:
+    """Return naive Bayes on some records, and without the last ones; 5 were released before."""
+    network, size = Network.star(sizes[:-1], sizes[-1]), ReleasedSize(5, ())
+    sides = []
+    for some in (records, records[:-gone]):
+        codes = np.array(some, np.uint8)
+        counts = CountTables.count(network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
+        sides.append(counts.sized(size))
     return tuple(sides), DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
 
 
@@ -101,6 +117,13 @@ BOOLEAN = network_of((2, 2, 2), (0, 1, 0), (1, 0, 1), (0, 0, 0), (1, 1, 0))
 RECORD = network_of((2, 2, 3), (1, 1, 2), (0, 0, 2), (1, 1, 1))
 FEATURE = network_of((2, 2, 3), (0, 0, 0), (0, 0, 0), (1, 0, 0))
 THREE, TWO = variable_of(3, 2, 4), variable_of(0, 12)
+# one record, or both of a person, there or not; both of a person replaced by two others
+ADDED = with_and_without((2, 3, 3), (0, 1, 2), (1, 2, 0), (1, 2, 2), gone=1)
+THERE = with_and_without((2, 3, 3), (0, 1, 2), (1, 2, 2), (1, 2, 2), gone=2)
+PERSON = variable_of(3, 2, 4)[0][0], SimplexCounts(np.array([5, 0, 4]))
+RECORD_ADDED = PrivacyUnit("record", "add_remove")
+PERSON_ADDED = PrivacyUnit("person", "add_remove", 2)
+PERSON_REPLACED = PrivacyUnit("person", "replace", 2)
 
 CASES: tuple[Case, ...] = (
     Case("naive Bayes", Laplace(noise="independent"), *MIXED, 0.8),
@@ -110,11 +133,11 @@ CASES: tuple[Case, ...] = (
     Case("naive Bayes, joint noise", Fourier(noise="joint"), *BOOLEAN, 0.9),
     Case("naive Bayes, joint noise, three classes", Fourier(noise="joint"), *MIXED, 0.9),
     Case("naive Bayes, 2 points", Sampler(n_points=2), *RECORD, 0.5),
-    Case("naive Bayes, a feature", Sampler(), *FEATURE, 0.7, 0.2, unit="feature"),
+    Case("naive Bayes, a feature", Sampler(), *FEATURE, 0.7, 0.2, unit=VALUE),
     Case("naive Bayes, 2 points", MAP(n_points=2), *RECORD, 0.5, epsilon=2.0),
-    Case("naive Bayes, a feature", MAP(n_points=33), *FEATURE, 0.7, 0.5, unit="feature"),
+    Case("naive Bayes, a feature", MAP(n_points=33), *FEATURE, 0.7, 0.5, unit=VALUE),
     Case("naive Bayes", Gaussian(), *MIXED, 0.9, delta=0.01),
-    Case("naive Bayes, a feature", Gaussian(), *FEATURE, 0.9, unit="feature", delta=0.01),
+    Case("naive Bayes, a feature", Gaussian(), *FEATURE, 0.9, unit=VALUE, delta=0.01),
     Case("one variable", Gaussian(), *THREE, 0.9, delta=0.01),
     Case("one variable", Laplace(), *THREE, 0.9),
     Case("one variable", LaplaceImproved(), *THREE, 0.9),
@@ -122,12 +145,25 @@ CASES: tuple[Case, ...] = (
     Case("one variable", Exponential(), *TWO, 0.9),
     Case("one variable", Hellinger(), *TWO, 0.9),
     Case("one variable", Local(), *TWO, 0.9),
+    *(
+        Case(f"naive Bayes, {what}", mechanism, *sides, share, part, unit=unit)
+        for what, sides, unit in (
+            ("a record added", ADDED, RECORD_ADDED),
+            ("a person added", THERE, PERSON_ADDED),
+        )
+        for mechanism, share, part in (
+            (Laplace(noise="independent"), 0.8, 1.0),
+            (Laplace(noise="joint"), 0.8, 0.05),
+        )
+    ),
+    Case("naive Bayes, a person added", Gaussian(), *THERE, unit=PERSON_ADDED, delta=0.01),
+    Case("one variable, a person", Geometric(), PERSON, THREE[1], 0.9, unit=PERSON_REPLACED),
 )
 
 
 def steps_of(case: Case, seeds: Seeds = (None, None)) -> list[list[Drawn]]:
     """Return the noise steps of both sides."""
-    budget = Budget(exact(case.epsilon), exact(case.delta), PrivacyUnit(case.unit))
+    budget = Budget(exact(case.epsilon), exact(case.delta), case.unit)
     return [
         drawn_steps(case.mechanism, side, case.prior, budget, random_state=seed)[0]
         for side, seed in zip(case.sides, seeds, strict=True)

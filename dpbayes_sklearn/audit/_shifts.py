@@ -96,7 +96,9 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     grid, block = largest_grid(one.n, 1.0), whole_block(one.design)
     grams = [m.gram(grid, WHOLE) for m in (one, other)]
     mine, theirs = (gram[block.rows, block.columns] for gram in grams)
-    steps, matrix = one.sensitivity(unit) * grid**2, GramMatrix.of(one.design).protecting(unit)
+    steps, matrix = one.sensitivity(unit) * grid**2, GramMatrix.of(one.design, deviations=1.0)
+    matrix = matrix.protecting(unit)
+    scaled = [m.gram(grid, WHOLE, None, matrix.norm) for m in (one, other)]
     sums = [m.location_sums(grid)[1] for m in (one, other)]
     columns = len(sums[0])
     shells = [[m.shell_counts(np.zeros(columns))] for m in (one, other)]
@@ -110,7 +112,7 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     )
     return [
         _between("moments, in steps of the grid", [mine], [theirs], steps),
-        _as_matrix(matrix, (grams[0] - grams[1])[matrix.rows, matrix.columns], grid),
+        _as_matrix(matrix, (scaled[0] - scaled[1])[matrix.rows, matrix.columns], grid),
         _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0] * grid**2),
         _between("sum of the target", [sums[0][-1:]], [sums[1][-1:]], declared[1] * grid**2),
         _between("counts of shells", shells[0], shells[1], declared[2]),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 from typing import Any
@@ -22,7 +23,7 @@ from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._domains import domain_of
-from dpbayes_sklearn.audit._steps import Noise, Step
+from dpbayes_sklearn.audit._steps import Choice, Noise, Step
 from dpbayes_sklearn.audit.enumeration import known_size, readers_of
 from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
@@ -83,7 +84,7 @@ def enumerate_delta(
     Parameters
     ----------
     mechanism : str or Mechanism
-        One that adds discrete Gaussian noise.
+        One that adds discrete Gaussian noise, or a sampler with few draws from few points.
     structure : Network, int or Design
         What a record is: the nodes of a network, one of k categories, or the columns of a
         regression.
@@ -127,7 +128,10 @@ def enumerate_delta(
 
 
 def _pair_delta(one: list[Step], other: list[Step], epsilon: float) -> float:
-    """Return delta between two releases; 1 if anything but Gaussian noise tells them apart."""
+    """Return delta between two releases; 1 if anything but one kind of law tells them apart."""
+    apart = [pair for pair in zip(one, other, strict=True) if pair[0].key() != pair[1].key()]
+    if apart and all(isinstance(side, Choice) for pair in apart for side in pair):
+        return _choices_delta(apart, epsilon)
     pattern: Counter[tuple[float, int]] = Counter()
     for mine, theirs in zip(one, other, strict=True):
         if mine.key() == theirs.key():
@@ -154,6 +158,17 @@ def _gaussian_variances(law: NoiseLaw) -> FloatArray | None:
 @_gaussian_variances.register
 def _(law: DiscreteGaussian) -> FloatArray:
     return np.repeat([float(parameter) for parameter in law.parameters], law.numbers)
+
+
+def _choices_delta(pairs: Sequence[tuple[Any, Any]], epsilon: float) -> float:
+    """Return delta between independent draws from finite laws, outcome by outcome."""
+    loss, mass = np.zeros(1), np.ones(1)
+    rows = (both for one, other in pairs for both in zip(one.weights, other.weights, strict=True))
+    for both in rows:
+        p, q = (row / row.sum() for row in np.array(both, np.float64))
+        loss = np.add.outer(loss, np.log(p) - np.log(q)).ravel()
+        mass = np.multiply.outer(mass, p).ravel()
+    return float((mass * np.clip(-np.expm1(epsilon - loss), 0, None)).sum())
 
 
 def _wide_delta(squared_ratio: float, epsilon: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import pairwise
 from threading import Lock
@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpbayes_sklearn.data.table import Table
 
-__all__ = ["answer_in_threads", "cuts", "in_threads", "threads_for"]
+__all__ = ["answer_in_threads", "blas_for", "cuts", "in_threads", "threads_for"]
 
 _CELLS_A_THREAD = 1 << 20  # with fewer cells a thread costs more than it saves
 
@@ -104,3 +104,9 @@ class _Blas:
 
 
 _BLAS = _Blas()
+_SMALL_MATRIX = 300  # columns up to which threads of BLAS wait for each other longer than they work
+
+
+def blas_for(columns: int) -> AbstractContextManager[None]:
+    """Return a context for work on square matrices: one thread of BLAS if they are small."""
+    return _BLAS.single() if columns <= _SMALL_MATRIX else nullcontext()

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from dpbayes_sklearn.mechanisms._location import located
-from dpbayes_sklearn.mechanisms._moment_noise import grid_for
+from dpbayes_sklearn.mechanisms._moment_noise import grid_for, widening
 from dpbayes_sklearn.mechanisms._moment_release import calibrated
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
@@ -32,10 +33,19 @@ from dpbayes_sklearn.posteriors.coefficient_draws import (
     posterior_of_draws,
 )
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
-from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.budget import Budget, Exact
+from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 from dpbayes_sklearn.statistics.moments import Moments, Window, Windows, largest_grid
 
-__all__ = ["REAL_ARITHMETIC", "DrawPlan", "check_draws", "largest_residual", "release_draws"]
+__all__ = [
+    "REAL_ARITHMETIC",
+    "DrawPlan",
+    "check_draws",
+    "draws_cost",
+    "largest_residual",
+    "loss_of_a_draw",
+    "release_draws",
+]
 
 
 REAL_ARITHMETIC = (
@@ -56,7 +66,7 @@ class Units(NamedTuple):
 
 def read_units(statistics: Moments, shares: Shares, source: RandomSource) -> Units:
     """Release where target and columns lie."""
-    places = located(statistics, shares, source)
+    places = located(statistics, shares, source, widening(statistics.n * float(shares.per_record)))
     window = places.window
     spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
     windows = places.windows(statistics.design.numbers)
@@ -69,24 +79,52 @@ def release_draws(
     budget: Budget,
     source: RandomSource,
     plan: Callable[[float, float], DrawPlan],
+    n_draws: int = 1,
 ) -> CoefficientDraws:
     """Read the units, draw as ``plan(affordable kappa, target's variance)`` says, calibrate."""
-    numbers = int(statistics.design.numbers.sum())
-    learn = prior.noise_variance is None
-    shares = Shares.of(budget, statistics.n, numbers, mean=False, residuals=learn)
+    shares = _shares(statistics, prior, budget)
     units = read_units(statistics, shares, source)
     if prior.noise_variance is not None:
         units = units._replace(variance=prior.noise_variance / units.window.half**2)
-    affordable = 2 * float(shares.model) / (budget.unit.moves * largest_residual(prior) ** 2)
+    loss = float(loss_of_a_draw(shares.model, budget.delta, n_draws))
+    affordable = 2 * loss / (budget.unit.moves * largest_residual(prior) ** 2)
     drawn = draw_coefficients(statistics, prior, units, plan(affordable, units.variance), source)
     return calibrated(drawn, statistics, shares, source)
 
 
-class DrawPlan(NamedTuple):
-    """How to draw: the kappa of one draw, the power of the prior, and the number of draws.
+def _shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
+    numbers = int(statistics.design.numbers.sum())
+    learn = prior.noise_variance is None
+    return Shares.of(budget, statistics.n, numbers, mean=False, residuals=learn)
 
-    All draws together cost ``n_draws * weight``, which must be affordable.
+
+def loss_of_a_draw(epsilon: Fraction, delta: Exact, n_draws: int) -> Fraction:
+    r"""Return the range of the log ratio that each of N draws may have.
+
+    :math:`\varepsilon/N`, or with a delta :math:`\sqrt{8\rho/N}` if that is more: a draw whose log
+    ratio has a range of w is :math:`w^2/8`-zCDP (``_split_release.release_rho``).
+
+    >>> float(loss_of_a_draw(Fraction(1), Fraction(1, 10**6), 50))
+    0.062...
     """
+    squared = 8 * Fraction(zcdp_rho(epsilon, delta)) / n_draws
+    root = Fraction(isqrt(int(squared * 10**40)), 10**20)
+    return max(epsilon / n_draws, root)
+
+
+def draws_cost(
+    statistics: Moments, prior: GaussianPrior, budget: Budget, n_draws: int
+) -> tuple[Fraction, bool]:
+    """Return the zCDP of all steps, and whether the draws need the budget's delta."""
+    shares = _shares(statistics, prior, budget)
+    loss = loss_of_a_draw(shares.model, budget.delta, n_draws)
+    others = (shares.target, shares.columns, shares.residuals)
+    rho = n_draws * loss**2 / 8 + sum(share**2 / 2 for share in others)
+    return rho, n_draws * loss > shares.model
+
+
+class DrawPlan(NamedTuple):
+    """How to draw: the kappa of one draw, the power of the prior, and the number of draws."""
 
     weight: float
     sharpness: float

@@ -15,7 +15,6 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.mechanisms import _moment_noise
-from dpbayes_sklearn.mechanisms._moment_noise import widening
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.location import Located, Location, locate
@@ -36,8 +35,11 @@ _TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
 
 
-def located(statistics: Moments, shares: Shares, source: RandomSource) -> Located:
-    """Release where the target lies, and the numbers if they have a share."""
+def located(statistics: Moments, shares: Shares, source: RandomSource, reach: float) -> Located:
+    """Release where the target lies, and the numbers if they have a share.
+
+    Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
+    """
     design, n, epsilon = statistics.design, statistics.n, shares.per_record
     every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
     grid = shares.grid(design, n)
@@ -53,7 +55,6 @@ def located(statistics: Moments, shares: Shares, source: RandomSource) -> Locate
             if share:
                 centres[which], errors[which] = steps.means(sums[which], block, part * share)
     counts = statistics.shell_counts(centres, every)
-    reach = widening(n * float(epsilon))
     found: list[Location | None] = []
     for (which, block, share, part), at in zip(blocks, (_TARGET_REACH, _NUMBER_REACH), strict=True):
         rest = share * (1 - part) if design.intercept else share

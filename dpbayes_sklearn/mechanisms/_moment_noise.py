@@ -57,6 +57,6 @@ def add_noise(
     return noisy / unit, law.variances / unit**2
 
 
-def widening(n_epsilon: float) -> float:
+def widening(n_epsilon: float, from_records: float = 5000) -> float:
     """Return how much farther to clip with more data, so that the bias vanishes."""
-    return float(max(1.0, n_epsilon / 5000) ** 0.25)
+    return float(max(1.0, n_epsilon / from_records) ** 0.25)

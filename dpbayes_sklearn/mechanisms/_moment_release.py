@@ -6,6 +6,7 @@ already released: never from the data.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
 from dpbayes_sklearn.statistics.moment_blocks import Block, residual_block, target_block
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments, ReleasedMoments, Window, Windows
 
-__all__ = ["PublicMoments", "calibrated", "noisy_moments", "regression_posterior"]
+__all__ = ["Products", "PublicMoments", "calibrated", "noisy_moments", "regression_posterior"]
 
 _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
@@ -34,14 +35,30 @@ GramBlock = GramMatrix | GaussianBlock | Block
 """The products of a model, as they are released together."""
 
 
+class Products(NamedTuple):
+    """How the products of a model are released.
+
+    Attributes
+    ----------
+    block : callable
+        Chooses entries and noise, given where target and columns lie.
+    reach : float
+        Windows are so many times as wide as they are at least.
+    """
+
+    block: Callable[[Located], GramBlock]
+    reach: float
+
+
 def noisy_moments(
-    statistics: Moments, shares: Shares, block: GramBlock, source: RandomSource
+    statistics: Moments, shares: Shares, products: Products, source: RandomSource
 ) -> tuple[PublicMoments, Located]:
     """Release where target and columns lie, clip them there, then release their moments."""
     design, n = statistics.design, statistics.n
     grid = shares.grid(design, n)
-    places = located(statistics, shares, source)
-    exact = statistics.gram(grid, places.window, places.windows(design.numbers))
+    places = located(statistics, shares, source, products.reach)
+    block = products.block(places)
+    exact = statistics.gram(grid, places.window, places.windows(design.numbers), block.norm)
     noisy = PublicMoments.of(design, n)
     sums = exact[block.rows, block.columns]
     noisy.put(block, *_moment_noise.add_noise(sums, block, grid, shares.model, source))
@@ -55,11 +72,11 @@ def regression_posterior(
     statistics: Moments,
     prior: GaussianPrior,
     shares: Shares,
-    block: GramBlock,
+    products: Products,
     source: RandomSource,
 ) -> GaussianPosterior:
     """Release moments, read them, and correct the variances by the residuals."""
-    noisy, places = noisy_moments(statistics, shares, block, source)
+    noisy, places = noisy_moments(statistics, shares, products, source)
     released = noisy.released(places.window, places.windows(statistics.design.numbers))
     return calibrated(prior.update(released, places), statistics, shares, source)
 

@@ -16,8 +16,8 @@ __all__ = ["Shares"]
 _TARGET_RECORDS = 150  # the target's location gets the budget that so many records are worth
 _MEAN_RECORDS = 80  # likewise for its mean in its window
 _COLUMN_RECORDS = 60  # likewise for the location of a number
-_LEAST_RECORDS = 1000  # for each number; with fewer, locating them costs more than it gives
-_RESIDUAL_RECORDS = 100  # likewise for the residuals
+_LEAST_RECORDS = 350  # for each number; with fewer, locating them costs more than it gives
+_RESIDUAL_RECORDS = 50  # likewise for the residuals
 
 # A share of rho shrinks noise with its root only, so these are records over the noise of a release
 # of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.
@@ -50,8 +50,8 @@ class Shares(NamedTuple):
 
     @property
     def per_record(self) -> Fraction:
-        """Return the epsilon that one record is protected by, if a person has several."""
-        return self.epsilon / self.unit.max_records
+        """Return the epsilon of one replaced record that needs as much noise."""
+        return Fraction(self.unit.equivalent(self.epsilon))
 
     @property
     def total(self) -> Fraction:
@@ -78,19 +78,19 @@ class Shares(NamedTuple):
 
         All parts but the model's shrink with n epsilon, since a few hundred records suffice to
         locate a column and to estimate the error of the model. Numbers are located if there are
-        1,000 records, times epsilon, for each.
+        350 records, times epsilon, for each.
 
         >>> parts = Shares.of(Budget(Fraction(1)), 1000, 1, residuals=True)
         >>> [str(part) for part in parts[:5]]
-        ['3/20', '3/50', '2/25', '61/100', '1/10']
+        ['3/20', '3/50', '2/25', '33/50', '1/20']
         """
         epsilon = Fraction(budget.epsilon)
-        records = n * epsilon / budget.unit.max_records
+        records = n * Fraction(budget.unit.equivalent(epsilon))
         first = _within(_TARGET_RECORDS / records, 25, 3)
         own = _within(_MEAN_RECORDS / records, 100, 12) * mean
         pays = 0 < _LEAST_RECORDS * numbers <= records
         second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
-        last = _within(_RESIDUAL_RECORDS / records, 33, 10) * residuals
+        last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
         rest = 1 - first - second - own - last
         parts = (epsilon * f for f in (first, second, own, rest, last))
         return cls._make([*parts, epsilon, False, budget.unit])
@@ -110,6 +110,7 @@ class Shares(NamedTuple):
 
         >>> parts = Shares.of_rho(Fraction(1, 32), Budget(Fraction(1)), 2000, 1, residuals=True)
         >>> [str(part * 32) for part in parts[:5]], parts.total
+        (['1/25', '1/50', '9/625', '516/625', '1/10'], Fraction(1, 32))
         """
         records = 2 * rho * n**2 / budget.unit.max_records**2
         first = _within(_GAUSSIAN_TARGET**2 / records, 100, 4)

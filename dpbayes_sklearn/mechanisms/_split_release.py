@@ -16,6 +16,8 @@ turns are cut at a public bound, which no change of theirs grows by.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import NoReturn
 
@@ -38,9 +40,13 @@ __all__ = [
     "most_turns",
     "network_loss",
     "release_loss",
+    "release_rho",
+    "rounded_up",
     "split_priors",
     "too_small",
 ]
+
+_UP = Context(prec=12, rounding=ROUND_CEILING)
 
 SplitPriors = list[tuple[FloatArray, FloatArray]]
 """For every node the prior powers (a, b) of its splits."""
@@ -74,6 +80,36 @@ def release_loss(
         turning, adding = np.array(pairs).reshape(-1, 2).T
         losses.append(node_losses(turning, adding))
     return network_loss(network, losses, unit)
+
+
+def release_rho(
+    network: Network, grid: SplitGrid, priors: SplitPriors, tau: float, n: int, unit: PrivacyUnit
+) -> float:
+    r"""Return the zCDP of one joint draw of all tables, rounding included.
+
+    If the log ratio of two laws P, Q lies within an interval of width w, they are
+    :math:`w^2/8`-zCDP (Cesar and Rogers 2021): :math:`K(s) = \log E_Q (P/Q)^s` has
+    :math:`K(0) = K(1) = 0` and :math:`K'' \le w^2/4`, the variance of a variable in such an
+    interval, so :math:`D_\alpha = K(\alpha)/(\alpha-1) \le \alpha w^2/8`. At a split that is
+    turned w is :math:`2\tau L`, at one that loses or gains a turn :math:`\tau L`, whatever the
+    counts; splits are drawn independently, so theirs add up.
+    """
+    width, losses = tau * log_odds_of(grid.omega), []
+    for a, b in priors:
+        rounding = [4 * grid.rounding(abs(x) + abs(y) + tau * n) for x, y in zip(a, b, strict=True)]
+        turning, adding = (np.square(k * width + np.array(rounding)) / 8 for k in (2, 1))
+        losses.append(node_losses(turning, adding))
+    # k records change a log ratio k times as much, and its square k² times
+    return unit.max_records * network_loss(network, losses, unit) * (1 + 1e-12)
+
+
+def rounded_up(number: float) -> Fraction:
+    """Return a float as a fraction of twelve digits, no less than it.
+
+    >>> rounded_up(0.1), rounded_up(1 / 3)
+    (Fraction(100000000001, 1000000000000), Fraction(166666666667, 500000000000))
+    """
+    return Fraction(_UP.create_decimal(Decimal(number)))
 
 
 @lru_cache(maxsize=4096)

@@ -43,7 +43,7 @@ def table_budget(temperature: float | str, n: int, budget: Budget) -> Budget:
     if temperature != "auto" or budget.infinite:
         return budget
     epsilon = Fraction(budget.epsilon)
-    share = temperature_share(n, epsilon / budget.unit.max_records) * epsilon
+    share = temperature_share(n, Fraction(budget.unit.equivalent(epsilon))) * epsilon
     return budget._replace(epsilon=Fraction(budget.epsilon) - share, pure=share)
 
 

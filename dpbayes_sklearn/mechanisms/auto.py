@@ -116,7 +116,10 @@ def _for_moments(statistics: Moments, prior: GaussianPrior, budget: Budget) -> L
         share = gaussian.moment_shares(statistics, prior, budget).model
         less = noise_of_products(design, gaussian_gram(design).protecting(budget.unit), share)
         share = laplace.moment_shares(statistics, prior, budget).model
-        if less < noise_of_products(design, gram_block(design, budget.unit), share):
+        per_record = float(budget.epsilon / budget.unit.max_records)
+        deviations = laplace.norm_deviations(statistics.n * per_record)
+        pure_block = gram_block(design, budget.unit, deviations=deviations)
+        if less < noise_of_products(design, pure_block, share):
             return other
     return pure
 

@@ -36,8 +36,13 @@ import numpy as np
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import NoiseLaw
-from dpbayes_sklearn.mechanisms._moment_noise import add_noise
-from dpbayes_sklearn.mechanisms._moment_release import PublicMoments, calibrated, noisy_moments
+from dpbayes_sklearn.mechanisms._moment_noise import add_noise, widening
+from dpbayes_sklearn.mechanisms._moment_release import (
+    Products,
+    PublicMoments,
+    calibrated,
+    noisy_moments,
+)
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.laplace import moment_shares
 from dpbayes_sklearn.noise import add
@@ -177,7 +182,8 @@ class Fourier(Mechanism):
     ) -> GaussianPosterior:
         design, shares = statistics.design, moment_shares(statistics, prior, budget)
         block = whole_block(design).protecting(budget.unit)
-        noisy, places = noisy_moments(statistics, shares, block, source)
+        products = Products(lambda _: block, widening(statistics.n * float(shares.per_record)))
+        noisy, places = noisy_moments(statistics, shares, products, source)
         increment = moment_increment(design, self.stealth, budget.unit) / float(shares.model)
         released = noisy.released(places.window, places.windows(design.numbers), increment)
         return calibrated(prior.update(released, places), statistics, shares, source)

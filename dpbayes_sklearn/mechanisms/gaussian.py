@@ -35,8 +35,8 @@ from typing import Any, ClassVar
 
 from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import GaussianNoise
-from dpbayes_sklearn.mechanisms._moment_noise import gaussian_grid
-from dpbayes_sklearn.mechanisms._moment_release import regression_posterior
+from dpbayes_sklearn.mechanisms._moment_noise import gaussian_grid, widening
+from dpbayes_sklearn.mechanisms._moment_release import Products, regression_posterior
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
@@ -87,7 +87,8 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
     ) -> GaussianPosterior:
         shares = moment_shares(statistics, prior, budget)
         block = gaussian_gram(statistics.design).protecting(budget.unit)
-        return regression_posterior(statistics, prior, shares, block, source)
+        products = Products(lambda _: block, widening(statistics.n * float(shares.per_record)))
+        return regression_posterior(statistics, prior, shares, products, source)
 
     def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
         """Return the budget with the zCDP of all steps of the release together."""

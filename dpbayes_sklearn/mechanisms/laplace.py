@@ -21,9 +21,10 @@ Regression
 ----------
 Four releases share :math:`\varepsilon` exactly: the target's two sums; the means; the products
 with the target and with each other; the squared residuals of the model. Each has the law
-:math:`P(z) \propto e^{-\varepsilon_i\|z\|/\Delta_i}` in the L1 or the sup norm, whichever has
-less variance. Later ones may use earlier ones (they clip the target to a window, say): given what
-was released before, each is private by the same proof, and the losses add up.
+:math:`P(z) \propto e^{-\varepsilon_i\|z\|/\Delta_i}` in the L1 or the sup norm, or matrix noise,
+whichever has less variance; for matrix noise the norm of a record is bounded too. Later ones may
+use earlier ones (they clip the target to a window, say): given what was released before, each is
+private by the same proof, and the losses add up.
 """
 
 from __future__ import annotations
@@ -35,18 +36,24 @@ from typing import Any, ClassVar
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
-from dpbayes_sklearn.mechanisms._moment_release import regression_posterior
+from dpbayes_sklearn.mechanisms._moment_noise import widening
+from dpbayes_sklearn.mechanisms._moment_release import Products, regression_posterior
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gram_matrix import gram_block
+from dpbayes_sklearn.statistics.gram_matrix import GramMatrix, gram_block
+from dpbayes_sklearn.statistics.moment_blocks import Block
 from dpbayes_sklearn.statistics.moments import Moments
 
-__all__ = ["Laplace", "moment_shares"]
+__all__ = ["Laplace", "moment_shares", "norm_deviations"]
+
+# records times epsilon, from which windows are wider, and bounds of a record's norm larger
+_WIDER_FROM, _LARGER_FROM = 1000.0, 1500.0
 
 
 class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
@@ -103,8 +110,19 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
         shares = moment_shares(statistics, prior, budget)
-        block = gram_block(statistics.design, budget.unit)
-        return regression_posterior(statistics, prior, shares, block, source)
+        design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
+
+        def block(places: Located) -> GramMatrix | Block:
+            reach, deviations = places.reach(design.numbers), norm_deviations(n_epsilon)
+            return gram_block(design, budget.unit, reach, deviations)
+
+        products = Products(block, widening(n_epsilon, _WIDER_FROM))
+        return regression_posterior(statistics, prior, shares, products, source)
+
+
+def norm_deviations(n_epsilon: float) -> float:
+    """Return the deviations of a record's squared norm beyond which it is scaled."""
+    return widening(n_epsilon, _LARGER_FROM) ** 2
 
 
 def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:

@@ -11,6 +11,10 @@ touch and over N draws that is at most :math:`2 N \tau D L` for a record, D the 
 nodes' depths; :math:`\tau` is the largest that keeps the exact sum within :math:`\varepsilon`,
 the rounding of weights to integers counted in.
 
+With a delta, :math:`(\varepsilon, \delta)`-DP where that allows a larger :math:`\tau`: a split
+whose log ratio has a range of w is :math:`w^2/8`-zCDP, which adds up over splits and draws
+(``release_rho``). So N draws cost :math:`\sqrt N` times one, and d tables :math:`\sqrt d`.
+
 Noise law
 ---------
 :math:`\theta_s \propto \theta^{a+\tau k}(1-\theta)^{b+\tau m}` over the grid, drawn exactly from
@@ -19,13 +23,14 @@ integer weights.
 Regression
 ----------
 :math:`p(w) \propto \pi(w) e^{-\frac\kappa2\sum(t - w^\top x)^2}` on a ball of radius B, with
-:math:`\kappa = \min(\varepsilon/N(1+BR)^2, 1/\sigma^2)`: the posterior, tempered as far as
-needed. The proof is in ``_coefficient_draws``; the draws are of real numbers, which the guarantee
-names as a condition.
+:math:`\kappa = \min(\varepsilon_1/(1+BR)^2, 1/\sigma^2)`: the posterior, tempered as far as
+needed, with :math:`\varepsilon_1` for each of N draws. The proof is in ``_coefficient_draws``; the
+draws are of real numbers, which the guarantee names as a condition.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -37,6 +42,7 @@ from dpbayes_sklearn.mechanisms._coefficient_draws import (
     REAL_ARITHMETIC,
     DrawPlan,
     check_draws,
+    draws_cost,
     release_draws,
 )
 from dpbayes_sklearn.mechanisms._split_release import (
@@ -45,6 +51,8 @@ from dpbayes_sklearn.mechanisms._split_release import (
     largest_feasible,
     most_turns,
     release_loss,
+    release_rho,
+    rounded_up,
     split_priors,
 )
 from dpbayes_sklearn.mechanisms.base import Mechanism
@@ -54,6 +62,7 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.draws import DrawsPosterior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
@@ -67,11 +76,12 @@ _LEAST_TAU = 1e-12
 
 
 class SamplerPlan(NamedTuple):
-    """Public choices of one release."""
+    """Public choices of one release: where is drawn, and what all draws together cost."""
 
     grid: SplitGrid
     tau: float
     loss: float
+    rho: float
 
 
 class Sampler(Mechanism):
@@ -95,6 +105,12 @@ class Sampler(Mechanism):
     """
 
     walks_splits: ClassVar[bool] = True
+    knows_rho: ClassVar[bool] = True
+
+    @property
+    def spends_delta(self) -> bool:
+        """True: many draws, or of many tables, need less tempering with a delta."""
+        return True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_samples": [Range(Integral, 1, None, closed="left")],
@@ -112,19 +128,38 @@ class Sampler(Mechanism):
     def plan(self, prior: DirichletPrior, n: int, budget: Budget) -> SamplerPlan:
         """Choose the grid and the tempering from public quantities."""
         epsilon, priors = float(budget.epsilon), split_priors(prior.alphas)
+        rho_left = float(zcdp_rho(budget.epsilon, budget.delta))
 
-        def loss(omega: float, tau: float) -> float:
-            grid = self._grid(omega, n)
-            return self.n_samples * release_loss(prior.network, grid, priors, tau, n, budget.unit)
+        def costs(omega: float, tau: float) -> tuple[float, float]:
+            public = prior.network, self._grid(omega, n), priors, tau, n, budget.unit
+            return self.n_samples * release_loss(*public), self.n_samples * release_rho(*public)
+
+        def price(omega: float, tau: float) -> float:
+            """Return what is spent of epsilon: purely, or by the zCDP that (epsilon, delta) has."""
+            loss, rho = costs(omega, tau)
+            return min(loss, epsilon * rho / rho_left) if rho_left else loss
 
         omega, tau = self.omega or _OMEGA, 1.0
-        if loss(omega, tau) > epsilon:
-            tau = largest_feasible(lambda t: loss(omega, t), epsilon, _LEAST_TAU, 1.0)
+        if price(omega, tau) > epsilon:
+            tau = largest_feasible(lambda t: price(omega, t), epsilon, _LEAST_TAU, 1.0)
         elif self.omega is None:
             omega = 1 / largest_feasible(
-                lambda spread: loss(1 / spread, 1.0), epsilon, 1 / omega, 1 / _LEAST_OMEGA
+                lambda spread: price(1 / spread, 1.0), epsilon, 1 / omega, 1 / _LEAST_OMEGA
             )
-        return SamplerPlan(self._grid(omega, n), tau, loss(omega, tau))
+        return SamplerPlan(self._grid(omega, n), tau, *costs(omega, tau))
+
+    def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
+        """Return epsilon, zCDP, and delta if the draws need it."""
+        if budget.infinite:
+            return budget._replace(delta=Fraction(0))
+        share = self.budget_for(statistics, prior, budget)
+        if statistics.kind == "moments":
+            rho, needs_delta = draws_cost(statistics, prior, share, self.n_samples)
+        else:
+            plan = self.plan(prior, most_turns(statistics)[0], share)
+            rho, needs_delta = rounded_up(plan.rho), plan.loss > share.epsilon
+        delta = budget.delta if needs_delta else Fraction(0)
+        return budget._replace(delta=delta, rho=rho + Fraction(share.pure) ** 2 / 2)
 
     def _grid(self, omega: float, n: int) -> SplitGrid:
         return SplitGrid(omega, self.n_points or grid_size(omega, n))
@@ -142,7 +177,7 @@ class Sampler(Mechanism):
         source: RandomSource,
     ) -> DrawsPosterior:
         turns, most = most_turns(statistics)
-        grid, tau, _ = self.plan(prior, turns, budget)
+        grid, tau, *_ = self.plan(prior, turns, budget)
         priors = split_priors(prior.alphas)
 
         def log_law(node: int, left: FloatArray, right: FloatArray) -> FloatArray:
@@ -167,9 +202,9 @@ class Sampler(Mechanism):
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
         def plan(affordable: float, variance: float) -> DrawPlan:
-            return DrawPlan(min(affordable / self.n_samples, 1 / variance), 1.0, self.n_samples)
+            return DrawPlan(min(affordable, 1 / variance), 1.0, self.n_samples)
 
-        return release_draws(statistics, prior, budget, source, plan)
+        return release_draws(statistics, prior, budget, source, plan, self.n_samples)
 
     def _conditions(self, kind: str) -> tuple[str, ...]:
         return (REAL_ARITHMETIC,) if kind == "moments" else ()

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.threads import blas_for
 from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.posteriors.regression.belief import Belief
 from dpbayes_sklearn.posteriors.regression.centred import centred
@@ -67,9 +68,10 @@ class GaussianPrior:
         if not self._sees_noise(released):
             belief = plug_in_belief(released, precisions, noise)
             return GaussianPosterior.of(belief, belief, window, windows)
-        known = centred(released, places)
-        predicting = predictive_belief(known, precisions[1:], noise)
-        slopes = slope_belief(known, noise)
+        with blas_for(self.design.width):
+            known = centred(released, places)
+            predicting = predictive_belief(known, precisions[1:], noise)
+            slopes = slope_belief(known, noise)
         return GaussianPosterior.of(predicting, slopes, window, windows)
 
     def _sees_noise(self, released: ReleasedMoments) -> bool:
@@ -141,9 +143,12 @@ class GaussianPosterior:
 
     def predictive(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the target for rows of coordinates."""
-        z = np.column_stack([np.ones(len(x)), self.windows.clip(x.copy())])
-        spread = np.einsum("ij,ij->i", z @ self.covariance, z)
-        return z @ self.coefficients, self.noise_variance + np.maximum(spread, 0.0)
+        x = self.windows.clip(x.copy())
+        products = x @ self.covariance[1:, 1:]
+        products += 2 * self.covariance[0, 1:]
+        spread = np.einsum("ij,ij->i", products, x) + self.covariance[0, 0]
+        mean = x @ self.coefficients[1:] + self.coefficients[0]
+        return mean, self.noise_variance + np.maximum(spread, 0.0)
 
     def log_predictive(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the log density of targets for rows of coordinates."""

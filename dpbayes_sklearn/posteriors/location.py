@@ -25,6 +25,7 @@ _USUAL, _USUAL_SD = 0.3, 0.8  # a spread on the scale of the bounds, and its log
 _SHIFTS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.75])  # delta, in errors of the mean
 _SHAPE = 0.03  # share of the records by which a shell differs from the model
 _STUDENT, _STUDENT_SCALE = 6.0, 0.85
+_NOT_LOCATED = 2.5  # standard deviations that bounds reach, if nothing is known
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,17 @@ class Located:
     def window(self) -> Window:
         """Return where the target is clipped."""
         return Window.around(float(self.target.centre[0]), float(self.target.half[0]))
+
+    def reach(self, numbers: npt.NDArray[np.bool_]) -> FloatArray:
+        """Return how many standard deviations the windows of coordinates and target reach.
+
+        It is 2.5 for coordinates that were not located.
+        """
+        reach = np.full(len(numbers) + 1, _NOT_LOCATED)
+        reach[-1] = self.window.half / np.exp(self.target.log_spread[0])
+        if self.numbers is not None:
+            reach[:-1][numbers] = self.numbers.half / np.exp(self.numbers.log_spread)
+        return reach
 
     def windows(self, numbers: npt.NDArray[np.bool_]) -> Windows:
         """Return where the coordinates are clipped; ``numbers`` tells which are numbers."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 __all__ = ["FEATURE", "RECORD", "PrivacyUnit"]
+
+Exact = Fraction | float
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,16 @@ class PrivacyUnit:
     def moves(self) -> int:
         """How many records come or go; one that is replaced goes, and another comes."""
         return self.max_records * (1 if self.size_is_secret else 2)
+
+    def equivalent(self, epsilon: Exact) -> Exact:
+        """Return the epsilon for replacing one record that needs the same noise on counts.
+
+        Public rules that weigh records against noise are stated for it.
+
+        >>> PrivacyUnit("record", "add_remove").equivalent(1), RECORD.equivalent(1)
+        (2.0, 1.0)
+        """
+        return epsilon * RECORD.moves / self.moves
 
     @property
     def neighbours(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,9 @@ class GaussianBlock:
     sizes: tuple[int, ...]
     weights: tuple[Fraction, ...]
     bound: Fraction
+
+    norm: ClassVar[None] = None
+    """Records are not scaled: the sensitivities follow from the entries alone."""
 
     def protecting(self, unit: PrivacyUnit) -> GaussianBlock:
         """Return the same sums for several records of a person, which change them as many times.

@@ -11,6 +11,12 @@ since numbers, signs and the target lie in [-1, 1] and one level of a column is 
 :math:`\varepsilon`-private, however many entries there are. A record that comes or goes changes it
 by c, k records of one person by k times as much.
 
+Numbers and target seldom are at the ends of their windows all at once, so their part of c is
+bounded by what few records exceed (:mod:`~dpbayes_sklearn.statistics.row_norm`). Their weights make
+up for windows of different reach: in units of its standard deviation every number counts the same,
+and its weighted square is u on average and varies by :math:`\sqrt 2 u`, if it is normal. Where
+target and numbers lie was released before, so weights and bound are public.
+
 **Gaussian noise** of variance :math:`\propto 1/w_{ij}` needs
 :math:`\sum_{i \le j} w_{ij} D_{ij}^2`, D the change of the sums. Take :math:`w_{ij} = a_i^2a_j^2`
 and on the diagonal :math:`\tfrac12a_i^4`, for a number or the target
@@ -22,6 +28,7 @@ second is :math:`\tfrac12c\sum a_i^2(x_i^2 - x_i'^2)^2 \le \tfrac12c\sum a_i^2(1
 :math:`P^2 + c(c - P) \le c^2`. A record that
 comes or goes adds :math:`\tfrac12P^2 + \tfrac12c\sum a_i^2x_i^4 \le c^2`.
 So squares of numbers, of which there are few, have little noise.
+The last step needs c to be the sum of all squared weights, so here records are not scaled.
 """
 
 from __future__ import annotations
@@ -34,19 +41,26 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import MatrixNoise, NoiseLaw
 from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 from dpbayes_sklearn.statistics.moment_blocks import Block, whole_block
+from dpbayes_sklearn.statistics.row_norm import RowNorm
 
 __all__ = ["GramMatrix", "gaussian_gram", "gram_block", "noise_of_products"]
 
 # Squared weights: the more, the less noise in what concerns a coordinate, and the more elsewhere.
 # A sign varies more than a number in its window, and a sum matters less than a product.
-_NUMBER, _SIGN, _LEVEL, _CONSTANT = 1.0, 0.35, 0.5, 0.3
+_NUMBER, _SIGN, _LEVEL, _CONSTANT = 1.0, 0.3, 0.5, 0.3
 _TARGET = 1.5  # times the root of the sum over all columns: every product with it is needed
+_REACH = 2.5  # standard deviations in the window of a number with the weight above
+
+_STEPS = 32  # weights are multiples of 1/32
+_USUAL = 0.2  # u
+_MOST_STRETCH = 4.0
 
 
 @dataclass(frozen=True)
@@ -59,8 +73,10 @@ class GramMatrix:
         Positions in the upper triangle; 0 is the constant, the last is the target.
     weights : tuple of Fraction
         The a_i of the coordinates that are there.
-    bound : Fraction
-        The c: no record has a larger weighted square.
+    fixed : Fraction
+        The part of the bound that constant, signs and levels have in every record.
+    norm : RowNorm
+        Which records are scaled so that numbers and target do not exceed their part of the bound.
     moves : int
         How many records come or go between neighbours.
     """
@@ -68,30 +84,63 @@ class GramMatrix:
     rows: npt.NDArray[np.intp]
     columns: npt.NDArray[np.intp]
     weights: tuple[Fraction, ...]
-    bound: Fraction
+    fixed: Fraction
+    norm: RowNorm
     moves: int = RECORD.moves
 
+    @property
+    def bound(self) -> Fraction:
+        """The c: no record has a larger weighted square."""
+        return self.fixed + Fraction(self.norm.limit, _STEPS**2)
+
     @classmethod
-    def of(cls, design: Design) -> GramMatrix:
+    def of(
+        cls, design: Design, reach: FloatArray | None = None, deviations: float | None = None
+    ) -> GramMatrix:
         """Return the matrix of a design, with public weights.
+
+        Parameters
+        ----------
+        design : Design
+        reach : array of shape (width + 1,), optional
+            Standard deviations that the windows of the coordinates and the target reach.
+        deviations : float, optional
+            Standard deviations by which the squares of numbers and target may exceed their mean;
+            left out, records are not scaled.
 
         >>> from dpbayes_sklearn.schema import Interval
         >>> matrix = GramMatrix.of(Design((Interval(0, 1),) * 3))
-        >>> len(matrix), [str(a) for a in matrix.weights]
-        (15, ['35/64', '1', '1', '1', '103/64'])
+        >>> len(matrix), [str(a) for a in matrix.weights], round(float(matrix.bound), 2)
+        (15, ['9/16', '1', '1', '1', '13/8'], 5.96)
+        >>> round(float(GramMatrix.of(Design((Interval(0, 1),) * 3), deviations=1.0).bound), 2)
+        2.32
         """
         kinds = np.where(design.numbers, _NUMBER, np.where(design.signs, _SIGN, _LEVEL))
         _, first = np.unique(design.column, return_index=True)
         target = _TARGET * math.sqrt(max(kinds[first].sum(), _NUMBER))
-        squares = [_CONSTANT, *kinds, target]
-        weights = [Fraction(round(64 * math.sqrt(square)), 64) for square in squares]
+        squares = np.append(kinds, target)
+        scaled = np.append(design.numbers, True)
+        usual = _USUAL * squares[scaled]
+        most = math.inf
+        if deviations is not None:
+            most = usual.sum() + deviations * math.sqrt(2 * (usual**2).sum())
+        if reach is not None:
+            stretch = np.clip(reach / _REACH, 1 / _MOST_STRETCH, _MOST_STRETCH)
+            squares = squares * np.where(scaled, stretch**2, 1.0)
+        steps = np.rint(_STEPS * np.sqrt(np.append(_CONSTANT, squares))).astype(int)
         present = np.arange(0 if design.intercept else 1, design.width + 2)
         # of all levels of a column one counts: their weights are the same
-        counted = [*present[present == 0], *(first + 1), design.width + 1]
+        single = first[~design.numbers[first]] + 1
+        fixed = sum(int(steps[i]) ** 2 for i in [*present[present == 0], *single])
+        whole = steps[1:] ** 2 * scaled
         rows, columns = np.triu_indices(len(present))
-        bound = sum((weights[i] ** 2 for i in counted), Fraction(0))
-        kept = tuple(weights[i] for i in present)
-        return cls(present[rows], present[columns], kept, bound)
+        return cls(
+            present[rows],
+            present[columns],
+            tuple(Fraction(int(steps[i]), _STEPS) for i in present),
+            Fraction(fixed, _STEPS**2),
+            RowNorm(tuple(whole.tolist()), int(min(most * _STEPS**2, whole.sum()))),
+        )
 
     def protecting(self, unit: PrivacyUnit) -> GramMatrix:
         """Return the same matrix with the sensitivity for a unit of privacy."""
@@ -110,21 +159,29 @@ class GramMatrix:
         return MatrixNoise(laplace_scale(self.sensitivity * grid**2, epsilon), self.weights)
 
 
-def gram_block(design: Design, unit: PrivacyUnit = RECORD) -> GramMatrix | Block:
+def gram_block(
+    design: Design,
+    unit: PrivacyUnit = RECORD,
+    reach: FloatArray | None = None,
+    deviations: float | None = None,
+) -> GramMatrix | Block:
     """Return what has less noise: the products as a matrix or as numbers."""
     # which one it is does not depend on epsilon
     blocks: tuple[GramMatrix | Block, ...] = (
-        GramMatrix.of(design).protecting(unit),
+        GramMatrix.of(design, reach, deviations).protecting(unit),
         whole_block(design).protecting(unit),
     )
-    return min(blocks, key=lambda block: noise_of_products(design, block, Fraction(1)))
+    return min(blocks, key=lambda block: noise_of_products(design, block, Fraction(1), reach))
 
 
 def noise_of_products(
-    design: Design, block: GramMatrix | GaussianBlock | Block, share: Fraction
+    design: Design,
+    block: GramMatrix | GaussianBlock | Block,
+    share: Fraction,
+    reach: FloatArray | None = None,
 ) -> float:
     """Return the mean variance of all entries for a share, each counted by its weights."""
-    matrix, squares = GramMatrix.of(design), np.zeros(design.width + 2)
+    matrix, squares = GramMatrix.of(design, reach), np.zeros(design.width + 2)
     squares[np.unique(matrix.rows)] = [float(weight) ** 2 for weight in matrix.weights]
     grid = 2**10  # fine enough
     weights = squares[block.rows] * squares[block.columns]

@@ -33,6 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +102,9 @@ class Block:
     def sensitivity(self) -> Fraction:
         """The L1 sensitivity of all entries."""
         return self.times * self.together
+
+    norm: ClassVar[None] = None
+    """Records are not scaled: the sensitivities follow from the entries alone."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -12,6 +12,7 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.schema.domains import as_numbers
 from dpbayes_sklearn.statistics.design import Design, Scale
+from dpbayes_sklearn.statistics.row_norm import RowNorm
 from dpbayes_sklearn.statistics.windows import WHOLE, Window, Windows
 
 __all__ = [
@@ -96,19 +97,27 @@ def _chosen(
 
 
 def gram(
-    shard: Shard, design: Design, scale: Scale, grid: int, window: Window, windows: Windows | None
+    shard: Shard,
+    design: Design,
+    scale: Scale,
+    grid: int,
+    window: Window,
+    windows: Windows | None,
+    norm: RowNorm | None = None,
 ) -> IntArray:
     """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t).
 
-    Coordinates are rounded to integers of at most ``grid`` steps. Products of integer-valued
-    doubles are exact while a partial sum stays below 2**53, whatever the order in which BLAS
-    adds them; from there the sums go on in 64-bit integers. So neither the order of the rows
-    nor the size of a chunk can change a single bit.
+    Records whose norm is beyond its bound are scaled. Coordinates are rounded to integers of at
+    most ``grid`` steps. Products of integer-valued doubles are exact while a partial sum stays
+    below 2**53, whatever the order in which BLAS adds them; from there the sums go on in 64-bit
+    integers. So neither the order of the rows nor the size of a chunk can change a single bit.
     """
     rows_at_once = _DOUBLE // grid**2
     total = np.zeros((design.width + 2,) * 2, np.int64)
     partial = _Products(design.width)
     for x, edge in _coordinates(shard, design, scale, window, grid, windows):
+        if norm is not None:
+            norm.clip(x, edge[:, 1], grid)
         if partial.rows + len(x) > rows_at_once:
             total += partial.matrix().astype(np.int64)
             partial = _Products(design.width)

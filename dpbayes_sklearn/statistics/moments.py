@@ -15,6 +15,7 @@ from dpbayes_sklearn.statistics import moment_sums
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
 from dpbayes_sklearn.statistics.moment_sums import Predictive
+from dpbayes_sklearn.statistics.row_norm import RowNorm
 from dpbayes_sklearn.statistics.size import ReleasedSize
 from dpbayes_sklearn.statistics.windows import WHOLE, Window, Windows
 
@@ -134,11 +135,18 @@ class Moments:
         ask = partial(moment_sums.shell_counts, design=self.design, scale=self.scale)
         return self.records.total(partial(ask, centres=centres, every=self._sampled(every)))
 
-    def gram(self, grid: int, window: Window, windows: Windows | None = None) -> IntArray:
+    def gram(
+        self,
+        grid: int,
+        window: Window,
+        windows: Windows | None = None,
+        norm: RowNorm | None = None,
+    ) -> IntArray:
         """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t)."""
         self._check_grid(grid)
         ask = partial(moment_sums.gram, design=self.design, scale=self.scale)
-        return self.records.total(partial(ask, grid=grid, window=window, windows=windows))
+        clipped = partial(ask, window=window, windows=windows, norm=norm)
+        return self.records.total(partial(clipped, grid=grid))
 
     def squared_residuals(self, model: Predictive, grid: int, every: int) -> tuple[int, int]:
         """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over."""

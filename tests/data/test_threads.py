@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
 from dpbayes_sklearn.data import threads
-from dpbayes_sklearn.data.threads import in_threads, threads_for
+from dpbayes_sklearn.data.threads import blas_for, in_threads, threads_for
 
 MANY = 1 << 40
 
@@ -95,3 +95,13 @@ def assert_same_in_threads(call: Any, alone: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(threads, "_CELLS_A_THREAD", 10)
     with joblib.parallel_config("threading", n_jobs=3):
         np.testing.assert_allclose(call(), alone, rtol=1e-12)
+
+
+def test_small_matrices_have_one_thread_of_blas_and_large_ones_all() -> None:
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with blas_for(10):
+            assert set(blas_threads()) == {1}
+        with blas_for(10_000):
+            assert blas_threads() == before
+        assert blas_threads() == before

@@ -14,8 +14,8 @@ from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.mechanisms import _coefficient_draws as draws_module
 from dpbayes_sklearn.mechanisms import _moment_noise as release_module
 from dpbayes_sklearn.mechanisms._location import located
-from dpbayes_sklearn.mechanisms._moment_noise import add_noise, grid_for
-from dpbayes_sklearn.mechanisms._moment_release import calibrated, noisy_moments
+from dpbayes_sklearn.mechanisms._moment_noise import add_noise, grid_for, widening
+from dpbayes_sklearn.mechanisms._moment_release import Products, calibrated, noisy_moments
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms.fourier import moment_increment
 from dpbayes_sklearn.noise.source import random_source
@@ -174,7 +174,8 @@ def test_windows_widen_with_data_and_do_not_shift_without_an_intercept():
         for epsilon in (1, 100):
             statistics = moments(X, y, Design((Interval(-1, 1),), intercept))
             shares = Shares.of(Budget(Fraction(epsilon)), 3000, 1, residuals=True)
-            found[intercept, epsilon] = located(statistics, shares, random_source(0))
+            reach = widening(3000 * epsilon)
+            found[intercept, epsilon] = located(statistics, shares, random_source(0), reach)
     few, many = found[True, 1], found[True, 100]
     assert many.target.centre[0] == pytest.approx(0.3, abs=0.01)
     assert few.window.half < many.window.half < 0.5
@@ -192,10 +193,10 @@ def test_moments_are_semidefinite_with_the_asked_probability():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (400, 6))
     statistics = moments(X, X.mean(axis=1), design)
-    block = whole_block(design)
+    products = Products(lambda _: whole_block(design), 1.0)
     shares, smallest = Shares.of(Budget(Fraction(1)), 400, 6, residuals=True), []
     for seed in range(120):
-        noisy, places = noisy_moments(statistics, shares, block, random_source(seed))
+        noisy, places = noisy_moments(statistics, shares, products, random_source(seed))
         increment = moment_increment(design, 0.9) / float(shares.model)
         smallest.append(
             np.linalg.eigvalsh(noisy.released(places.window, increment=increment).gram)[0]

@@ -142,7 +142,7 @@ def test_draws_follow_the_tempered_posterior() -> None:
     posterior = mechanism.release(
         counts, prior_of(network, 0.7), budget(4000), random_source(4)
     ).posterior
-    grid, tau, _ = mechanism.plan(prior_of(network, 0.7), 100, budget(4000))
+    grid, tau, *_ = mechanism.plan(prior_of(network, 0.7), 100, budget(4000))
     assert 0 < tau < 1
     left = posterior.draws[0][:, 0, 0]
     seen = np.bincount(np.abs(left[:, None] - grid.left).argmin(axis=1), minlength=9)

@@ -324,7 +324,7 @@ def test_shards_say_what_they_need() -> None:
         classifier().exact_statistics(X, y)
     ledger = BudgetAccountant(epsilon=1.0)
     shards = classifier(temperature=0.5).exact_statistics(X, y)
-    with pytest.raises(ValueError, match="give temperature a number in"):
+    with pytest.raises(ValueError, match="set temperature to a number in"):
         classifier(accountant=ledger).fit_statistics(shards)
     assert ledger.total().epsilon == 0
     whole = classifier(temperature=0.5, random_state=0).fit(X, y)

@@ -34,23 +34,36 @@ def coordinates(design):
         yield np.array([1.0, *(value for part in parts for value in part)])
 
 
+def scaled(matrix, design, grid):
+    """Every record of the small world, scaled to the bound of its norm, in steps of the grid."""
+    for z in coordinates(design):
+        x, t = np.rint(z[None, 1:-1] * grid), np.rint(z[-1:] * grid)
+        matrix.norm.clip(x, t, grid)
+        yield np.concatenate([[grid], x[0], t]).astype(np.int64)
+
+
+@pytest.mark.parametrize("deviations", [None, 0.0, 1.0])
+@pytest.mark.parametrize("stretch", [None, 1.3, 3.0, 20.0])
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
-def test_no_pair_of_records_moves_the_matrix_further(design):
-    matrix = GramMatrix.of(design)
-    law = matrix.law(Fraction(1), 2**4)
+def test_no_pair_of_records_moves_the_matrix_further(design, stretch, deviations):
+    reach = None if stretch is None else np.full(design.width + 1, stretch)
+    matrix, grid = GramMatrix.of(design, reach, deviations), 2**6
+    law = matrix.law(Fraction(1), grid)
     assert isinstance(law, MatrixNoise)
-    sums = [np.outer(z, z)[matrix.rows, matrix.columns] * 2**8 for z in coordinates(design)]
-    losses = [law.privacy_loss(np.rint(a - b).astype(int)) for a in sums for b in sums]
-    assert 0.6 < max(losses) <= 1 + 1e-12
+    records = list(scaled(matrix, design, grid))
+    sums = [np.outer(z, z)[matrix.rows, matrix.columns] for z in records]
+    losses = [law.privacy_loss(a - b) for a in sums for b in sums]
+    assert 0.5 < max(losses) <= 1 + 1e-12
+    present = [z[0 if design.intercept else 1 :].tolist() for z in records]
     squares = [
-        float(sum(np.float64(a) ** 2 * v for a, v in zip(matrix.weights, z2, strict=True)))
-        for z2 in (z[0 if design.intercept else 1 :] ** 2 for z in coordinates(design))
+        sum(a**2 * value**2 for a, value in zip(matrix.weights, z, strict=True)) for z in present
     ]
-    assert max(squares) == pytest.approx(float(matrix.bound))
+    assert 0.85 < max(squares) / (matrix.bound * grid**2) <= 1  # in whole numbers: exactly
 
 
 def test_many_columns_get_matrix_noise_and_few_do_not():
     assert isinstance(gram_block(Design((NUMBER,) * 2)), Block)
+    assert isinstance(gram_block(Design((NUMBER,) * 2), deviations=1.0), GramMatrix)
     assert isinstance(gram_block(Design((NUMBER,) * 10)), GramMatrix)
     assert isinstance(gram_block(Design((NUMBER,) * 10, intercept=False)), GramMatrix)
 

@@ -160,7 +160,7 @@ def nobody_in_the_first_class() -> Replacements:
     "Products are added up as floats, so that the order of the rows moves the last bits",
 )
 def float_sums() -> Replacements:
-    def floats(part: Any, design: Any, scale: Any, grid: int, window: Any) -> Any:
+    def floats(part: Any, design: Any, scale: Any, grid: int, window: Any, **_: Any) -> Any:
         total = np.zeros((design.width + 2,) * 2, np.float32)
         for x, edge in moment_sums._coordinates(part, design, scale, window, grid):
             z = np.hstack([edge[:, :1], x, edge[:, 1:]]).astype(np.float32)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.mechanisms import Gaussian, Mechanism, _location, gaussian
+from dpbayes_sklearn.mechanisms import Gaussian, Mechanism, _location, gaussian, sampler
 from dpbayes_sklearn.noise import discrete_gaussian
 from dpbayes_sklearn.privacy import gaussian as calibration
 from dpbayes_sklearn.privacy.composition import Spend
@@ -149,3 +149,9 @@ def twice_its_share() -> Replacements:
 def composed_for_more() -> Replacements:
     real = gaussian.composed_rho
     yield gaussian, "composed_rho", lambda epsilon, *rest: real(epsilon * Fraction(11, 10), *rest)
+
+
+@fault("gaussian", "enumeration of Gaussian noise", "A turned split counts as half a turn in rho")
+def draws_for_a_quarter() -> Replacements:
+    real = sampler.release_rho
+    yield sampler, "release_rho", lambda *public: real(*public) / 4

@@ -25,6 +25,7 @@ from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.row_norm import RowNorm
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -217,7 +218,7 @@ def matrix_moves_half() -> Replacements:
     yield (
         GramMatrix,
         "law",
-        lambda self, epsilon, grid: real(replace(self, bound=self.bound / 2), epsilon, grid),
+        lambda self, epsilon, grid: real(self, 2 * epsilon, grid),
     )
 
 
@@ -230,9 +231,29 @@ def target_without_weight() -> Replacements:
     real = GramMatrix.law
 
     def less(self: Any, epsilon: Fraction, grid: int) -> Any:
-        return real(replace(self, bound=self.bound - self.weights[-1] ** 2), epsilon, grid)
+        limit = max(self.norm.limit - self.norm.squares[-1], 1)
+        return real(replace(self, norm=replace(self.norm, limit=limit)), epsilon, grid)
 
     yield GramMatrix, "law", less
+
+
+@fault(
+    "sensitivity",
+    "enumeration of moments",
+    "Records beyond the bound of their norm are not scaled",
+)
+def records_are_not_scaled() -> Replacements:
+    yield RowNorm, "clip", lambda self, x, t, grid: None
+
+
+@fault(
+    "sensitivity",
+    "enumeration of moments",
+    "A record beyond the bound of its norm is scaled, but not its target",
+)
+def targets_are_not_scaled() -> Replacements:
+    real = RowNorm.clip
+    yield RowNorm, "clip", lambda self, x, t, grid: real(self, x, t.copy(), grid)
 
 
 @fault(

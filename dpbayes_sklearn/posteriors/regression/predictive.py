@@ -13,13 +13,15 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.regression.belief import Belief
 from dpbayes_sklearn.posteriors.regression.centred import Centred
 from dpbayes_sklearn.posteriors.regression.equations import eigenvalues_at_least, solve
+from dpbayes_sklearn.posteriors.regression.variances import variance_posterior
 
 __all__ = ["predictive_belief"]
 
 _SHARES = np.array([0.03, 0.1, 0.2, 0.4, 0.7, 0.9])  # of the variance, that may be explained
 _SHARE_WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.25])
-_USUAL = 0.1  # variance of a number that was not located: bounds are usually wide
-_LOOSE = 0.25  # relative deviation of a variance from its located spread, beside its error
+_USUAL, _USUAL_SD = 0.1, 1.0  # variance of a number that was not located, and its log's deviation
+_LOOSE = 0.25  # of the logarithm of a variance about its located spread, beside its error
+_SURE = 0.02  # relative error from which a variance is taken as it was released
 _LEAST_CORRELATION, _MOST_CORRELATION = 0.05, 0.5
 
 
@@ -56,20 +58,14 @@ def _covariances(known: Centred) -> tuple[FloatArray, FloatArray]:
     """Return shrunk covariances and the variances of their errors."""
     design, c, error = known.design, known.covariance.copy(), known.error.copy()
     diagonal = np.diag_indices_from(c)
-    guess, loose = (
-        np.full(design.width, _USUAL if design.intercept else 1 / 3),
-        np.ones(design.width),
-    )
-    if known.numbers is not None:
-        at = known.numbers
-        guess[design.numbers] = np.exp(2 * at.log_spread) / at.half**2
-        loose[design.numbers] = np.hypot(2 * at.log_spread_sd, _LOOSE)
-    own, own_error = c[diagonal], known.own_error
-    kept = np.where(design.numbers, 1 / (1 + own_error / (guess * loose) ** 2), 1.0)
-    own = guess + kept * (own - guess)
-    least = np.maximum(np.sqrt(kept * own_error) / 2, 1e-6)
-    c[diagonal] = np.maximum(own, least)
-    error[diagonal] *= kept
+    # grid points are too far apart for a variance that is known as exactly as that
+    learned = design.numbers & (known.own_error > _SURE**2 * c[diagonal] ** 2)
+    if learned.any():
+        centre = np.log(_USUAL if design.intercept else 1 / 3)
+        variances = variance_posterior(known, centre, _USUAL_SD, _LOOSE)
+        error[diagonal] *= np.where(learned, variances.error / known.own_error, 1.0)
+        c[diagonal] = np.where(learned, variances.mean, c[diagonal])
+    c[diagonal] = np.maximum(c[diagonal], np.maximum(np.sqrt(known.own_error) / 4, 1e-6))
     size = np.sqrt(np.outer(c[diagonal], c[diagonal]))
     apart = design.column[:, None] != design.column
     usual = _usual_correlation(c / size, error / size**2, apart)

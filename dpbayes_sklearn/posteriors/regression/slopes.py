@@ -2,8 +2,7 @@ r"""Inference for single coefficients: weak priors, and intervals with the state
 
 A coefficient is a covariance over a variance. Where the noise leaves a variance uncertain, so is
 the coefficient, in proportion: no single guess of it may decide. So the equations are solved at
-several
-quantiles of the posterior of every uncertain variance, and the solutions are combined,
+several quantiles of the posterior of every uncertain variance, and the solutions are combined,
 their differences counted as uncertainty. What clipping to the windows may hide is counted too.
 """
 
@@ -16,6 +15,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.regression.belief import Belief
 from dpbayes_sklearn.posteriors.regression.centred import Centred
 from dpbayes_sklearn.posteriors.regression.equations import eigenvalues_at_least, solve
+from dpbayes_sklearn.posteriors.regression.variances import variance_posterior
 
 __all__ = ["slope_belief"]
 
@@ -23,8 +23,6 @@ _CORRELATION = 0.6  # prior standard deviation of a correlation
 _SURE = 10.0  # standard deviations above zero from which a variance is taken for known
 _QUANTILES = np.array([0.04, 0.25, 0.5, 0.75, 0.96])
 _LOOSE = 0.9  # of the logarithm of a variance about its located spread, beside its error
-_NARROWEST = 0.01  # spread of a column that was not located, on the scale of the bounds
-_GRID = 400
 
 
 def slope_belief(known: Centred, noise: float | None) -> Belief:
@@ -35,7 +33,7 @@ def slope_belief(known: Centred, noise: float | None) -> Belief:
     """
     own, own_error = np.diag(known.covariance), known.own_error
     unsure = own < _SURE * np.sqrt(own_error)
-    variances = _quantiles(known, own, own_error, unsure)
+    variances = np.where(unsure[:, None], _quantiles(known), np.maximum(own, 1e-9)[:, None])
     levels = _QUANTILES if unsure.any() else _QUANTILES[2:3]
     found = []
     for row in range(len(levels)):
@@ -57,29 +55,12 @@ def _combined(w: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray
     return mean, np.asarray(spread.mean(axis=0) + np.einsum("qi,qj->ij", off, off) / len(w))
 
 
-def _quantiles(
-    known: Centred, own: FloatArray, own_error: FloatArray, unsure: npt.NDArray[np.bool_]
-) -> FloatArray:
-    """Return quantiles of the posterior of every variance, shape (width, quantiles)."""
-    out = np.repeat(np.maximum(own, 1e-9)[:, None], len(_QUANTILES), axis=1)
-    located = known.numbers
-    position = np.cumsum(known.design.numbers) - 1
-    for j in np.flatnonzero(unsure):
-        low = (_NARROWEST / known.half[j]) ** 2
-        log_c = np.linspace(np.log(min(low, 0.5) * 1e-2 if located else min(low, 0.5)), 0.0, _GRID)
-        if known.design.numbers[j] and located is not None:
-            i = position[j]
-            centre = 2 * located.log_spread[i] - 2 * np.log(located.half[i])
-            width = np.hypot(2 * located.log_spread_sd[i], _LOOSE)
-            prior = -0.5 * ((log_c - centre) / width) ** 2
-        elif known.design.levels[j]:  # a share between 0 and 1: flat
-            prior = log_c
-        else:
-            prior = np.zeros(_GRID)
-        log_p = prior - 0.5 * (np.exp(log_c) - own[j]) ** 2 / own_error[j]
-        weight = np.exp(log_p - log_p.max())
-        out[j] = np.exp(np.interp(_QUANTILES, np.cumsum(weight) / weight.sum(), log_c))
-    return out
+def _quantiles(known: Centred) -> FloatArray:
+    """Return quantiles of the posterior of every variance, shape (width, quantiles).
+
+    The logarithm of a variance that was not located is flat.
+    """
+    return variance_posterior(known, 0.0, np.inf, _LOOSE).quantiles(_QUANTILES)
 
 
 def _covariances(
@@ -101,11 +82,14 @@ def _covariances(
 
 
 def _clipping(known: Centred, w: FloatArray, variances: FloatArray) -> FloatArray:
-    """Return the variance of what clipping may hide: (w (p_t + p_x))² + (2 p_t √T/s)²."""
+    """Return the variance of what clipping may hide: (w (p_t + r p_x))² + (2 p_t √T/s)².
+
+    Clipped values of a column lie r standard deviations away, where its window ends.
+    """
     if known.places is None:
         return np.zeros(len(w))
     p_t, p_x = float(known.places.target.beyond[0]), np.zeros(len(w))
+    s = np.sqrt(np.maximum(variances, 1e-9))
     if known.numbers is not None:
         p_x[known.design.numbers] = known.numbers.beyond
-    s = np.sqrt(np.maximum(variances, 1e-9))
-    return np.asarray((w * (p_t + p_x)) ** 2 + (2 * p_t * np.sqrt(known.total) / s) ** 2)
+    return np.asarray((w * (p_t + p_x / s)) ** 2 + (2 * p_t * np.sqrt(known.total) / s) ** 2)

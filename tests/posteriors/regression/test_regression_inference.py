@@ -116,7 +116,7 @@ def test_a_public_increment_is_taken_out_again():
 
 
 def test_a_declared_noise_variance_is_kept():
-    assert noise_aware_belief(released(3000, 50), PRECISIONS, 0.02).noise == 0.02
+    assert noise_aware_belief(released(3000, 50), PRECISIONS, 0.02).noise == pytest.approx(0.02)
 
 
 def contrasts(belief):

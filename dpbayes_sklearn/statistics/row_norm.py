@@ -1,0 +1,58 @@
+r"""A bound on the norm of a record, beside the bounds of its entries.
+
+The squares of many numbers are hardly ever large in the same record: their sum is close to its
+mean. So a bound on the sum that few records exceed is far below the sum of the bounds. A record
+that exceeds it is scaled: its numbers and its target are multiplied by the same factor, which
+leaves a linear relation between them as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._typing import FloatArray
+
+__all__ = ["RowNorm"]
+
+_MARGIN = 2.0**-30  # pays for the rounding of floats, however many columns there are
+
+
+@dataclass(frozen=True)
+class RowNorm:
+    r"""The bound :math:`\sum_j k_j x_j^2 + k_t t^2 \le c` on numbers and target of every record.
+
+    Attributes
+    ----------
+    squares : tuple of int
+        The :math:`k_j` of the coordinates and, last, of the target; 0 for signs and levels.
+    limit : int
+        The c.
+    """
+
+    squares: tuple[int, ...]
+    limit: int
+
+    @cached_property
+    def _scaled(self) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(self.squares[:-1])
+
+    def clip(self, x: FloatArray, t: FloatArray, grid: int) -> None:
+        """Scale the records beyond the bound, in place; all entries are integers up to ``grid``.
+
+        Scaled entries are rounded towards 0, so that they stay integers within the bound.
+        """
+        if self.limit >= sum(self.squares):
+            return
+        kept = self._scaled
+        weights = np.array(self.squares, np.float64)
+        norm = (x[:, kept] ** 2) @ weights[kept] + weights[-1] * t**2
+        most = self.limit * float(grid) ** 2 * (1 - _MARGIN)
+        far = np.flatnonzero(norm > most)
+        if len(far):
+            factor = np.sqrt(most / norm[far])
+            x[np.ix_(far, kept)] = np.trunc(x[np.ix_(far, kept)] * factor[:, None])
+            t[far] = np.trunc(t[far] * factor)
