@@ -68,7 +68,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     noise_variance : float, optional
         The :math:`\sigma^2`, on the scale of the bounds. Left out, it is learned: from the
         released moments ("laplace", "fourier"), or from the spread of the target, which is
-        released first; and corrected by the residuals, which have 3 to 10 % of the budget.
+        released first; and corrected by the residuals, which have 3 to 5 % of the budget.
     coef_bound : float, optional
         Norm that the coefficients drawn by "sampler" and "map" may have, in units of the windows
         in which target and columns lie; the smaller, the less noise. Left out, it is 0.375.

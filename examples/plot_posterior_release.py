@@ -41,7 +41,7 @@ for shift, epsilon in enumerate((float("inf"), 1.0, 0.1)):
     model = DirichletMultinomial(epsilon, categories=groups, random_state=0).fit(blood)
     low, high = model.posterior_.credible_interval(0.95).T
     place = np.arange(4) + 0.2 * (shift - 1)
-    name = "exact, secret" if np.isinf(epsilon) else f"released, ε = {epsilon:g}"
+    name = "exact (not released)" if np.isinf(epsilon) else f"released, ε = {epsilon:g}"
     mean = model.posterior_.mean()
     ax.errorbar(place, mean, [mean - low, high - mean], fmt="o", capsize=3, label=name)
 ax.set_xticks(range(4), groups)

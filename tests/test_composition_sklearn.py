@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, MinMaxScaler
 
 from dpbayes_sklearn import (
+    BayesianLinearRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
     Categories,
@@ -95,13 +96,33 @@ def test_grid_search_over_budget_and_mechanism_at_one_delta():
     assert len(search.cv_results_["params"]) == 12
     assert not np.isnan(search.cv_results_["mean_test_score"]).any()
     assert search.best_params_["epsilon"] == 20.0
-    spent = {True: 1e-6, False: 0.0}[search.best_estimator_.guarantee_.mechanism == "gaussian"]
-    assert search.best_estimator_.guarantee_.delta == spent
+    guarantee = search.best_estimator_.guarantee_
+    spends = {"gaussian": {1e-6}, "sampler": {0.0, 1e-6}}.get(guarantee.mechanism, {0.0})
+    assert guarantee.delta in spends
     accountant = BudgetAccountant(epsilon=100.0, delta=1e-5)
     model = classifier(delta=1e-6, mechanism="gaussian", accountant=accountant)
     with pytest.warns(PrivacyLeakWarning, match="Scores are computed from the data"):
         cross_val_score(model, X, Y, cv=3)
     assert accountant.total("sum") == (60.0, 3e-6)
+
+
+def test_grid_search_of_a_regression_at_one_delta():
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-1, 1, (600, 8))
+    target = features @ np.linspace(-1, 1, 8) + 0.2 * rng.normal(size=600)
+    ledger = BudgetAccountant(epsilon=1000.0, delta=1e-3)
+    model = BayesianLinearRegression(
+        delta=1e-6, bounds_X=(-1, 1), bounds_y=(-5, 5), accountant=ledger
+    )
+    names = ["laplace", "gaussian", "auto", "fourier", "sampler", "map"]
+    grid = {"epsilon": [0.1, 10.0], "mechanism": names}
+    with pytest.warns(PrivacyLeakWarning, match="Scores are computed from the data"):
+        search = GridSearchCV(model, grid, cv=2).fit(features, target)
+    assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+    assert search.best_params_["epsilon"] == 10.0
+    assert search.best_score_ > 0.5
+    assert len(ledger) == 2 * 12 + 1
+    assert ledger.total("sum").delta <= 1e-6 * len(ledger)
 
 
 def test_grid_search_over_the_options_of_a_mechanism():

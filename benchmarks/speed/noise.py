@@ -33,6 +33,7 @@ VARIANCES = {
     "3600": Fraction(3600),
     "10^8/7": Fraction(10**8, 7),
     "54 bits": Fraction(2**57 - 1, 2**52 + 3),
+    "2^70, of products": Fraction(2**70),
 }
 POINTS = (2, 16, 257)
 SECONDS_A_CELL = 0.25

@@ -78,7 +78,7 @@ class Shares(NamedTuple):
 
         All parts but the model's shrink with n epsilon, since a few hundred records suffice to
         locate a column and to estimate the error of the model. Numbers are located if there are
-        1,000 records, times epsilon, for each.
+        350 records, times epsilon, for each.
 
         >>> parts = Shares.of(Budget(Fraction(1)), 1000, 1, residuals=True)
         >>> [str(part) for part in parts[:5]]

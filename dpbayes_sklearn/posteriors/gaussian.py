@@ -143,9 +143,12 @@ class GaussianPosterior:
 
     def predictive(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the target for rows of coordinates."""
-        z = np.column_stack([np.ones(len(x)), self.windows.clip(x.copy())])
-        spread = np.einsum("ij,ij->i", z @ self.covariance, z)
-        return z @ self.coefficients, self.noise_variance + np.maximum(spread, 0.0)
+        x = self.windows.clip(x.copy())
+        products = x @ self.covariance[1:, 1:]
+        products += 2 * self.covariance[0, 1:]
+        spread = np.einsum("ij,ij->i", products, x) + self.covariance[0, 0]
+        mean = x @ self.coefficients[1:] + self.coefficients[0]
+        return mean, self.noise_variance + np.maximum(spread, 0.0)
 
     def log_predictive(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the log density of targets for rows of coordinates."""
