@@ -22,8 +22,9 @@ Regression
 Four releases share :math:`\varepsilon` exactly: the target's two sums; the means; the products
 with the target and with each other; the squared residuals of the model. Each has the law
 :math:`P(z) \propto e^{-\varepsilon_i\|z\|/\Delta_i}` in the L1 or the sup norm, or matrix noise,
-whichever has less variance; for matrix noise the norm of a record is bounded too. Later ones may use earlier ones (they clip the target to a window, say): given what
-was released before, each is private by the same proof, and the losses add up.
+whichever has less variance; for matrix noise the norm of a record is bounded too. Later ones may
+use earlier ones (they clip the target to a window, say): given what was released before, each is
+private by the same proof, and the losses add up.
 """
 
 from __future__ import annotations
