@@ -103,6 +103,11 @@ class Prepaid(BudgetAccountant):
         """Nothing is recorded."""
         return True
 
+    @property
+    def delta(self) -> float:
+        """The search has checked the ceiling of its own ledger."""
+        return 0.0
+
     def check(self, *_: Any, **__: Any) -> bool:
         """Allow everything."""
         return True
