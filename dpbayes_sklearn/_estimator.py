@@ -14,7 +14,7 @@ from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
-from dpbayes_sklearn._protection import PROMISED, declared_unit
+from dpbayes_sklearn._protection import COUNTED, PROMISED, declared_unit
 from dpbayes_sklearn._published import PublishedModel
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
 from dpbayes_sklearn.data.persons import counted_records, read_groups
@@ -112,8 +112,9 @@ class PrivateEstimator(PublishedModel):
         groups : array-like of shape (n_samples,), optional
             For ``privacy_unit="person"``: whose record it is, as any label. Of a person with more
             than ``max_records_per_person`` records only so many count, by a rule that looks at
-            nobody else; records without a label do not count. Without groups, nobody having more
-            is a condition of the guarantee.
+            nobody else; records without a label do not count. With ``neighbours="replace"`` the
+            number of those that count is public. Without groups, nobody having more is a condition
+            of the guarantee.
 
         Returns
         -------
@@ -210,7 +211,8 @@ class PrivateEstimator(PublishedModel):
         counted = counted_records(read_groups(groups, records.n), unit.max_records)
         if not (len(counted) or unit.size_is_secret):
             raise ValueError("groups must have labels: no record has one.")
-        return records.at(counted), ()
+        promises = () if unit.size_is_secret else (COUNTED.format(unit.max_records),)
+        return records.at(counted), promises
 
     def _check_types(self, public: Any, records: Any) -> None:
         """Refuse, by declared types alone, columns that cannot hold a value of their domain."""

@@ -8,7 +8,7 @@ from typing import Any
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["FEATURES_TOO", "PROMISED", "PROTECTION", "declared_unit"]
+__all__ = ["COUNTED", "FEATURES_TOO", "PROMISED", "PROTECTION", "declared_unit"]
 
 PROTECTION: dict[str, list[Any]] = {
     "privacy_unit": [StrOptions({"record", "person"})],
@@ -22,6 +22,9 @@ FEATURES_TOO: dict[str, list[Any]] = {
     "privacy_unit": [StrOptions({"record", "feature", "person"})],
 }
 """The same where one feature value of a record can be the unit."""
+
+COUNTED = "the number of records that count, with a label and at most {} of a person, is public"
+"""Under "replace", where it is used and published without noise."""
 
 PROMISED = "no person has more than {} of the records (groups were not given)"
 

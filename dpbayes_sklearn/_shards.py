@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpbayes_sklearn._estimator import FitInput
-from dpbayes_sklearn._protection import PROMISED
+from dpbayes_sklearn._protection import COUNTED, PROMISED
 from dpbayes_sklearn._sklearn_compat import _fit_context
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
@@ -100,7 +100,8 @@ class ShardedEstimator(SupervisedEstimator):
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self.n_features_in_ = len(public)
         unit = self._unit
-        promised = (PROMISED.format(unit.max_records),) if unit.name == "person" else ()
+        texts = (PROMISED,) if unit.size_is_secret else (PROMISED, COUNTED)
+        promised = [text.format(unit.max_records) for text in texts if unit.name == "person"]
         return FitInput(public, statistics._sums, (KEPT_SECRET, *promised))
 
     def _shared_schema(self, table: Table) -> Schema:

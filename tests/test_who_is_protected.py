@@ -21,6 +21,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     from_json,
 )
+from dpbayes_sklearn._protection import COUNTED
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -64,7 +65,8 @@ def test_a_fit_says_whom_it_protects_and_spends_epsilon(model, y, whom):
     assert model.guarantee_.privacy_unit == unit
     assert unit.neighbours in str(model.guarantee_)
     assert str(unit) in model.guarantee_._repr_html_()
-    assert model.guarantee_.conditions == ()
+    public = unit.name == "person" and not unit.size_is_secret
+    assert model.guarantee_.conditions == (COUNTED.format(3),) * public
     again = from_json(model.to_json())
     assert again.guarantee_ == model.guarantee_
     assert np.array_equal(again.predict(X), model.predict(X))
@@ -81,6 +83,29 @@ def test_one_variable(model, whom):
     assert abs(concentration.sum() - 2 - counted) < 60
     assert (concentration.sum() - 2 == counted) == ("neighbours" not in whom)
     assert from_json(model.to_json()).guarantee_ == model.guarantee_
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_a_number_that_missing_labels_change_is_public_or_secret(neighbours):
+    x = np.array([0, 1] * 50)
+    whole = np.repeat(np.arange(50), 2).astype(object)
+    fewer = whole.copy()
+    fewer[:2] = None
+    whom = {**PERSON, "max_records_per_person": 2, "neighbours": neighbours}
+    fits = [BetaBinomial(**whom).fit(x, groups=labels) for labels in (whole, fewer)]
+    numbers = [round(fit.posterior_.concentration.sum() - 2, 6) for fit in fits]
+    stated = [COUNTED.format(2) in fit.guarantee_.conditions for fit in fits]
+    assert all(stated) == (numbers == [100, 98]) == (neighbours == "replace")
+
+
+def test_a_search_of_persons_and_merged_shards_say_that_the_number_is_public():
+    X, y, who = visits()
+    model = BayesianNaiveBayes(**CLASSIFIER, **PERSON)
+    search = PrivateSearchCV(model, {"alpha": [1.0]}, random_state=0).fit(X, y, groups=who)
+    assert COUNTED.format(3) in search.guarantee_.conditions
+    model.set_params(temperature=1.0)
+    model.fit_statistics(model.exact_statistics(X, y, groups=who))
+    assert COUNTED.format(3) in model.guarantee_.conditions
 
 
 def test_without_groups_the_number_of_records_is_promised():
@@ -202,9 +227,9 @@ def test_groups_are_routed_by_searches_and_pipelines():
     assert len(scores) == len(ledger) == 3
     search = GridSearchCV(model, {"alpha": [0.5, 1.0]}, cv=GroupKFold(2)).fit(X, y, groups=who)
     assert len(ledger) == 3 + 5
-    assert search.best_estimator_.guarantee_.conditions == ()
+    assert search.best_estimator_.guarantee_.conditions == (COUNTED.format(3),)
     piped = make_pipeline(FunctionTransformer(), model).fit(X, y, groups=who)
-    assert piped[-1].guarantee_.conditions == ()
+    assert piped[-1].guarantee_.conditions == (COUNTED.format(3),)
     assert {entry.label for entry in ledger} == {"BayesianNaiveBayes, laplace, person (3 records)"}
 
 

@@ -20,6 +20,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
+from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential, size
@@ -85,6 +86,7 @@ def replays_of_units() -> Iterator[str]:
                 yield f"{model}, {unit.label}: {found.status}"
     yield from _samples()
     yield from _split_persons()
+    yield from _similar_labels()
 
 
 def _models() -> list[Any]:
@@ -167,3 +169,12 @@ def _split_persons() -> Iterator[str]:
     train = split.train[2].tolist()
     if any(train.count(person) != 2 for person in train):
         yield "a person is fitted to and held out"
+
+
+def _similar_labels() -> Iterator[str]:
+    """Which records of a person count does not depend on somebody with a similar label."""
+    for name in ("ann", "bob", "eve"):
+        own = np.array([name] * 4, dtype=object)
+        both = np.array([name + "\0", *own], dtype=object)
+        if counted_records(both, 1).tolist() != [0, *(counted_records(own, 1) + 1)]:
+            yield f"the label {name!r} is taken for a similar one"

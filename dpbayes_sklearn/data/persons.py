@@ -8,7 +8,9 @@ of (label, position among the records of that label) is among the smallest. It i
 from __future__ import annotations
 
 import hashlib
-from numbers import Integral, Real
+from fractions import Fraction
+from math import isfinite
+from numbers import Integral, Rational, Real
 from typing import Any
 
 import numpy as np
@@ -50,9 +52,8 @@ def counted_records(labels: npt.NDArray[Any], most: int) -> npt.NDArray[np.intp]
     (3, 4)
     """
     positions = np.flatnonzero(~_missing(labels))
-    _, person, counts = np.unique(
-        _as_text(labels[positions]), return_inverse=True, return_counts=True
-    )
+    person = _codes(labels[positions])
+    counts = np.bincount(person)
     if not len(counts) or counts.max() <= most:
         return positions
     by_person = np.argsort(person, kind="stable")
@@ -77,8 +78,9 @@ def coins_of(labels: npt.NDArray[Any], seed: int) -> npt.NDArray[np.float64]:
     >>> bool(coins[0] == coins[2] != coins[1])
     True
     """
-    distinct, person = np.unique(_as_text(labels), return_inverse=True)
-    keys = [_hash(label, seed.to_bytes(8, "little")) for label in distinct.tolist()]
+    person = _codes(labels)
+    _, first = np.unique(person, return_index=True)
+    keys = [_hash(label, seed.to_bytes(8, "little")) for label in labels[first].tolist()]
     numbers: npt.NDArray[np.float64] = np.array(keys, np.uint64)[person] / 2.0**64
     return np.minimum(numbers, 1 - 2.0**-53)
 
@@ -100,20 +102,29 @@ def _unequal(label: Any) -> bool:
         return True
 
 
-def _as_text(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return labels that can be told apart and sorted, of any types."""
+def _codes(labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Return the number of each label, from 0 on: the same for the same label.
+
+    Not by numpy's arrays of text, in which labels that differ in trailing NULs are equal.
+    """
     if labels.dtype.kind != "O":
-        return labels
-    return np.array([_text(x) for x in labels.tolist()], dtype=str)
+        return np.unique(labels, return_inverse=True)[1]
+    numbers: dict[str, int] = {}
+    codes = (numbers.setdefault(_text(x), len(numbers)) for x in labels.tolist())
+    return np.fromiter(codes, np.intp, len(labels))
 
 
 def _text(label: Any) -> str:
-    """Return a label as text; a number has one form, whatever type its container gives it."""
+    """Return a label as text: one form, whatever type its container gives it."""
+    if isinstance(label, str):
+        return f"str:{label}"
     if isinstance(label, Integral):
         return f"number:{int(label)}"
+    if isinstance(label, Rational):
+        return f"number:{label}"
     if isinstance(label, Real):
         number = float(label)
-        return f"number:{int(number) if number.is_integer() else repr(number)}"
+        return f"number:{Fraction(number) if isfinite(number) else number}"
     return f"{type(label).__name__}:{label}"
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn import _estimator
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.mechanisms import _noisy_categories, _split_release, exponential
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -174,6 +175,11 @@ def nobody_is_everybody() -> Replacements:
         return np.sort(np.r_[real(labels, most), np.flatnonzero(np.isnan(labels))])
 
     yield _estimator, "counted_records", all_of_them
+
+
+@fault("units", REPLAY, "Labels of persons are compared as numpy's texts, without trailing NULs")
+def labels_without_nuls() -> Replacements:
+    yield persons, "_codes", lambda labels: np.unique(labels.astype(str), return_inverse=True)[1]
 
 
 @fault("units", REPLAY, "A sample is taken by position where a record may be gone")
