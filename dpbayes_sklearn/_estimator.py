@@ -333,7 +333,7 @@ class PrivateEstimator(PublishedModel):
         """
         ledger = self._ledger()
         if ledger is not None and not (ledger.delta and self._resolve_mechanism().knows_rho):
-            ledger.check(budget.epsilon, budget.delta)
+            ledger.check(budget.epsilon, budget.delta, unit=budget.unit)
 
     def _release(
         self,
@@ -375,7 +375,7 @@ class PrivateEstimator(PublishedModel):
         ledger = self._ledger()
         if ledger is not None:
             label = f"{self._description(mechanism)}, {cost.unit.label}"
-            ledger.spend(cost.epsilon, cost.delta, label=label, rho=cost.rho)
+            ledger.spend(cost.epsilon, cost.delta, label=label, rho=cost.rho, unit=cost.unit)
         source = random_source(self.random_state, stream)
         return mechanism.release(statistics, prior, cost, source)
 

@@ -97,7 +97,7 @@ OTHER = bayes(privacy_unit="feature")
 )
 def test_candidates_protect_one_unit(grid):
     ledger = BudgetAccountant()
-    with pytest.raises(ValueError, match="the same privacy_unit"):
+    with pytest.raises(ValueError, match="must protect the same"):
         search(pipe(), grid, accountant=ledger).fit(X, Y)
     assert len(ledger) == 0
 

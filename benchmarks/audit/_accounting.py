@@ -40,6 +40,7 @@ def accounting() -> Iterator[str]:
     yield from _order_and_amount()
     yield from _who_is_charged()
     yield from _no_refund()
+    yield from _one_unit()
     yield from _race()
 
 
@@ -117,6 +118,17 @@ def _no_refund() -> Iterator[str]:
         naive_bayes(accountant=ledger).fit(X, Y)
     if len(ledger) != 1:
         yield "a release that failed half-way was not charged"
+
+
+def _one_unit() -> Iterator[str]:
+    """Release for two units, whose epsilons have no sum, to one ledger."""
+    for other in ({"privacy_unit": "feature"}, {"neighbours": "add_remove"}):
+        ledger = BudgetAccountant()
+        naive_bayes(accountant=ledger).fit(X, Y)
+        with suppress(ValueError):
+            naive_bayes(accountant=ledger, **other).fit(X, Y)
+        if len(ledger) != 1 or {entry.unit for entry in ledger} != {"record"}:
+            yield f"one ledger adds up releases for records and for {other}"
 
 
 def _race() -> Iterator[str]:

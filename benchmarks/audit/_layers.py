@@ -70,9 +70,9 @@ def _kind(subject: Subject) -> str:
 
 def replays(kind: str) -> Iterator[str]:
     """Replay two pairs of neighbours for every estimator and mechanism of one kind."""
-    ledger = BudgetAccountant(delta=1)
     for number, subject in enumerate(s for s in _few() if _kind(s) == kind):
         rng = np.random.default_rng(crc32(subject.name.encode()))
+        ledger = BudgetAccountant(delta=1)
         estimator = clone(subject.estimator).set_params(accountant=ledger)
         for turn, freeze in enumerate(subject.freezes * subject.rounds):
             with circumstance(number + turn):

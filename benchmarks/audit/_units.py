@@ -73,8 +73,8 @@ def unit_worlds() -> Iterator[str]:
 
 def replays_of_units() -> Iterator[str]:
     """Replay a record, and a person, that is there or not, or is another one."""
-    ledger = BudgetAccountant(delta=1)
     for model, unit in product(_models(), UNITS):
+        ledger = BudgetAccountant(delta=1)  # each is about one unit
         estimator = clone(model).set_params(accountant=ledger, **_parameters(unit))
         for one, other in _pairs(model, unit):
             names = ("X", "y", "groups", "X2", "y2", "groups2")

@@ -22,6 +22,7 @@ With a delta, every fit is :math:`\rho`-zCDP and the score has discrete Gaussian
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,7 @@ from dpbayes_sklearn.noise.discrete_gaussian import discrete_gaussian, represent
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
+from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.schema.kinds import Kind
 from dpbayes_sklearn.statistics.size import GUESS
 
@@ -93,12 +95,18 @@ class Run(NamedTuple):
 class Prepaid(BudgetAccountant):
     """The accountant of fits inside a search, which is charged as a whole: records nothing."""
 
-    def __init__(self) -> None: ...
+    def __init__(self) -> None:
+        self._ceiling = Cost.of(math.inf)
 
     @property
     def temporary(self) -> bool:
         """Nothing is recorded."""
         return True
+
+    @property
+    def delta(self) -> float:
+        """The search has checked the ceiling of its own ledger."""
+        return 0.0
 
     def check(self, *_: Any, **__: Any) -> bool:
         """Allow everything."""

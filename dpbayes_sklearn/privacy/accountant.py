@@ -18,6 +18,7 @@ from dpbayes_sklearn.privacy.cost import Cost, round_down
 from dpbayes_sklearn.privacy.ledger import Entry, Ledger
 from dpbayes_sklearn.privacy.ledger_card import ledger_card
 from dpbayes_sklearn.privacy.ledger_file import is_temporary, temporary_path
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,11 +55,15 @@ class BudgetAccountant:
         The ceiling of the ledger.
     path : str
         The absolute path of the ledger.
+    unit : str or None
+        The unit that all releases of the ledger protect, such as ``"record"``.
 
     Notes
     -----
     **Privacy.** Costs are added exactly, as fractions. If the ceiling has a delta, the total by
-    zCDP may be smaller than the sum, and the smaller one is used. There are no refunds. If the
+    zCDP may be smaller than the sum, and the smaller one is used. Epsilons of different units of
+    privacy have no sum, so a ledger is about one unit, which the first release decides; a release
+    that protects another unit is refused with ValueError. There are no refunds. If the
     ledger is missing, damaged, read-only or on a full disk, :class:`LedgerError` is raised and
     nothing is released.
 
@@ -110,18 +115,28 @@ class BudgetAccountant:
         return self._ledger.path
 
     @property
+    def unit(self) -> str | None:
+        """The unit that all releases protect; None before the first release that has one."""
+        return self._ledger.unit()
+
+    @property
     def temporary(self) -> bool:
         """Whether the ledger goes when its process ends: no path was given."""
         return is_temporary(self.path)
 
     def check(
-        self, epsilon: Number | None = None, delta: Number = 0, *, rho: Number | None = None
+        self,
+        epsilon: Number | None = None,
+        delta: Number = 0,
+        *,
+        rho: Number | None = None,
+        unit: PrivacyUnit | str | None = None,
     ) -> bool:
         """Return True if this much could be spent now; raise BudgetError if not.
 
-        Nothing is reserved for a later ``spend``.
+        ValueError if the ledger is about another unit. Nothing is reserved for a later ``spend``.
         """
-        self._ledger.check(Spend.of(epsilon, delta, rho), self._scope)
+        self._ledger.check(Spend.of(epsilon, delta, rho), self._scope, _label(unit))
         return True
 
     def spend(
@@ -131,6 +146,7 @@ class BudgetAccountant:
         label: str = "",
         *,
         rho: Number | None = None,
+        unit: PrivacyUnit | str | None = None,
     ) -> Entry:
         """Charge the ledger durably. Call it before the release.
 
@@ -142,6 +158,8 @@ class BudgetAccountant:
             Description of the release.
         rho : real number, default=None
             The release is rho-zCDP as well, which composes better than (epsilon, delta) does.
+        unit : PrivacyUnit or {"record", "feature"}, default=None
+            Whom the release protects; None stands for the unit of the ledger.
 
         Returns
         -------
@@ -152,10 +170,13 @@ class BudgetAccountant:
         ------
         BudgetError
             If it would cross the ceiling; ``requested`` and ``remaining`` say by how much.
+        ValueError
+            If the ledger is about another unit.
         LedgerError
             If the ledger cannot be read or written.
         """
-        return self._ledger.charge(Spend.of(epsilon, delta, rho), str(label), self._scope)
+        spend = Spend.of(epsilon, delta, rho)
+        return self._ledger.charge(spend, str(label), self._scope, _label(unit))
 
     def total(self, method: Literal["tight", "sum", "pld"] = "tight") -> Cost:
         """Return (epsilon, delta) spent so far, rounded up to floats.
@@ -236,7 +257,7 @@ class BudgetAccountant:
             import pandas as pd
         except ImportError:
             raise ImportError("to_frame needs pandas. Iterate over the accountant.") from None
-        columns = ["time", "label", "epsilon", "delta", "rho", "release_id", "scope"]
+        columns = ["time", "label", "epsilon", "delta", "rho", "release_id", "scope", "unit"]
         rows = [[getattr(entry, column) for column in columns] for entry in self]
         return pd.DataFrame(rows, columns=columns)
 
@@ -276,6 +297,11 @@ class BudgetAccountant:
     def __reduce__(self) -> tuple[Any, tuple[str, str, str, str, bool]]:
         ledger = self._ledger
         return _restored, (ledger.path, ledger.identity, *self._ceiling.written(), ledger.durable)
+
+
+def _label(unit: PrivacyUnit | str | None) -> str | None:
+    """Return how a ledger writes a unit."""
+    return None if unit is None else PrivacyUnit.of(unit).label
 
 
 def _restored(

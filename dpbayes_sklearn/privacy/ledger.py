@@ -3,7 +3,7 @@
 A charge is one ``BEGIN IMMEDIATE`` transaction: read the balance, compare it with the
 ceiling, append an entry. Entries are never changed or removed, so there are no refunds;
 each carries the sums after it, so a charge that they allow takes as long in a long ledger as in
-a short one.
+a short one. Epsilons add up only if they protect the same unit, so all entries of a ledger do.
 """
 
 from __future__ import annotations
@@ -97,15 +97,22 @@ class Ledger:
         with self._transaction() as connection:
             return self._balance(connection).number
 
-    def check(self, spend: Spend, scope: str | None = None) -> None:
+    def unit(self) -> str | None:
+        """Return whom all entries protect; None if no entry says it yet."""
+        with self._transaction() as connection:
+            return self._balance(connection).unit
+
+    def check(self, spend: Spend, scope: str | None = None, unit: str | None = None) -> None:
         """Raise BudgetError where ``spend`` would cross the ceiling now."""
         with self._transaction() as connection:
-            self._after(connection, spend, scope)
+            self._after(connection, spend, scope, unit)
 
-    def charge(self, spend: Spend, label: str, scope: str | None = None) -> Entry:
+    def charge(
+        self, spend: Spend, label: str, scope: str | None = None, unit: str | None = None
+    ) -> Entry:
         """Append an entry durably, or raise and leave the ledger as it was."""
         with self._transaction(write=True) as connection:
-            after = self._after(connection, spend, scope)
+            after = self._after(connection, spend, scope, unit)
             time, release = datetime.now(UTC), uuid.uuid4().hex
             entry = Entry(after.number, time, label, release, scope, spend, *after[1:])
             places = ", ".join("?" * len(COLUMNS.split(",")))
@@ -113,10 +120,18 @@ class Ledger:
         self._seen = max(self._seen, entry.number)
         return entry
 
-    def _after(self, connection: sqlite3.Connection, spend: Spend, scope: str | None) -> Balance:
-        """Return the balance that an entry of ``spend`` would leave, or raise BudgetError."""
-        ceiling = self._ceiling(connection)
-        after = self._balance(connection).plus(spend, self._paid(connection, scope))
+    def _after(
+        self, connection: sqlite3.Connection, spend: Spend, scope: str | None, unit: str | None
+    ) -> Balance:
+        """Return the balance that an entry would leave; raise if it may not be written."""
+        ceiling, before = self._ceiling(connection), self._balance(connection)
+        if before.unit and unit and unit != before.unit:
+            raise ValueError(
+                f"This ledger adds up releases that protect another unit: {before.unit!r}, not "
+                f"{unit!r}. Epsilons of different units have no sum. Nothing was spent or "
+                f"released. Use a BudgetAccountant of its own for {unit!r}."
+            )
+        after = before.plus(spend, self._paid(connection, scope), unit)
         if not after.spent <= ceiling:
             spends = self._spends(connection, scope, spend)
             if not allowed(ceiling, after.spent, spends):

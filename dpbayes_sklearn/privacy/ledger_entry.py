@@ -29,7 +29,7 @@ __all__ = [
 
 COLUMNS = (
     "number, time, label, release_id, scope, epsilon, delta, rho, "
-    "spent_epsilon, spent_delta, spent_rho"
+    "spent_epsilon, spent_delta, spent_rho, unit"
 )
 COSTS = "epsilon, delta, rho"
 
@@ -54,6 +54,8 @@ class Entry:
         What was charged, in exact fractions.
     spent : (epsilon, delta)
         The sums over the ledger with it; ``spent_rho`` those of the rho that are known.
+    unit : str or None
+        Whom it protects, which is the same for all entries of a ledger; None before any says it.
     """
 
     number: int
@@ -64,6 +66,7 @@ class Entry:
     spend: Spend
     spent: Cost
     spent_rho: Exact
+    unit: str | None = None
 
     @property
     def cost(self) -> Cost:
@@ -87,30 +90,34 @@ class Entry:
 
 
 class Balance(NamedTuple):
-    """How many entries there are, and the sums of their costs."""
+    """How many entries there are, the sums of their costs, and whom all of them protect."""
 
     number: int = 0
     spent: Cost = Cost()
     rho: Exact = Fraction(0)
+    unit: str | None = None
 
     @classmethod
     def after(cls, entry: Entry) -> Balance:
         """Return the balance that is written in an entry."""
-        return cls(entry.number, entry.spent, entry.spent_rho)
+        return cls(entry.number, entry.spent, entry.spent_rho, entry.unit)
 
-    def plus(self, spend: Spend, paid: Cost) -> Balance:
-        """Return the balance with one more entry, of whose parallel scope ``paid`` is counted."""
+    def plus(self, spend: Spend, paid: Cost, unit: str | None) -> Balance:
+        """Return the balance with one more entry, of whose parallel scope ``paid`` is counted.
+
+        The first entry that has a unit decides the unit of the ledger.
+        """
         more = spend.cost.beyond(paid)
         rho = Fraction(0) if spend.rho == math.inf else spend.rho
-        return Balance(self.number + 1, self.spent.plus(more), self.rho + rho)
+        return Balance(self.number + 1, self.spent.plus(more), self.rho + rho, self.unit or unit)
 
 
 def adds_up(entries: Iterable[Entry]) -> bool:
-    """Replay the ledger: numbers without gaps, balances that follow from the costs."""
+    """Replay the ledger: numbers without gaps, balances that follow from the costs, one unit."""
     balance, scopes = Balance(), dict[str | None, Cost]()
     for entry in entries:
         paid = scopes.get(entry.scope, Cost())
-        balance = balance.plus(entry.spend, paid)
+        balance = balance.plus(entry.spend, paid, entry.unit)
         if entry.scope is not None:
             scopes[entry.scope] = paid.joined(entry.cost)
         if Balance.after(entry) != balance:
@@ -122,20 +129,21 @@ def entry_row(entry: Entry) -> tuple[int | str | None, ...]:
     """Return an entry as it is written."""
     described = (entry.time.isoformat(), entry.label, entry.release_id, entry.scope)
     costs = (*entry.cost.written(), None if entry.rho is None else written(entry.spend.rho))
-    return (entry.number, *described, *costs, *entry.spent.written(), written(entry.spent_rho))
+    balance = (*entry.spent.written(), written(entry.spent_rho), entry.unit)
+    return (entry.number, *described, *costs, *balance)
 
 
 def read_entry(path: str, row: tuple[object, ...]) -> Entry:
     """Return the entry of a row; LedgerError where it cannot be read."""
-    number, time, label, release_id, scope, *figures, spent_rho = row
+    number, time, label, release_id, scope, *figures, spent_rho, unit = row
     try:
         when = datetime.fromisoformat(str(time))
     except ValueError:
         raise refusal(path, "a time in it is unreadable") from None
-    name = None if scope is None else str(scope)
+    name, whom = (None if x is None else str(x) for x in (scope, unit))
     spend, spent = read_spend(path, *figures[:3]), read_cost(path, *figures[3:])
     rho = _figure(path, "0" if spent_rho is None else spent_rho)  # entries of format 1 have none
-    return Entry(int(str(number)), when, str(label), str(release_id), name, spend, spent, rho)
+    return Entry(int(str(number)), when, str(label), str(release_id), name, spend, spent, rho, whom)
 
 
 def read_spend(path: str, epsilon: object, delta: object, rho: object) -> Spend:

@@ -44,7 +44,7 @@ def found(model: Any = None, *pair: Any, **options: Any) -> Replay:
     return replay(model or declared(), *(pair or (X, Y, X2, Y2)), **options)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ledger() -> BudgetAccountant:
     return BudgetAccountant(delta=1)
 

@@ -162,7 +162,7 @@ def another_database(path):
 
 
 def another_version(path):
-    sql(path, "PRAGMA user_version = 3")
+    sql(path, "PRAGMA user_version = 4")
 
 
 def without_identity(path):
@@ -417,6 +417,46 @@ def test_a_ledger_of_format_1_goes_on(old):
     assert Ledger.open(old).spent() == Cost.of(0.5, 5e-7)
     with pytest.raises(BudgetError):
         ledger.charge(Spend.of(0.6), "")
+
+
+def test_entries_of_earlier_formats_protect_records(old):
+    ledger = Ledger.open(old)
+    assert [entry.unit for entry in ledger.entries()] == ["record", "record"]
+    with pytest.raises(ValueError, match="'record', not 'feature'"):
+        ledger.charge(TENTH, "", unit="feature")
+    assert ledger.charge(TENTH, "", unit="record").number == 3
+
+
+def test_a_ledger_of_format_2_goes_on(tmp_path):
+    path = str(tmp_path / "second")
+    ledger = Ledger.create(path, CEILING)
+    ledger.charge(TENTH, "")
+    sql(path, "ALTER TABLE entry DROP COLUMN unit", "PRAGMA user_version = 2")
+    assert [entry.unit for entry in Ledger.open(path).entries()] == ["record"]
+    ledger.charge(TENTH, "", unit="record")
+    assert len(Ledger.open(path)) == 2
+
+
+def test_the_first_unit_decides(ledger):
+    assert ledger.charge(TENTH, "").unit is ledger.unit() is None
+    assert ledger.charge(TENTH, "", unit="feature").unit == ledger.unit() == "feature"
+    assert ledger.charge(TENTH, "").unit == "feature"  # by hand, about what the ledger is about
+    for refuses in (ledger.check, lambda *a, **k: ledger.charge(TENTH, "", **k)):
+        with pytest.raises(ValueError, match="BudgetAccountant of its own for 'record'"):
+            refuses(TENTH, unit="record")
+    assert len(Ledger.open(ledger.path)) == 3
+
+
+def test_a_ledger_with_two_units_is_refused(ledger):
+    for _ in range(2):
+        ledger.charge(TENTH, "", unit="record")
+    sql(
+        ledger.path,
+        "DROP TRIGGER entry_is_final",
+        "UPDATE entry SET unit = 'feature' WHERE number = 2",
+    )
+    with pytest.raises(LedgerError, match="do not add up"):
+        Ledger.open(ledger.path)
 
 
 def test_a_ledger_of_format_1_is_used_by_those_who_know_it_without_opening(old):

@@ -48,6 +48,17 @@ def released_twice() -> Replacements:
     yield PrivateEstimator, "_release", twice
 
 
+@fault("spending", "accounting", "Epsilons of different units are added up")
+def units_added_up() -> Replacements:
+    charge, check = Ledger.charge, Ledger.check
+    yield (
+        Ledger,
+        "charge",
+        lambda self, spend, label, scope, unit: charge(self, spend, label, scope),
+    )
+    yield Ledger, "check", lambda self, spend, scope, unit: check(self, spend, scope)
+
+
 @fault("spending", "accounting", "Half of what is released is charged")
 def half_is_charged() -> Replacements:
     real = Ledger.charge

@@ -4,9 +4,9 @@ Each class has a log density over its count: the prior :math:`N(n/C, s^2)`, the 
 noise of variance :math:`\tau^2`, and messages from the rows. Conditioning on
 :math:`\sum_c n_c = n` multiplies every density by the same :math:`e^{\lambda n_c}`, with
 :math:`\lambda` such that the means add up to n: exact for Gaussian densities, and the leading
-term of the saddlepoint expansion for others. If n is secret and was released with noise of
-variance v, :math:`\lambda` is the slope :math:`(n - \sum_c n_c)/v` of its log density at the sum of
-the means, which integrates over the exact number.
+term of the saddlepoint expansion for others. If n is secret and was released with noise,
+it is first averaged with the sum of the released class counts, by inverse variance; the variance v
+that is left adds :math:`(n_c/n)^2 v` to that of every class count.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ class CountBelief:
     prior: float
     mean: FloatArray
     deviation: FloatArray
-    released_n: float
-    n_variance: float
+    n_variance: float = 0.0
 
     @classmethod
     def start(
@@ -64,10 +63,11 @@ class CountBelief:
         >>> belief.mean.round()
         array([60., 40.])
         """
-        variance, told = max(variance, _LEAST_VARIANCE), n
+        variance = max(variance, _LEAST_VARIANCE)
         if n_variance > 0.0:  # the class counts tell their sum as well
             weight = n_variance / (n_variance + len(released) * variance)
             n = max((1.0 - weight) * n + weight * float(released.sum()), 1.0)
+            n_variance *= 1.0 - weight
         released = np.clip(released, -50.0 * n, 50.0 * n)
         prior = prior_variance(released, n, variance)
         precision = 1.0 / prior + 1.0 / variance
@@ -75,7 +75,7 @@ class CountBelief:
         mean = alone + (n - alone.sum()) / len(alone)
         deviation = np.full(len(alone), np.sqrt(1.0 / precision))
         mean = _inside(mean, n)
-        belief = cls(released, n, variance, prior, mean, deviation, told, n_variance)
+        belief = cls(released, n, variance, prior, mean, deviation, n_variance)
         return belief.update(belief.nodes(), np.zeros((len(alone), _NODES)), 1.0)
 
     def nodes(self) -> FloatArray:
@@ -90,10 +90,10 @@ class CountBelief:
         C = len(self.released)
         own = -0.5 * (nodes - self.released[:, None]) ** 2 / self.variance
         log_density = own - 0.5 * (nodes - self.n / C) ** 2 / self.prior + messages
-        mean, deviation = _adding_up(nodes, log_density, self.released_n, self.n_variance)
-        mean = (1.0 - step) * self.mean + step * mean
-        n = self.n if self.n_variance == 0.0 else max(float(mean.sum()), 1.0)
-        return replace(self, n=n, mean=_inside(mean, n), deviation=deviation)
+        mean, deviation = _adding_up(nodes, log_density, self.n)
+        mean = _inside((1.0 - step) * self.mean + step * mean, self.n)
+        deviation = np.hypot(deviation, mean / self.n * np.sqrt(self.n_variance))
+        return replace(self, mean=mean, deviation=deviation)
 
 
 def _inside(mean: FloatArray, n: float) -> FloatArray:
@@ -103,9 +103,9 @@ def _inside(mean: FloatArray, n: float) -> FloatArray:
 
 
 def _adding_up(
-    nodes: FloatArray, log_density: FloatArray, n: float, n_variance: float
+    nodes: FloatArray, log_density: FloatArray, n: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return means and deviations of the counts, given that they add up to n, up to its noise."""
+    """Return means and deviations of the counts, given that they add up to n."""
     scale = np.maximum(nodes[:, -1] - nodes[:, 0], 1e-300).max()
 
     def moments(tilt: float) -> tuple[FloatArray, FloatArray]:
@@ -116,13 +116,13 @@ def _adding_up(
         return mean, (weight * (nodes - mean[:, None]) ** 2).sum(axis=1)
 
     def excess(tilt: float) -> float:
-        return float(moments(tilt)[0].sum() - n + n_variance * tilt / scale)
+        return float(moments(tilt)[0].sum() - n)
 
     most = 1e6
     below, above = excess(-most), excess(most)
     tilt = -most if below >= 0 else most if above <= 0 else brentq(excess, -most, most, xtol=1e-9)
     mean, variance = moments(tilt)
     # conditioning on the sum takes a share v_c / sum(v) off each variance
-    left = variance * (1.0 - variance / max(float(variance.sum()) + n_variance, 1e-300))
+    left = variance * (1.0 - variance / max(float(variance.sum()), 1e-300))
     spacing = (nodes[:, -1] - nodes[:, 0]) / (_NODES - 1)
     return mean, np.sqrt(np.maximum(left, (0.3 * spacing) ** 2))
