@@ -87,6 +87,7 @@ def replays_of_units() -> Iterator[str]:
     yield from _samples()
     yield from _split_persons()
     yield from _similar_labels()
+    yield from _evidence_by_position()
 
 
 def _models() -> list[Any]:
@@ -178,3 +179,17 @@ def _similar_labels() -> Iterator[str]:
         both = np.array([name + "\0", *own], dtype=object)
         if counted_records(both, 1).tolist() != [0, *(counted_records(own, 1) + 1)]:
             yield f"the label {name!r} is taken for a similar one"
+
+
+def _evidence_by_position() -> Iterator[str]:
+    """See that the loss of a record is the same, bit by bit, if an earlier one is gone."""
+    rng = np.random.default_rng(2)
+    X, y = rng.integers(0, 2, (203, 13)), rng.integers(0, 2, 203)
+    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2, temperature=1).fit(X, y)
+    codes = X.astype(np.uint8)
+    for first in (1, 2, 3):
+        all_of, rest = (
+            model.posterior_.evidence(c, (0.0,))[1][0.0] for c in (codes, codes[first:])
+        )
+        if not np.array_equal(all_of[first:], rest):
+            yield "the loss of a record depends on its position"

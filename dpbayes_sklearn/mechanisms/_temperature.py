@@ -89,6 +89,6 @@ def _learned(
 
 def choice_weights(losses: LossSums, epsilon: float, unit: PrivacyUnit) -> npt.NDArray[np.uint64]:
     """Return the integer weights that are drawn from, shape (1, candidates)."""
-    effective = epsilon - choice_loss(len(GRID), LossSums.magnitude(losses.n, epsilon))
+    effective = epsilon - choice_loss(len(GRID), LossSums.magnitude(losses.n, epsilon, unit))
     scores = losses.scores(unit, max(effective, 0.0))
     return integer_weights(choice_log_law(scores[None]))

@@ -64,14 +64,17 @@ class NetworkPosterior(ABC):
     def evidence(
         self, codes: Codes, emphases: tuple[float, ...]
     ) -> tuple[FloatArray, dict[float, FloatArray]]:
-        """Return log p(c) and, by emphasis, the weighted log probabilities of the features."""
+        """Return log p(c) and, by emphasis, the weighted log probabilities of the features.
+
+        Every row's are the same, bit by bit, wherever the row stands and whatever else there is.
+        """
         *features, classes = self._log_mean
         nothing = np.zeros_like(classes)
-        prior = log_joint(self.network, (*map(np.zeros_like, features), classes), codes)
+        prior = _by_cells(self.network, (*map(np.zeros_like, features), classes), codes)
         found = {}
         for emphasis in emphases:
             weights = Tempering(1.0, emphasis).weights(self.information)
-            found[emphasis] = log_joint(
+            found[emphasis] = _by_cells(
                 self.network, weighted((*features, nothing), weights), codes
             )
         return prior, found
@@ -99,9 +102,18 @@ def weighted(log_tables: Tables, weights: FloatArray | None) -> Tables:
 
 def log_joint(network: Network, log_tables: Tables, codes: Codes) -> FloatArray:
     """Return the sum over nodes of log p(node | parents) for every class; shape (rows, classes)."""
+    if network.is_star and set(network.sizes[:-1]) == {2}:
+        return _boolean_star(log_tables, codes)
+    return _by_cells(network, log_tables, codes)
+
+
+def _by_cells(network: Network, log_tables: Tables, codes: Codes) -> FloatArray:
+    """Return the same by cells of tables, added in one order.
+
+    A product of matrices rounds rows differently by their position.
+    """
     if network.is_star:
-        boolean = set(network.sizes[:-1]) == {2}
-        return _boolean_star(log_tables, codes) if boolean else _star(log_tables, codes)
+        return _star(log_tables, codes)
     total = np.zeros((len(codes), network.sizes[-1]))
     for family, log_table in zip(network.families, log_tables, strict=True):
         others = [u for u in family if u != network.target]

@@ -139,7 +139,7 @@ class LossSums:
             gap = option.temperature * gaps[option.emphasis]
             gap += prior
             np.minimum(gap, _FAR, out=gap)  # beyond, the loss is clipped
-            loss = np.log(np.exp(gap, out=gap).sum(axis=0))
+            loss = np.log(sum(np.exp(gap, out=gap)))  # in the same order for every record
             steps = np.clip(np.nan_to_num(_STEPS * loss, nan=top, posinf=top), 0, top)
             sums.append(int(np.floor(steps).astype(np.int64).sum()))
         return cls(np.array(sums, np.int64), len(classes), n_classes)
@@ -174,9 +174,13 @@ class LossSums:
         return np.asarray(weights - epsilon / float(self.spread(unit)) * self.sums)
 
     @staticmethod
-    def magnitude(n: int, epsilon: float) -> float:
-        """Return a public bound on the scores of n records."""
-        return 0.5 * epsilon * n + 8.0
+    def magnitude(n: int, epsilon: float, unit: PrivacyUnit) -> float:
+        r"""Return a public bound on the scores of n records.
+
+        A sum is at most n B, the spread is B for each record that comes or goes, and
+        :math:`|\log w| < 8`.
+        """
+        return epsilon * n / unit.moves + 8.0
 
 
 class EvidenceModel(Protocol):

@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.posteriors.draws import DrawsPosterior
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.statistics import temperature
+from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.temperature import (
     GRID,
     LossSums,
     Tempering,
     emphases,
+    steps_at_most,
     stride,
     temperature_share,
 )
@@ -70,7 +75,44 @@ def test_best_score_is_the_smallest_loss() -> None:
 
 def test_scores_are_within_their_public_bound() -> None:
     found = sums([(1, [0.0, -1e6, -1e6] * 3)] * 50)
-    assert np.abs(found.scores(RECORD, 2.0)).max() <= LossSums.magnitude(50, 2.0)
+    assert np.abs(found.scores(RECORD, 2.0)).max() <= LossSums.magnitude(50, 2.0, RECORD)
+
+
+@pytest.mark.parametrize("change", ["replace", "add_remove"])
+@pytest.mark.parametrize("unit", [("record", 1), ("person", 3)], ids=str)
+def test_the_bound_on_scores_holds_for_every_unit_and_is_nearly_attained(
+    unit: tuple[str, int], change: str
+) -> None:
+    n, whom = 10**6, PrivacyUnit(unit[0], change, unit[1])
+    worst = LossSums(np.full(len(GRID), n * steps_at_most(2)), n, 2)
+    most = np.abs(worst.scores(whom, 1.0)).max()
+    assert most <= LossSums.magnitude(n, 1.0, whom) <= most + 8
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+@pytest.mark.parametrize("values", [2, 5])
+@pytest.mark.parametrize("star", [True, False])
+def test_a_loss_is_the_same_wherever_its_record_stands(
+    monkeypatch: pytest.MonkeyPatch, n_classes: int, values: int, star: bool
+) -> None:
+    monkeypatch.setattr(temperature, "_STEPS", 2**45)  # of a few last bits
+    rng, n, d = np.random.default_rng(0), 203, 13
+    sizes = [values] * d
+    network = Network.star(sizes, n_classes)
+    if not star:
+        network = Network((*sizes, n_classes), ((d,), *((d, j) for j in range(d - 1)), ()))
+    tables = tuple(rng.dirichlet(np.ones(k[-1]), (1, *k[:-1])) for k in network.shapes)
+    codes = rng.integers(0, values, (n, d)).astype(np.uint8)
+    classes = rng.integers(0, n_classes, n)
+    model = DrawsPosterior(network, tables, np.ones(1))
+
+    def losses(rows: slice) -> IntArray:
+        prior, evidence = model.evidence(codes[rows].copy(), emphases())
+        return LossSums.of(prior, evidence, classes[rows]).sums
+
+    each = np.array([losses(slice(i, i + 1)) for i in range(n)])
+    for first, last in ((0, n), (1, n), (2, n - 1), (5, n - 3), (n - 2, n)):
+        assert np.array_equal(losses(slice(first, last)), each[first:last].sum(axis=0))
 
 
 def test_grid_weights_are_a_distribution() -> None:

@@ -14,6 +14,7 @@ from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.mechanisms import _noisy_categories, _split_release, exponential
 from dpbayes_sklearn.model_selection import search
+from dpbayes_sklearn.posteriors import network
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
@@ -180,6 +181,16 @@ def nobody_is_everybody() -> Replacements:
 @fault("units", REPLAY, "Labels of persons are compared as numpy's texts, without trailing NULs")
 def labels_without_nuls() -> Replacements:
     yield persons, "_codes", lambda labels: np.unique(labels.astype(str), return_inverse=True)[1]
+
+
+@fault("units", REPLAY, "Losses are products of matrices, which round a record by its position")
+def losses_by_position() -> Replacements:
+    real, whole = network._by_cells, network._boolean_star
+
+    def rounded(graph: Network, *rest: Any) -> Any:
+        return whole(*rest) if set(graph.sizes[:-1]) == {2} else real(graph, *rest)
+
+    yield network, "_by_cells", rounded
 
 
 @fault("units", REPLAY, "A sample is taken by position where a record may be gone")
