@@ -171,6 +171,7 @@ def subjects() -> Iterator[Subject]:
             )
     for mechanism, intercept in product(MOMENTS, (True, False)):
         options: dict[str, Any] = {"mechanism": mechanism, "fit_intercept": intercept}
+        options |= _delta(mechanism)
         yield Subject(
             f"BayesianLinearRegression, {mechanism}, intercept={intercept}",
             BayesianLinearRegression(bounds_X=(-2, 1), bounds_y=(-1, 3), **options),

@@ -100,7 +100,7 @@ def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> F
     --------
     >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
     >>> free_count_medians(np.array([-1, 40, 50]), LaplaceMarginal(2.0), np.ones(3)).tolist()
-    [0.0, 40.0, 50.0]
+    [1.0, 40.0, 50.0]
     """
     most, total = int(max(noisy.max(), 0)), max(float(noisy.sum()), 1.0)
     step = max(1, min(int(noise.sharpness / _POINTS), most // _RANGE))

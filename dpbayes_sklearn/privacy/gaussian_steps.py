@@ -51,7 +51,7 @@ def rounding_loss(numbers: int, least_variance: Fraction) -> Fraction:
     r"""Return :math:`\eta` for so many numbers with noise of at least this variance.
 
     >>> float(rounding_loss(1000, Fraction(2**60)))
-    3.9...e-13
+    4.0...e-13
     """
     return numbers * Fraction(_REACH**2, 8) / least_variance
 

@@ -57,9 +57,9 @@ def one_count_of_two() -> Replacements:
 def another_law_is_told() -> Replacements:
     real = _noisy_counts.ReleasedCounts
 
-    def telling(network: Any, tables: Any, n: int, laws: Any) -> Any:
+    def telling(network: Any, tables: Any, n: int, laws: Any, *size_laws: Any) -> Any:
         sizes = [table.size for table in tables]
-        return real(network, tables, n, (DiscreteLaplace.of(Fraction(1), sizes),))
+        return real(network, tables, n, (DiscreteLaplace.of(Fraction(1), sizes),), *size_laws)
 
     yield _noisy_counts, "ReleasedCounts", telling
 
