@@ -79,7 +79,8 @@ class PosteriorRelease(PrivateEstimator):
     def _records(self, X: Any, y: Any, *, reset: bool) -> Column:
         # a data frame has a name for the column
         validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
-        return Column(read_column(X), column_kind(X))
+        values = read_column(X, may_be_empty=self._unit.size_is_secret)
+        return Column(values, column_kind(X))
 
     def _check_types(self, public: Categories, records: Column) -> None:
         check_kind(public, records.kind, "X")

@@ -71,7 +71,8 @@ class SupervisedEstimator(PrivateEstimator):
         return self.schema is not None or self._bounds.value is not None
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Any:
-        return read_records(self, X, y, reset=reset, declared=self._declares_columns)
+        declared, secret = self._declares_columns, self._unit.size_is_secret
+        return read_records(self, X, y, reset=reset, declared=declared, may_be_empty=secret)
 
     def _read_rows(self, X: Any) -> Table:
         """Return the features of rows to predict."""

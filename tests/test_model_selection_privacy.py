@@ -135,7 +135,7 @@ def test_points_of_one_person_do_not_depend_on_the_others():
 def test_people_who_are_held_out_do_not_touch_the_model(model):
     X, y = RECORDS, LABELS
     ready = prepared(model, X, y, None, None)
-    one, other = (run(0, ready, 3, held_out) for held_out in ((X, y), (1 - X, y)))
+    one, other = (run(0, ready, 3, held_out) for held_out in ((X, y), (1 - X, 1 - y)))
     assert pickle.dumps(one.model) == pickle.dumps(other.model)
     assert one.score != other.score
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -18,6 +19,7 @@ from dpbayes_sklearn import (
     BudgetError,
     Categories,
     DirichletMultinomial,
+    Interval,
     PosteriorQuerySession,
     PrivateSearchCV,
     Schema,
@@ -402,11 +404,8 @@ def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch)
     search = PrivateSearchCV(BayesianNaiveBayes(**CLASSIFIER, **whom), {"alpha": [1.0]})
     records = search._records(X, y, reset=True)
     search.set_params(test_size=0.35)  # all coins of records are 100/256
-    if groups is None:
-        with pytest.raises(ValueError, match="too few records"):
-            search._protected(records, None)
-    else:
-        search._protected(records, groups)
+    split, _ = search._protected(records, groups)
+    assert (len(split.test[1]) == 0) == (groups is None)
     assert drawn == [8 * len(y) if groups is None else 16]
 
 
@@ -449,3 +448,44 @@ def test_a_tree_learned_for_another_unit_is_named():
     parents = tree_augmented(frame, y, epsilon=1.0, schema=schema)
     model = BayesianNetworkClassifier(parents=parents, schema=schema, **ADDED).fit(frame, y)
     assert "does not protect one record and the number of records" in str(model.guarantee_)
+
+
+# no record at all --------------------------------------------------------------------------------
+
+
+def empty_fits():
+    two, none, numbers = np.zeros((0, 2)), np.zeros(0, int), np.zeros(0)
+    frame = pd.DataFrame({"a": numbers, "b": np.zeros(0, object)})
+    schema = Schema({"a": Interval(0, 1), "b": Categories(["x", "y"])}, Categories([0, 1]))
+    for mechanism in ("laplace", "fourier", "sampler", "map", "gaussian", "auto"):
+        options = {"mechanism": mechanism, "delta": 1e-6, **ADDED}
+        yield BayesianNaiveBayes(**options, **CLASSIFIER), two, none
+        yield BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), **options), two, numbers
+    for inference in ("noise_aware", "adaptive"):
+        yield BayesianNaiveBayes(inference=inference, **CLASSIFIER, **ADDED), two, none
+    yield BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], **ADDED), two, none
+    yield BayesianNaiveBayes(schema=schema, **ADDED), frame, none
+    yield BayesianNaiveBayes(**CLASSIFIER, **ADDED), csr_matrix((0, 2)), none
+    yield BayesianNetworkClassifier(**CLASSIFIER, **ADDED), two, none
+    yield BetaBinomial(**ADDED), none, None
+    yield DirichletMultinomial(categories=3, **ADDED), none, None
+
+
+@pytest.mark.parametrize(("model", "X", "y"), empty_fits(), ids=lambda x: type(x).__name__)
+def test_no_record_is_refused_only_where_the_number_is_public(model, X, y):
+    ledger = BudgetAccountant(delta=1)
+    assert clone(model).set_params(accountant=ledger).fit(X, y).guarantee_.epsilon == 1
+    assert len(ledger) == 2
+    with pytest.raises(ValueError, match="0 sample"):
+        clone(model).set_params(neighbours="replace").fit(X, y)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_a_search_of_hardly_any_records(n):
+    X, y, _ = visits()
+    model = BayesianNaiveBayes(**CLASSIFIER, **ADDED)
+    for seed in range(3):
+        search = PrivateSearchCV(model, {"alpha": [1.0]}, runs_per_candidate=2, random_state=seed)
+        assert search.fit(X[:n], y[:n]).guarantee_.epsilon == 1
+    with pytest.raises(ValueError):  # noqa: PT011, the words are those of scikit-learn
+        PrivateSearchCV(model.set_params(neighbours="replace"), {"alpha": [1.0]}).fit(X[:0], y[:0])

@@ -52,10 +52,10 @@ _TARGET_HINTS: Hints = {
 
 
 def read_records(
-    estimator: Any, X: Any, y: Any, *, reset: bool, declared: bool
+    estimator: Any, X: Any, y: Any, *, reset: bool, declared: bool, may_be_empty: bool = False
 ) -> LocalRecords | PartitionedRecords:
     """Return X and y as records, checked for shape, type and column names."""
-    table = read_table(estimator, X, reset=reset, declared=declared)
+    table = read_table(estimator, X, reset=reset, declared=declared, may_be_empty=may_be_empty)
     if isinstance(table, PartitionedTable):
         _refuse_nothing(estimator, y)
         return PartitionedRecords.read(table, y)
@@ -90,8 +90,12 @@ def check_kind(domain: Domain, kind: Kind, name: str, hints: Hints | None = None
     )
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
+def read_table(
+    estimator: Any, X: Any, *, reset: bool, declared: bool, may_be_empty: bool = False
+) -> Table:
     """Return X as a table, checked for shape, type and column names.
+
+    Where the number of records is secret, X ``may_be_empty``: an error would tell it.
 
     Where all domains are ``declared`` every value is accepted, and nothing here depends on a
     value. Otherwise values must be finite numbers, as for any scikit-learn estimator.
@@ -101,8 +105,9 @@ def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
         partitioned = PartitionedTable(X)
         _check_columns(estimator, partitioned, reset)
         return partitioned
+    least = 0 if may_be_empty and declared else 1
     if is_frame(X):
-        if min(X.shape) == 0:
+        if X.shape[0] < least or X.shape[1] == 0:
             what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
             raise ValueError(
                 f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required."
@@ -122,6 +127,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool, declared: bool) -> Table:
         accept_sparse=sparse,
         dtype=None,
         ensure_all_finite=not declared,
+        ensure_min_samples=least,
     )
     return Table(_canonical(X) if sparse else X)
 
@@ -192,7 +198,7 @@ def _refuse_nothing(estimator: Any, y: Any) -> None:
         )
 
 
-def read_column(X: Any) -> npt.NDArray[Any]:
+def read_column(X: Any, *, may_be_empty: bool = False) -> npt.NDArray[Any]:
     """Return X as a vector, with no data value in any message."""
     refuse_other_containers(X, "X")
     if issparse(X):
@@ -205,6 +211,6 @@ def read_column(X: Any) -> npt.NDArray[Any]:
             f"Expected one column, of shape (n_samples,) or (n_samples, 1). "
             f"Got shape {values.shape} instead."
         )
-    if len(values) == 0:
+    if len(values) == 0 and not may_be_empty:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
     return values

@@ -286,7 +286,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
                 )
             held_out = coins[place] < self.test_size
             train, test = place[~held_out], place[held_out]
-        if not (len(train) and len(test)):
+        if not (unit.size_is_secret or (len(train) and len(test))):
             raise ValueError("There are too few records, or persons, to hold some out.")
         parts = [(_safe_indexing(X, rows), target[rows]) for rows in (train, test)]
         split = records._replace(
