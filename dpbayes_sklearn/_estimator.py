@@ -152,6 +152,8 @@ class PrivateEstimator(PublishedModel):
         count, law = given.statistics.n, RecordCount(0).law(share.unit, Fraction(share.epsilon))
         guessed = given.statistics.sized(ReleasedSize(GUESS, (law,)))
         self._chosen_mechanism(guessed, self._prior(given.public), rest)
+        if self._n_is_guessed:
+            return given._replace(statistics=guessed), rest
         release = self._charged(Size(), RecordCount(count), share, _SIZE_STREAM + stream)
         self._n_known = self._n_released = release.posterior.n
         given = read(self) if self._schema_looks_at_n else given
@@ -173,6 +175,9 @@ class PrivateEstimator(PublishedModel):
 
     _n_known: int | None = None
     """The released number of records, or a guess, while a fit goes on that must not look at it."""
+
+    _n_is_guessed: bool = False
+    """Whether the guess is kept and no number released, because nothing is to be published."""
 
     def _public_n(self, n: int) -> int:
         """Return the number of records if it is public, otherwise what is known about it."""

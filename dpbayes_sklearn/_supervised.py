@@ -88,9 +88,20 @@ class SupervisedEstimator(PrivateEstimator):
         return tuple(
             f"the learned {what}, which the model shows, are accounted for besides: "
             + str(guarantee).rstrip(".")
+            + self._weaker(guarantee)
             for what, guarantee in self._learned()
             if guarantee is not None
         )
+
+    def _weaker(self, guarantee: Any) -> str:
+        """Say so if an earlier guarantee, maybe only known as text, is of another unit.
+
+        One for records holds for their feature values as well.
+        """
+        unit = self._unit
+        if unit.name == "feature" or unit.neighbours in str(guarantee):
+            return ""
+        return f" (another unit than that of this model: it does not protect {unit.full})"
 
     def _public_schema(self, records: Any) -> tuple[Schema, tuple[str, ...]]:
         """Return the domains of all columns and of the target, and what they had to leak."""

@@ -83,7 +83,7 @@ def test_the_score_has_discrete_laplace_noise(model):
     one = sensitivity(model)
     noise = []
     for seed in range(250):
-        ready = prepared(model.set_params(epsilon=Fraction(1, 2)), X, y, None)
+        ready = prepared(model.set_params(epsilon=Fraction(1, 2)), X, y, None, None)
         made = run(0, ready, seed, (X, y))
         noise.append((made.score - points(made.model, X, y).sum()) / one)
     scale = 2.0  # of one person, at epsilon 1/2
@@ -134,7 +134,7 @@ def test_points_of_one_person_do_not_depend_on_the_others():
 @pytest.mark.parametrize("model", [binary(0.5), linear(0.5)], ids=["classifier", "regression"])
 def test_people_who_are_held_out_do_not_touch_the_model(model):
     X, y = RECORDS, LABELS
-    ready = prepared(model, X, y, None)
+    ready = prepared(model, X, y, None, None)
     one, other = (run(0, ready, 3, held_out) for held_out in ((X, y), (1 - X, y)))
     assert pickle.dumps(one.model) == pickle.dumps(other.model)
     assert one.score != other.score

@@ -16,13 +16,19 @@ from dpbayes_sklearn import (
     BetaBinomial,
     BudgetAccountant,
     BudgetError,
+    Categories,
     DirichletMultinomial,
     PosteriorQuerySession,
     PrivateSearchCV,
+    Schema,
     from_json,
+    tree_augmented,
 )
 from dpbayes_sklearn._protection import COUNTED
 from dpbayes_sklearn.data.persons import counted_records
+from dpbayes_sklearn.mechanisms import Size
+from dpbayes_sklearn.model_selection import search as search_module
+from dpbayes_sklearn.model_selection.runs import rehearsed
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -378,3 +384,68 @@ def test_a_ledger_is_about_one_number_of_records_per_person(tmp_path):
     again.spend(1.0, label="by hand")
     clone(model).set_params(accountant=again).fit(X, y, groups=who)
     assert [entry.unit for entry in again] == 3 * ["person (3 records)"]
+
+
+# searches and what was learned before ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("whom", WHOM, ids=str)
+def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch):
+    X, y, who = visits()
+    groups, drawn = (who if "privacy_unit" in whom else None), []
+
+    def source(size):
+        drawn.append(size)
+        return bytes(range(size)) if size == 16 else bytes(7 * [0] + [100]) * (size // 8)
+
+    monkeypatch.setattr(search_module, "random_source", lambda *_, **__: source)
+    search = PrivateSearchCV(BayesianNaiveBayes(**CLASSIFIER, **whom), {"alpha": [1.0]})
+    records = search._records(X, y, reset=True)
+    search.set_params(test_size=0.35)  # all coins of records are 100/256
+    if groups is None:
+        with pytest.raises(ValueError, match="too few records"):
+            search._protected(records, None)
+    else:
+        search._protected(records, groups)
+    assert drawn == [8 * len(y) if groups is None else 16]
+
+
+def test_a_rehearsal_does_not_release_the_number_of_records(monkeypatch):
+    X, y, _ = visits()
+    sizes, real = [], Size.release
+
+    def watched(self, *rest):
+        sizes.append(real(self, *rest))
+        return sizes[-1]
+
+    monkeypatch.setattr(Size, "release", watched)
+    models = PrivateSearchCV(
+        BayesianNaiveBayes(**CLASSIFIER, **ADDED), {"alpha": [1.0, 2.0]}
+    )._models([{"alpha": 1.0}, {"alpha": 2.0}])
+    rehearsed(models, X, y, None, "numbers")
+    assert sizes == []
+    models[0].fit(X, y)
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize("whom", [{}, {"privacy_unit": "feature"}, *WHOM], ids=str)
+def test_what_was_learned_for_another_unit_is_named(whom, as_text):
+    X, y, who = visits()
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    schema = Schema.learn(frame, 1.0, target=Categories([0, 1]), bins=2, verbose=False)
+    schema = Schema.from_json(schema.to_json()) if as_text else schema
+    model = BayesianNaiveBayes(schema=schema, **whom)
+    model.fit(frame, y, groups=who if "person" in whom.values() else None)
+    (learned,) = (c for c in model.guarantee_.conditions if "learned domains" in c)
+    assert ("does not protect" in learned) == (whom in WHOM)
+    assert ("all records of one person (at most 3)" in learned) == ("person" in whom.values())
+
+
+def test_a_tree_learned_for_another_unit_is_named():
+    X, y, _ = visits()
+    schema = Schema({str(j): Categories([0, 1]) for j in range(4)}, Categories([0, 1]))
+    frame = pd.DataFrame(X.astype(int), columns=[*schema.columns])
+    parents = tree_augmented(frame, y, epsilon=1.0, schema=schema)
+    model = BayesianNetworkClassifier(parents=parents, schema=schema, **ADDED).fit(frame, y)
+    assert "does not protect one record and the number of records" in str(model.guarantee_)

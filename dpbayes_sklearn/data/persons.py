@@ -69,18 +69,19 @@ def counted_records(labels: npt.NDArray[Any], most: int) -> npt.NDArray[np.intp]
     return np.sort(positions[order[place < most]])
 
 
-def coins_of(labels: npt.NDArray[Any], seed: int) -> npt.NDArray[np.float64]:
+def coins_of(labels: npt.NDArray[Any], key: bytes) -> npt.NDArray[np.float64]:
     """Return a number in [0, 1) for each record, the same for all of one label.
 
-    Numbers of different labels are independent, as far as a keyed hash is random.
+    Numbers of different labels are independent, as far as a hash with a secret key of 16 bytes is
+    random.
 
-    >>> coins = coins_of(np.array(["ann", "bob", "ann"]), 7)
+    >>> coins = coins_of(np.array(["ann", "bob", "ann"]), b"a secret")
     >>> bool(coins[0] == coins[2] != coins[1])
     True
     """
     person = _codes(labels)
     _, first = np.unique(person, return_index=True)
-    keys = [_hash(label, seed.to_bytes(8, "little")) for label in labels[first].tolist()]
+    keys = [_hash(label, key) for label in labels[first].tolist()]
     numbers: npt.NDArray[np.float64] = np.array(keys, np.uint64)[person] / 2.0**64
     return np.minimum(numbers, 1 - 2.0**-53)
 

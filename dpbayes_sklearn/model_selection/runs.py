@@ -2,18 +2,20 @@ r"""The runs of a private search: a candidate, fitted to some people and scored 
 
 Guarantee
 ---------
-*Precondition*: n, the grid and the split into training and held-out people are public; the split is
-drawn without looking at the data; every candidate's fit is :math:`\varepsilon_1`-private. *Claim*:
-a run, that is its candidate, its model and its noisy score, is :math:`\varepsilon_1`-private, for
-the same unit as the fits. *Proof*: the candidate is drawn at random. A person is either in the
+*Precondition*: the grid is public; the split into training and held-out people is drawn without
+looking at the data; every candidate's fit is :math:`\varepsilon_1`-private. *Claim*: a run, that
+is its candidate, its model and its noisy score, is :math:`\varepsilon_1`-private, for the same unit
+as the fits. *Proof*: given the split, the candidate is drawn at random. A person is either in the
 training part or held out. One who is held out does not change the law of the model and, given the
 model, changes the score by at most its sensitivity, to which the discrete Laplace noise is
 calibrated at :math:`\varepsilon_1`. Another one changes the law of the model by a factor of at most
 :math:`e^{\varepsilon_1}`, and the score is drawn from the model and other people. ∎
 
-All records of a person are on the same side: a coin of each person decides, or, where records are
-added or removed, of each record. Coins are independent, so the same coins of all others are as
-likely in neighbouring data sets.
+Where one record, or a value of it, is replaced, n and the split are public. Otherwise the split is
+secret, and drawn from the source of the noise: a coin of each person decides, or, where records are
+added or removed, of each record, so all records of a person are on the same side. Coins are
+independent, hence those of all others, and of whoever comes or goes, have the same law in
+neighbouring data sets; what holds given all coins holds for their mixture.
 
 With a delta, every fit is :math:`\rho`-zCDP and the score has discrete Gaussian noise of
 :math:`\sigma^2 = \Delta^2/2\rho`; by the same argument a run is :math:`\rho`-zCDP.
@@ -155,11 +157,14 @@ def rehearsed(
 
     What cannot be fitted is refused here, and undeclared domains are warned of once: a warning in
     each run would reveal the number of runs. The releases of these fits are not charged, so
-    nothing that depends on them is logged.
+    nothing that depends on them is logged, and a guess stands for a secret number of records.
     """
+    candidates = [clone(model) for model in models]
+    for candidate in candidates:
+        candidate._n_is_guessed = True
     with silence(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = [clone(model).fit(X, y, groups) for model in models]
+        fitted = [candidate.fit(X, y, groups) for candidate in candidates]
     for model in fitted:  # y was read already, so that its declared type is gone
         check_kind(model.schema_.target, kind, "The target y")
     for category, text in dict.fromkeys((w.category, str(w.message)) for w in caught):

@@ -266,19 +266,24 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def _protected(self, records: Split, groups: Any) -> tuple[Split, tuple[str, ...]]:
         """Split the records that count: at random, all records of a person on the same side."""
         X, target = indexable(*records.train[:2])
-        unit, seed = self._unit, seed_from(random_source(self.random_state, stream=1))
+        unit, source = self._unit, random_source(self.random_state, stream=1)
         if unit.name == "person" and groups is None:
             raise ValueError(
                 "A search holds out persons, all records of each: give groups, whose record it is."
             )
         place, labels = np.arange(len(target)), None
         if unit.keeps_places:
+            seed = seed_from(source)
             train, test = train_test_split(place, test_size=self.test_size, random_state=seed)
         else:
-            coins = np.random.default_rng(seed).random(len(target))
-            if groups is not None:
+            if groups is None:
+                coins = np.frombuffer(source(8 * len(target)), np.uint64) / 2.0**64
+            else:
                 labels = read_groups(groups, len(target))
-                place, coins = counted_records(labels, unit.max_records), coins_of(labels, seed)
+                place, coins = (
+                    counted_records(labels, unit.max_records),
+                    coins_of(labels, source(16)),
+                )
             held_out = coins[place] < self.test_size
             train, test = place[~held_out], place[held_out]
         if not (len(train) and len(test)):

@@ -85,6 +85,15 @@ class PrivacyUnit:
         return f"{self.name}{records}" + ", add_remove" * self.size_is_secret
 
     @property
+    def full(self) -> str:
+        """The unit, and whether the number of records is part of what it protects.
+
+        >>> PrivacyUnit("record", "add_remove").full
+        'one record and the number of records'
+        """
+        return f"{self}" + " and the number of records" * self.size_is_secret
+
+    @property
     def whole_records(self) -> bool:
         """True if all values of a record may change, its label included."""
         return self.name != "feature"

@@ -21,7 +21,7 @@ def read(*labels):
 def test_labels_that_differ_in_trailing_nuls_are_two_persons(name, of):
     labels = read_groups(of([name + "\0", name, name + "\0\0"]), 3)
     assert counted_records(labels, 1).tolist() == [0, 1, 2]
-    assert len(set(coins_of(labels, 7))) == 3
+    assert len(set(coins_of(labels, b"7"))) == 3
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -29,7 +29,7 @@ def test_a_person_with_a_similar_label_changes_nothing(name):
     alone = counted_records(read(name, name, name), 1)
     both = counted_records(read(name + "\0", name, name, name), 1)
     assert both.tolist() == [0, alone[0] + 1]
-    assert coins_of(read(name), 3)[0] == coins_of(read(name + "\0", name), 3)[1]
+    assert coins_of(read(name), b"3")[0] == coins_of(read(name + "\0", name), b"3")[1]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_label_of_several_types_is_one_person(same):
     labels = np.empty(len(same), object)
     labels[:] = same
     assert len(counted_records(labels, 1)) == 1
-    assert len(set(coins_of(labels, 7))) == 1
+    assert len(set(coins_of(labels, b"7"))) == 1
 
 
 @pytest.mark.parametrize(

@@ -203,5 +203,5 @@ def persons_on_both_sides() -> Replacements:
     yield (
         search,
         "coins_of",
-        lambda labels, seed: np.random.default_rng(seed).random(len(labels)),
+        lambda labels, key: np.random.default_rng([*key]).random(len(labels)),
     )
