@@ -39,7 +39,8 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes.
     delta : float in [0, 1), default=0.0
         Probability, far below one over the number of records, with which the bound of epsilon
-        may fail. Only "gaussian" spends it; all other mechanisms are purely private.
+        may fail. Spent by "gaussian" and, where draws are then cheaper, by "sampler"; all other
+        mechanisms are purely private.
     parents : dict, list of edges or networkx.DiGraph, optional
         The public graph: ``{child: [parents]}`` or ``(parent, child)`` pairs of feature names or
         positions and ``"class"``, which may be anywhere in the graph. Nodes that are not mentioned

@@ -55,7 +55,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         ``Ridge(alpha=noise_variance * prior_precision)`` on mapped features.
     delta : float in [0, 1), default=0.0
         Probability, far below one over the number of records, with which the bound of epsilon
-        may fail. Only "gaussian" spends it; all other mechanisms are purely private.
+        may fail. Spent by "gaussian" and, where draws are then cheaper, by "sampler"; all other
+        mechanisms are purely private.
     mechanism : str or Mechanism, default="laplace"
         How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
         delta), or "auto": the least noise that epsilon and delta allow. An instance such as

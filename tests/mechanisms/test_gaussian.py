@@ -14,7 +14,6 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from dpbayes_sklearn import (
-    BayesianLinearRegression,
     BayesianNaiveBayes,
     BayesianNetworkClassifier,
     BetaBinomial,
@@ -242,7 +241,7 @@ def test_no_delta_is_refused_before_anything_is_charged(estimator: Any) -> None:
     assert (without.guarantee_.delta, without.guarantee_.rho) == (0, None)
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "fourier", "sampler", "map"])
+@pytest.mark.parametrize("mechanism", ["laplace", "fourier", "map"])
 def test_purely_private_mechanisms_spend_no_delta(mechanism: str) -> None:
     accountant = BudgetAccountant(epsilon=1.0)
     model = model_of(mechanism=mechanism, accountant=accountant).fit(*data())
@@ -298,8 +297,3 @@ def test_the_certificate_says_what_was_asked(k: int) -> None:
     found = certify("gaussian", 50, [1.0] * k, epsilon=1.0, delta=1e-6)
     assert 0.98 < found.epsilon <= 1.0
     assert found.pure_epsilon == math.inf
-
-
-def test_regression_has_no_gaussian_mechanism() -> None:
-    with pytest.raises(InvalidParameterError, match="'mechanism' parameter"):
-        BayesianLinearRegression(mechanism="gaussian").fit([[0.0], [1.0]], [0.0, 1.0])

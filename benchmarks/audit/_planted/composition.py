@@ -71,7 +71,11 @@ def delta_spent_twice() -> Replacements:
 def migration_loses_entries() -> Replacements:
     lost = ledger_file._MIGRATIONS[1].strip().split("\n")
     empty = ["DROP TRIGGER IF EXISTS entry_is_kept;", "DELETE FROM entry;"]
-    yield ledger_file, "_MIGRATIONS", {1: "\n".join([*empty, *lost])}
+    yield (
+        ledger_file,
+        "_MIGRATIONS",
+        {**ledger_file._MIGRATIONS, 1: "\n".join([*empty, *lost])},
+    )
 
 
 @fault("composition", "accounting", "All charges are taken for one parallel block")

@@ -64,26 +64,22 @@ def cheaper_than_it_stops() -> Replacements:
 def nobody_held_out() -> Replacements:
     real = search.train_test_split
 
-    def everybody(*arrays: Any, **options: Any) -> Any:
-        parts = real(*arrays, **options)
-        if len(arrays) < 2:
-            return parts
-        return [part if i % 2 else arrays[i // 2] for i, part in enumerate(parts)]
+    def everybody(place: Any, **options: Any) -> Any:
+        return place, real(place, **options)[1]
 
     yield search, "train_test_split", everybody
 
 
 @fault("searching", "searches", "Who is held out depends on the labels")
 def held_out_by_label() -> Replacements:
-    real = search.train_test_split
+    real = search.PrivateSearchCV._protected
 
-    def sorted_first(X: Any, y: Any = None, **options: Any) -> Any:
-        if y is None:
-            return real(X, **options)
+    def sorted_first(self: Any, records: Any, groups: Any) -> Any:
+        X, y, _ = records.train
         order = np.argsort(y, kind="stable")
-        return real(X[order], y[order], **options)
+        return real(self, records._replace(train=(X[order], y[order], None)), groups)
 
-    yield search, "train_test_split", sorted_first
+    yield search.PrivateSearchCV, "_protected", sorted_first
 
 
 @fault("searching", "searches", "The results list how often every candidate was run")
@@ -143,11 +139,13 @@ def infinity_is_shared() -> Replacements:
 def unit_of_a_step() -> Replacements:
     yield search, "candidates_of", lambda grid: list(ParameterGrid(grid))
     yield pipelines.PrivatePipeline, "_unit", RECORD
+    yield pipelines.PrivatePipeline, "_validate_params", lambda self: None
 
 
 @fault("searching", "searches", "A candidate that replaces a step may protect another unit")
 def unit_of_a_new_step() -> Replacements:
     yield pipelines.PrivatePipeline, "_unit", RECORD
+    yield pipelines.PrivatePipeline, "_validate_params", lambda self: None
 
 
 @fault("searching", "searches", "Ledgers of all steps but the last are forgotten")
