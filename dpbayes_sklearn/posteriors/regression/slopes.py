@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.regression.belief import Belief
 from dpbayes_sklearn.posteriors.regression.centred import Centred
-from dpbayes_sklearn.posteriors.regression.equations import eigenvalues_at_least, solve
+from dpbayes_sklearn.posteriors.regression.equations import Solution, eigenvalues_at_least, solve
 from dpbayes_sklearn.posteriors.regression.variances import variance_posterior
 
 __all__ = ["slope_belief"]
@@ -38,13 +38,26 @@ def slope_belief(known: Centred, noise: float | None) -> Belief:
     found = []
     for row in range(len(levels)):
         c, error = _covariances(known, variances[:, row] if unsure.any() else own, unsure)
-        found.append(solve(known, c, error, np.diag(c) / known.total, noise))
+        found.append(_solved(known, c, error, noise))
     w, spread = _combined(
         np.array([one.w for one in found]), np.array([one.spread for one in found])
     )
     rest = float(np.mean([one.rest for one in found]))
     spread = spread + np.diag(_clipping(known, w, np.median(variances, axis=1)))
     return Belief(*known.with_constant(w, spread, rest), rest)
+
+
+def _solved(known: Centred, c: FloatArray, error: FloatArray, noise: float | None) -> Solution:
+    """Solve the equations; the variance that is due to the error of c is counted twice.
+
+    They are linear in that error. Where features are correlated it is not small beside the least
+    eigenvalue of c, and coefficients are off by a second-order term of the same size.
+    """
+    precisions = np.diag(c) / known.total
+    found = solve(known, c, error, precisions, noise)
+    without = solve(known, c, np.zeros_like(error), precisions, noise)
+    more = np.maximum(np.diag(found.spread) - np.diag(without.spread), 0.0)
+    return found._replace(spread=found.spread + np.diag(more))
 
 
 def _combined(w: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
