@@ -14,12 +14,12 @@ from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
-from dpbayes_sklearn._protection import COUNTED, PROMISED, declared_unit
+from dpbayes_sklearn._protection import declared_unit, records_that_count
 from dpbayes_sklearn._published import PublishedModel
+from dpbayes_sklearn._release_warnings import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
-from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.data.records import quiet_numpy
-from dpbayes_sklearn.exceptions import PrivacyLeakWarning, called_by, warn_caller
+from dpbayes_sklearn.exceptions import PrivacyLeakWarning, warn_caller
 from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
@@ -30,16 +30,6 @@ from dpbayes_sklearn.statistics.size import GUESS, RecordCount, ReleasedSize, si
 __all__ = ["FitInput", "PrivateEstimator"]
 
 SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
-
-
-SEED_GIVERS = {
-    "sklearn.ensemble._bagging",
-    "sklearn.ensemble._weight_boosting",
-    "sklearn.linear_model._ransac",
-}
-"""Modules of scikit-learn that set ``random_state`` of what they fit."""
-
-
 _SIZE_STREAM = 2**16  # the stream of the first number of records that a seed releases
 
 DELTA: dict[str, list[Any]] = {"delta": [Fraction, Range(Real, 0, 1, closed="left")]}
@@ -197,27 +187,7 @@ class PrivateEstimator(PublishedModel):
 
     def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
         """Return the records that count, and what was promised about persons."""
-        unit = self._unit
-        if unit.name != "person":
-            if groups is not None:
-                raise ValueError(
-                    "groups says whose record it is: set privacy_unit='person' and "
-                    "max_records_per_person."
-                )
-            return records, ()
-        if not unit.size_is_secret and unit.max_records > records.n:
-            raise ValueError(
-                f"max_records_per_person={unit.max_records} is more than there are records."
-            )
-        if groups is None:
-            return records, (PROMISED.format(unit.max_records),)
-        if not hasattr(records, "at"):
-            raise TypeError("groups are read for records in memory, not for dask collections.")
-        counted = counted_records(read_groups(groups, records.n), unit.max_records)
-        if not (len(counted) or unit.size_is_secret):
-            raise ValueError("groups must have labels: no record has one.")
-        promises = () if unit.size_is_secret else (COUNTED.format(unit.max_records),)
-        return records.at(counted), promises
+        return records_that_count(records, groups, self._unit)
 
     def _check_types(self, public: Any, records: Any) -> None:
         """Refuse, by declared types alone, columns that cannot hold a value of their domain."""
@@ -358,10 +328,10 @@ class PrivateEstimator(PublishedModel):
         mechanism, cost = self._chosen_mechanism(statistics, prior, budget)
         warn_if_weak(cost)
         if self._looks_at_n or not cost.unit.size_is_secret:
-            _warn_of_delta(cost, statistics)
+            warn_of_delta(cost, statistics)
         self._advise(statistics, mechanism, budget)
         if self.random_state is not None and not budget.infinite:
-            _warn_of_seeds(self._ledger())
+            warn_of_seeds(self._ledger())
         release = self._charged(mechanism, statistics, cost, stream, prior)
         if self.random_state is not None:
             conditions = (*conditions, SEEDED)
@@ -427,31 +397,3 @@ def _spending(budget: Budget, rest: Budget, release: Release[Any]) -> Release[An
         rho=None if rho is None else round_up(rho),
     )
     return Release(release.posterior, together)
-
-
-def _warn_of_delta(cost: Budget, statistics: Any) -> None:
-    """Warn of a delta that allows to publish one of n records, drawn at random, as it is."""
-    if cost.delta and cost.delta * statistics.n >= 1:
-        warn_caller(
-            f"delta={float(cost.delta):g} is not below 1/n for n={statistics.n} records: such a "
-            "guarantee would permit publishing a whole record. Set delta far below 1/n.",
-            PrivacyLeakWarning,
-        )
-
-
-def _warn_of_seeds(ledger: BudgetAccountant | None) -> None:
-    """Warn where a seed meets a release that is most likely meant for publication."""
-    if called_by(SEED_GIVERS):
-        warn_caller(
-            "An ensemble has set random_state to a seed of at most 32 bits. By trying all of them "
-            "the noise can be removed: do not publish this ensemble. Voting and stacking do not "
-            "set seeds.",
-            PrivacyLeakWarning,
-        )
-    elif ledger is not None and not ledger.temporary:
-        warn_caller(
-            "random_state is set, and the ledger is on disk: fits with the same random_state, such "
-            "as folds, have the same noise, which cancels between them. Use random_state=None for "
-            "releases that are published.",
-            PrivacyLeakWarning,
-        )

@@ -6,9 +6,17 @@ from numbers import Integral
 from typing import Any
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
+from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["COUNTED", "FEATURES_TOO", "PROMISED", "PROTECTION", "declared_unit"]
+__all__ = [
+    "COUNTED",
+    "FEATURES_TOO",
+    "PROMISED",
+    "PROTECTION",
+    "declared_unit",
+    "records_that_count",
+]
 
 PROTECTION: dict[str, list[Any]] = {
     "privacy_unit": [StrOptions({"record", "person"})],
@@ -49,3 +57,27 @@ def declared_unit(estimator: Any) -> PrivacyUnit:
             "Got 'add_remove' instead."
         )
     return PrivacyUnit(name, estimator.neighbours, 1 if most is None else int(most))
+
+
+def records_that_count(records: Any, groups: Any, unit: PrivacyUnit) -> tuple[Any, tuple[str, ...]]:
+    """Return the records that count, and what the guarantee then rests on."""
+    if unit.name != "person":
+        if groups is not None:
+            raise ValueError(
+                "groups says whose record it is: set privacy_unit='person' and "
+                "max_records_per_person."
+            )
+        return records, ()
+    if not unit.size_is_secret and unit.max_records > records.n:
+        raise ValueError(
+            f"max_records_per_person={unit.max_records} is more than there are records."
+        )
+    if groups is None:
+        return records, (PROMISED.format(unit.max_records),)
+    if not hasattr(records, "at"):
+        raise TypeError("groups are read for records in memory, not for dask collections.")
+    counted = counted_records(read_groups(groups, records.n), unit.max_records)
+    if not (len(counted) or unit.size_is_secret):
+        raise ValueError("groups must have labels: no record has one.")
+    promises = () if unit.size_is_secret else (COUNTED.format(unit.max_records),)
+    return records.at(counted), promises

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import available_if
@@ -21,19 +20,14 @@ from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn._scoring import warn_about_scores
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._supervised import SupervisedEstimator
-from dpbayes_sklearn.data.persons import coins_of, counted_records, read_groups
+from dpbayes_sklearn.data.persons import read_groups
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.cost import SearchCost, search_cost
+from dpbayes_sklearn.model_selection.holding_out import held_out
 from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, as_one
-from dpbayes_sklearn.model_selection.runs import (
-    Prepaid,
-    candidates_of,
-    prepared,
-    rehearsed,
-    seed_from,
-)
+from dpbayes_sklearn.model_selection.runs import Prepaid, candidates_of, prepared, rehearsed
 from dpbayes_sklearn.model_selection.selection import Selection, Split, Winner
 from dpbayes_sklearn.model_selection.steps import named, refuse_others, shared_ledger, with_params
 from dpbayes_sklearn.noise.random_stopping import PRICE
@@ -268,33 +262,15 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         X, target = indexable(*records.train[:2])
         unit, source = self._unit, random_source(self.random_state, stream=1)
         if unit.name == "person" and groups is None:
-            raise ValueError(
-                "A search holds out persons, all records of each: give groups, whose record it is."
-            )
-        place, labels = np.arange(len(target)), None
-        if unit.keeps_places:
-            seed = seed_from(source)
-            train, test = train_test_split(place, test_size=self.test_size, random_state=seed)
-        else:
-            if groups is None:
-                coins = np.frombuffer(source(8 * len(target)), np.uint64) / 2.0**64
-            else:
-                labels = read_groups(groups, len(target))
-                place, coins = (
-                    counted_records(labels, unit.max_records),
-                    coins_of(labels, source(16)),
-                )
-            held_out = coins[place] < self.test_size
-            train, test = place[~held_out], place[held_out]
+            raise ValueError("A search holds out persons: give groups, whose record each is.")
+        labels = None if groups is None else read_groups(groups, len(target))
+        train, test = held_out(len(target), labels, unit, self.test_size, source)
         if not (unit.size_is_secret or (len(train) and len(test))):
             raise ValueError("There are too few records, or persons, to hold some out.")
         parts = [(_safe_indexing(X, rows), target[rows]) for rows in (train, test)]
-        split = records._replace(
-            train=(*parts[0], None if labels is None else labels[train]),
-            test=parts[1],
-            n_test=self._n_test if unit.size_is_secret else None,
-        )
-        return split, ()
+        whose = None if labels is None else labels[train]
+        n_test = self._n_test if unit.size_is_secret else None
+        return records._replace(train=(*parts[0], whose), test=parts[1], n_test=n_test), ()
 
     def _n_test(self, model: Any) -> float:
         """Return how many records are held out, by the released number of the others."""

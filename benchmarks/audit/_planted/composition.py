@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _discrete_classifier, _estimator
+from dpbayes_sklearn import _discrete_classifier, _estimator, _release_warnings
 from dpbayes_sklearn.privacy import (
     PrivacyGuarantee,
     accountant,
@@ -183,14 +183,14 @@ def shards_twice() -> Replacements:
 
 @fault("composition", "composition", "Nobody is warned of a seed beside a ledger or in an ensemble")
 def silent_seeds() -> Replacements:
-    yield _estimator, "_warn_of_seeds", lambda ledger: None
+    yield _estimator, "warn_of_seeds", lambda ledger: None
 
 
 @fault(
     "composition", "composition", "Seeds that an ensemble hands out are taken for the user's own"
 )
 def seeds_of_ensembles() -> Replacements:
-    yield _estimator, "SEED_GIVERS", set()
+    yield _release_warnings, "SEED_GIVERS", set()
 
 
 @fault("composition", "composition", "A guarantee does not say that it rests on a secret seed")

@@ -14,7 +14,14 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.model_selection import pipelines, runs, search, selection, steps
+from dpbayes_sklearn.model_selection import (
+    holding_out,
+    pipelines,
+    runs,
+    search,
+    selection,
+    steps,
+)
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
@@ -62,12 +69,12 @@ def cheaper_than_it_stops() -> Replacements:
 
 @fault("searching", "searches", "People who are held out are fitted to as well")
 def nobody_held_out() -> Replacements:
-    real = search.train_test_split
+    real = holding_out.train_test_split
 
     def everybody(place: Any, **options: Any) -> Any:
         return place, real(place, **options)[1]
 
-    yield search, "train_test_split", everybody
+    yield holding_out, "train_test_split", everybody
 
 
 @fault("searching", "searches", "Who is held out depends on the labels")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _estimator
+from dpbayes_sklearn import _estimator, _protection
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.mechanisms import _noisy_categories, _split_release, exponential
@@ -150,7 +150,7 @@ def number_left_out_of_the_guarantee() -> Replacements:
 
 @fault("units", REPLAY, "All records of a person count, however many there are")
 def surplus_counts() -> Replacements:
-    yield _estimator, "counted_records", lambda labels, most: np.arange(len(labels))
+    yield _protection, "counted_records", lambda labels, most: np.arange(len(labels))
 
 
 @fault("units", REPLAY, "Which records of a person count depends on the order of all labels")
@@ -165,17 +165,17 @@ def surplus_by_others() -> Replacements:
         )
         return np.sort(positions[order[place < most]])
 
-    yield _estimator, "counted_records", wrong
+    yield _protection, "counted_records", wrong
 
 
 @fault("units", REPLAY, "Every record without a label counts as a person of its own")
 def nobody_is_everybody() -> Replacements:
-    real = _estimator.counted_records
+    real = _protection.counted_records
 
     def all_of_them(labels: Any, most: int) -> Any:
         return np.sort(np.r_[real(labels, most), np.flatnonzero(np.isnan(labels))])
 
-    yield _estimator, "counted_records", all_of_them
+    yield _protection, "counted_records", all_of_them
 
 
 @fault("units", REPLAY, "Labels of persons are compared as numpy's texts, without trailing NULs")
