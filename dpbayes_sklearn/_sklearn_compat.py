@@ -11,6 +11,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sklearn.base import _fit_context as _untyped_fit_context
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (
     HasMethods,
     Options,
@@ -26,6 +27,7 @@ __all__ = [
     "Range",
     "StrOptions",
     "_fit_context",
+    "_safe_indexing",
     "validate_parameter_constraints",
 ]
 

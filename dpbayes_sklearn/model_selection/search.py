@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 from sklearn.base import MetaEstimatorMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn._scoring import warn_about_scores
-from dpbayes_sklearn._sklearn_compat import Range, StrOptions
+from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _safe_indexing
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
 from dpbayes_sklearn.data.reading import read_target
