@@ -140,8 +140,8 @@ def clipped_at_the_exact_total() -> Replacements:
         seen[:] = [int(statistics.tables[-1].max())]
         return law(self, statistics, budget)
 
-    def cut(network: Any, tables: Any, n: int, laws: Any) -> Any:
-        return real(network, tuple(np.minimum(t, seen[0]) for t in tables), n, laws)
+    def cut(network: Any, tables: Any, *rest: Any) -> Any:
+        return real(network, tuple(np.minimum(t, seen[0]) for t in tables), *rest)
 
     yield laplace.Laplace, "_count_law", remembering
     yield _noisy_counts, "ReleasedCounts", cut

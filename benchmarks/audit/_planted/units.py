@@ -181,12 +181,14 @@ def labels_without_nuls() -> Replacements:
     yield persons, "_codes", lambda labels: np.unique(labels.astype(str), return_inverse=True)[1]
 
 
-@fault("units", REPLAY, "Losses are products of matrices, which round a record by its position")
+@fault("units", REPLAY, "The loss of a record is rounded differently at odd positions")
 def losses_by_position() -> Replacements:
-    real, whole = network._by_cells, network._boolean_star
+    real = network._by_cells
 
-    def rounded(graph: Network, *rest: Any) -> Any:
-        return whole(*rest) if set(graph.sizes[:-1]) == {2} else real(graph, *rest)
+    def rounded(graph: Network, tables: Any, codes: Any) -> Any:
+        total = real(graph, tables, codes)
+        total[1::2] = (total[1::2] + 64) - 64  # a product of matrices may round so
+        return total
 
     yield network, "_by_cells", rounded
 
