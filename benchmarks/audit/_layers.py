@@ -26,6 +26,7 @@ from benchmarks.audit._pairs import subjects
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
+from benchmarks.audit._unit_leaks import leaks_of_units
 from benchmarks.audit._units import replays_of_units, unit_worlds
 from benchmarks.audit._values import values
 from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise
@@ -160,6 +161,7 @@ LAYERS: dict[str, Callable[[], Iterator[str]]] = {
     "attacks": attacks,
     "source of bytes": origins,
     "leak walk": leak_walk,
+    "leak walk of units": leaks_of_units,
     "accounting": accounting,
     "composition": composition,
     "searches": searches,

@@ -113,6 +113,26 @@ def exact_number_used() -> Replacements:
     yield CountTables, "sized", lambda self, size: replace(self, size_laws=size.laws)
 
 
+@fault("units", "leak walk of units", "A model remembers how many records there were")
+def number_is_kept() -> Replacements:
+    def told(self: Any, n: int) -> int:
+        self._size = n
+        return n if self._n_known is None else self._n_known
+
+    yield PrivateEstimator, "_public_n", told
+
+
+@fault("units", "leak walk of units", "A model remembers whose records counted")
+def persons_are_kept() -> Replacements:
+    real = _estimator.records_that_count
+
+    def remembering(self: Any, records: Any, groups: Any) -> Any:
+        self._whose = groups
+        return real(records, groups, self._unit)
+
+    yield PrivateEstimator, "_protected", remembering
+
+
 @fault("units", REPLAY, "A regression divides by the exact number of records")
 def regression_by_exact_number() -> Replacements:
     yield Moments, "n", property(lambda self: self.records.n)
