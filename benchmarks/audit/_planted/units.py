@@ -89,11 +89,11 @@ def gaussian_sums_of_one_record() -> Replacements:
 @fault("units", WORLDS, "Gaussian counts are calibrated to shifts of one")
 def gaussian_shifts_of_one() -> Replacements:
     real = CountTables.shifts
-    yield (
-        CountTables,
-        "shifts",
-        lambda self, unit: dict(zip([1], real(self, unit).values(), strict=True)),
-    )
+
+    def of_one(self: CountTables, unit: PrivacyUnit) -> dict[tuple[int, int], int]:
+        return {(1, weight): cells for (_, weight), cells in real(self, unit).items()}
+
+    yield CountTables, "shifts", of_one
 
 
 @fault("units", WORLDS, "A posterior of one variable shows the secret number of records")
