@@ -70,7 +70,8 @@ def records_that_count(records: Any, groups: Any, unit: PrivacyUnit) -> tuple[An
         return records, ()
     if not unit.size_is_secret and unit.max_records > records.n:
         raise ValueError(
-            f"max_records_per_person={unit.max_records} is more than there are records."
+            f"max_records_per_person={unit.max_records} is more than there are records. "
+            f"Got n_samples={records.n}."
         )
     if groups is None:
         return records, (PROMISED.format(unit.max_records),)

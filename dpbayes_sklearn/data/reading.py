@@ -63,9 +63,11 @@ def read_records(
     return LocalRecords([(table, target)], column_kind(y))
 
 
-def read_unlabelled(estimator: Any, X: Any, *, reset: bool) -> LocalRecords | PartitionedRecords:
+def read_unlabelled(
+    estimator: Any, X: Any, *, reset: bool, may_be_empty: bool = False
+) -> LocalRecords | PartitionedRecords:
     """Return the records of X, whose every value is accepted, without any target."""
-    table = read_table(estimator, X, reset=reset, declared=True)
+    table = read_table(estimator, X, reset=reset, declared=True, may_be_empty=may_be_empty)
     if isinstance(table, PartitionedTable):
         return PartitionedRecords.unlabelled(table)
     return LocalRecords.unlabelled(table)
