@@ -30,7 +30,7 @@ COLUMNS: dict[str, tuple[Callable[[np.random.Generator, int], Numbers], tuple[fl
     "log-normal": (lambda rng, n: rng.lognormal(8, 1.5, n), (0.0, 1e6)),
     "normal (50, 10)": (lambda rng, n: rng.normal(50, 10, n), (0.0, 200.0)),
     "integers 0 to 20": (lambda rng, n: rng.binomial(20, 0.4, n) + 0.0, (0.0, 100.0)),
-    "half of it 40": (
+    "half of the records 40": (
         lambda rng, n: np.where(rng.random(n) < 0.5, 40.0, rng.integers(1, 100, n)),
         (0.0, 168.0),
     ),
