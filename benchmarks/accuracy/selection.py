@@ -20,6 +20,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from benchmarks.accuracy.networks import Problem, census, simulated
+from benchmarks.data.networks import CLASS_OF
 from benchmarks.data.tables import table_split
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
@@ -101,6 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--sets", nargs="*", default=[*CHOICES], help="tables of columns")
+    parser.add_argument("--networks", nargs="*", default=["census", *CLASS_OF])
     options = parser.parse_args()
     repeats = options.repeats
     logging.getLogger("dpbayes_sklearn").disabled = True
@@ -111,7 +113,8 @@ def main() -> None:
         print("| " + " | ".join(row) + " |", flush=True)
     heads = ["network", "star", "public tree", *(f"private tree, {s:g} ε" for s in TREE_SHARES)]
     print("\n| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
-    for problem in (census(), *map(simulated, ("child", "insurance", "alarm", "asia"))):
+    for name in options.networks:
+        problem = census() if name == "census" else simulated(name)
         print("| " + " | ".join(tree_row(problem, repeats)) + " |", flush=True)
 
 
