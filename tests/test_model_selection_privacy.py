@@ -146,7 +146,7 @@ def test_people_who_are_held_out_do_not_touch_the_model(model):
 # ------------------------------------------------------------------ the whole
 
 FIVE = np.zeros((5, 1), dtype=int)
-SEARCHES = 200
+SEARCHES = 60
 
 
 def scores(labels):
