@@ -134,10 +134,12 @@ class PrivateEstimator(PublishedModel):
         Until it is released, a public guess stands for it. So everything that can be refused is
         refused before the charge.
         """
-        if not (budget.unit.size_is_secret and self._looks_at_n) or budget.infinite:
+        if not budget.unit.size_is_secret or budget.infinite:
             return read(self), budget
         share, rest = self._shares(budget)
         self._n_known = GUESS
+        if not self._looks_at_n:
+            return read(self), budget
         given = read(self)
         count, law = given.statistics.n, RecordCount(0).law(share.unit, Fraction(share.epsilon))
         guessed = given.statistics.sized(ReleasedSize(GUESS, (law,)))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._protection import PROTECTION
 from dpbayes_sklearn._supervised import Declared, SupervisedEstimator
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.undeclared import classes_from_data
@@ -30,6 +31,8 @@ class PrivateTree(SupervisedEstimator):
         Privacy budget of the tree, shared equally by its edges.
     schema : Schema
         With bins for every interval and the classes as target.
+    privacy_unit, max_records_per_person, neighbours
+        Who is protected, as for all estimators.
     accountant : BudgetAccountant, optional
     random_state : int, RandomState or None, default=None
 
@@ -43,18 +46,27 @@ class PrivateTree(SupervisedEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         "schema": [Schema],
+        **PROTECTION,
     }
+
+    _looks_at_n: ClassVar[bool] = False
 
     def __init__(
         self,
         epsilon: float = 1.0,
         *,
         schema: Schema | None = None,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.schema = schema
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 

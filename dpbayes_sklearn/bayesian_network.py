@@ -172,6 +172,10 @@ def tree_augmented(
     schema: Schema,
     *,
     epsilon: float | None = None,
+    privacy_unit: str = "record",
+    max_records_per_person: int | None = None,
+    neighbours: str = "replace",
+    groups: Any = None,
     accountant: BudgetAccountant | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> dict[str, list[str]]:
@@ -193,6 +197,8 @@ def tree_augmented(
         With bins for every interval and the classes as target.
     epsilon : float, optional
         Privacy budget of the tree.
+    privacy_unit, max_records_per_person, neighbours, groups
+        Who is protected, as for all estimators and their ``fit``.
     accountant : BudgetAccountant, optional
         The ledger that a private tree is charged to.
     random_state : int, RandomState or None, default=None
@@ -219,8 +225,14 @@ def tree_augmented(
     """
     if epsilon is not None:
         learner = PrivateTree(
-            epsilon, schema=schema, accountant=accountant, random_state=random_state
-        ).fit(X, y)
+            epsilon,
+            schema=schema,
+            privacy_unit=privacy_unit,
+            max_records_per_person=max_records_per_person,
+            neighbours=neighbours,
+            accountant=accountant,
+            random_state=random_state,
+        ).fit(X, y, groups=groups)
         return LearnedParents(_below_the_class(schema, learner.edges_), learner.guarantee_)
     return _below_the_class(schema, _exact_tree(X, y, schema).items())
 

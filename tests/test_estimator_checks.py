@@ -85,6 +85,21 @@ def test_scikit_learn_checks_with_declared_bounds(estimator, check):
     run(check, estimator)
 
 
+PERSON = {"privacy_unit": "person", "max_records_per_person": 2}
+ADDED = {"neighbours": "add_remove"}
+OF_UNITS = [
+    dpbayes_sklearn.BayesianNaiveBayes(**PERSON, **ADDED),
+    dpbayes_sklearn.BayesianNetworkClassifier(**PERSON),
+    dpbayes_sklearn.BayesianLinearRegression(**ADDED),
+]
+
+
+@parametrize_with_checks(OF_UNITS)
+def test_scikit_learn_checks_of_units(estimator, check):
+    """All checks, each estimator with one unit and each unit with one estimator."""
+    run(check, estimator)
+
+
 @pytest.mark.parametrize("estimator", PREDICTORS + DECLARED, ids=repr)
 def test_tags_say_what_is_declared(estimator):
     tags = estimator.__sklearn_tags__().input_tags

@@ -90,6 +90,15 @@ def test_every_check_passes_or_does_not_apply(estimator: Any, check: Any) -> Non
     assert stopped.type is not SkipTest
 
 
+@pytest.mark.parametrize(
+    "check", [check for estimator, check in CASES if estimator is DirichletMultinomial], ids=name_of
+)
+def test_persons_and_secret_numbers_pass_the_same_checks(check: Any) -> None:
+    if name_of(check) not in OF_ONE_COLUMN:
+        whom = {"privacy_unit": "person", "max_records_per_person": 2, "neighbours": "add_remove"}
+        check(DirichletMultinomial(**whom))
+
+
 def test_the_list_holds_no_other_checks() -> None:
     for estimator, reasons in DO_NOT_APPLY.items():
         assert reasons.keys() <= {name_of(check) for check in checks(estimator)}

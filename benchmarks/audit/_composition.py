@@ -99,15 +99,21 @@ def _gaussian_fits() -> Iterator[str]:
     )
     for _ in range(10):
         model.fit(records, labels)
-    spread = math.sqrt(10 * 6 / model.posterior_.released.noise(0).variance)
+    spread = math.sqrt(10) * _worst_spread(model.posterior_.released)
     if _gaussian_delta(spread, ledger.total().epsilon) > 1e-5:
         yield f"10 fits with Gaussian noise: {ledger.total().epsilon:.3g} is too little"
     model.set_params(epsilon=1.0, temperature="auto").fit(records, labels)
     share = float(temperature_share(len(labels), Fraction(1)))  # of a randomised response besides
-    spread, p = math.sqrt(6 / model.posterior_.released.noise(0).variance), expit(share)
+    spread, p = _worst_spread(model.posterior_.released), expit(share)
     deltas = [_gaussian_delta(spread, 1 + sign * share) for sign in (-1, 1)]
     if p * deltas[0] + (1 - p) * deltas[1] > 1.1e-6:
         yield "the temperature is not paid for"
+
+
+def _worst_spread(released: Any) -> float:
+    """Return the distance of neighbours in standard deviations: two cells of every table change."""
+    nodes = range(len(released.tables))
+    return math.sqrt(sum(2 / released.noise(node).variance for node in nodes))
 
 
 def _gaussian_delta(spread: float, epsilon: float) -> float:

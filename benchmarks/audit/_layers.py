@@ -23,8 +23,10 @@ from benchmarks.audit._composition import composition
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
 from benchmarks.audit._pairs import subjects
+from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
+from benchmarks.audit._unit_leaks import leaks_of_units
 from benchmarks.audit._units import replays_of_units, unit_worlds
 from benchmarks.audit._values import values
 from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise
@@ -149,7 +151,9 @@ LAYERS: dict[str, Callable[[], Iterator[str]]] = {
     "enumeration of Gaussian noise": gaussian_noise,
     "enumeration of texts": common_texts,
     "enumeration of units": unit_worlds,
+    "enumeration of units of preparation": worlds_of_preparation,
     "replay of units": replays_of_units,
+    "replay of units of preparation": replays_of_preparation,
     "replay of estimators": partial(replays, "estimators"),
     "replay of preparation": partial(replays, "preparation"),
     "replay of containers": partial(replays, "containers"),
@@ -157,6 +161,7 @@ LAYERS: dict[str, Callable[[], Iterator[str]]] = {
     "attacks": attacks,
     "source of bytes": origins,
     "leak walk": leak_walk,
+    "leak walk of units": leaks_of_units,
     "accounting": accounting,
     "composition": composition,
     "searches": searches,

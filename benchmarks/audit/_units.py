@@ -31,7 +31,7 @@ from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 
-__all__ = ["replays_of_units", "unit_worlds"]
+__all__ = ["replays_of_units", "unit_parameters", "unit_worlds"]
 
 ADDED, PERSON = PrivacyUnit("record", "add_remove"), PrivacyUnit("person", "replace", 2)
 THERE = PrivacyUnit("person", "add_remove", 2)
@@ -76,7 +76,7 @@ def replays_of_units() -> Iterator[str]:
     """Replay a record, and a person, that is there or not, or is another one."""
     for model, unit in product(_models(), UNITS):
         ledger = BudgetAccountant(delta=1)  # each is about one unit
-        estimator = clone(model).set_params(accountant=ledger, **_parameters(unit))
+        estimator = clone(model).set_params(accountant=ledger, **unit_parameters(unit))
         for one, other in _pairs(model, unit):
             names = ("X", "y", "groups", "X2", "y2", "groups2")
             data = dict(zip(names, (*one, *other), strict=True))
@@ -102,7 +102,8 @@ def _models() -> list[Any]:
     ]
 
 
-def _parameters(unit: PrivacyUnit) -> dict[str, Any]:
+def unit_parameters(unit: PrivacyUnit) -> dict[str, Any]:
+    """Return the parameters of an estimator that protects a unit."""
     most = unit.max_records if unit.name == "person" else None
     return {
         "privacy_unit": unit.name,
@@ -163,7 +164,7 @@ def _samples() -> Iterator[str]:
 def _split_persons() -> Iterator[str]:
     rng = np.random.default_rng(1)
     who = np.repeat(np.arange(100), 2)
-    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], **_parameters(PERSON))
+    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], **unit_parameters(PERSON))
     search = PrivateSearchCV(model, {"alpha": [1.0]}, random_state=0)
     records = search._records(rng.random((200, 2)), rng.integers(0, 2, 200), reset=True)
     split, _ = search._protected(records, who)

@@ -6,7 +6,7 @@ r"""The exact delta at an epsilon between two discrete laws, and of shifted disc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from benchmarks.audit._table import Row
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
-from dpbayes_sklearn.privacy.gaussian import gaussian_variance
+from dpbayes_sklearn.privacy.gaussian import Shifts, gaussian_variance
 from dpbayes_sklearn.statistics.network import Network
 
 Law = npt.NDArray[np.float64]
@@ -34,30 +34,43 @@ def gaussian_law(variance: Fraction | float, reach: int) -> Law:
     return np.asarray(weights / weights.sum())
 
 
-def enumerated_delta(variance: Fraction | float, epsilon: float, shifts: list[int]) -> float:
-    """Return delta by listing every outcome of every cell: for two or three cells."""
-    reach = math.ceil(14 * math.sqrt(variance)) + max(shifts)
+def enumerated_delta(
+    variance: Fraction | float, epsilon: float, shifts: list[tuple[int, int]]
+) -> float:
+    """Return delta by listing every outcome of every cell: for two or three cells.
+
+    Cells are given by (amount of change, weight); the variance is that of weight 1.
+    """
+    reach = math.ceil(14 * math.sqrt(variance)) + max(shift for shift, _ in shifts)
     p, q = np.ones(1), np.ones(1)
-    for shift in shifts:
-        law = np.pad(gaussian_law(variance, reach), shift)
+    for shift, weight in shifts:
+        law = np.pad(gaussian_law(variance / weight, reach), shift)
         p = np.multiply.outer(p, law).ravel()
         q = np.multiply.outer(q, np.roll(law, shift)).ravel()
     return hockey_stick(p, q, epsilon)
 
 
-def convolved_delta(variance: Fraction | float, epsilon: float, shifts: Mapping[int, int]) -> float:
+def convolved_delta(variance: Fraction | float, epsilon: float, shifts: Shifts) -> float:
     """Return delta from the law of T = sum of shift * noise, on which alone the loss depends.
 
     All terms are positive and summed directly, so there is no cancellation.
     """
-    pattern = tuple((float(variance), shift, count) for shift, count in shifts.items())
+    pattern = tuple((float(variance / w), shift, count) for (shift, w), count in shifts.items())
     return gaussian_shift_delta(pattern, epsilon)
 
 
-PATTERNS: tuple[dict[int, int], ...] = ({1: 2}, {2: 1}, {1: 8}, {1: 2, 2: 2}, {1: 60})
+PATTERNS: tuple[Shifts, ...] = (
+    {(1, 1): 2},
+    {(2, 1): 1},
+    {(1, 1): 8},
+    {(1, 1): 2, (2, 1): 2},
+    {(1, 1): 60},
+    {(1, 2): 2, (1, 3): 8, (1, 6): 2},
+)
 BUDGETS = ((1.0, 1e-6), (0.1, 1e-6), (0.3, 1e-3), (4.0, 1e-8))
 WORLDS: tuple[tuple[Any, int, str], ...] = (
     (Network.star([2, 2, 2], 2), 2, "record"),
+    (Network.star([2, 4], 2), 2, "record"),
     (Network.star([3, 2], 3), 2, "feature"),
     (Network((2, 2, 2), ((2,), (0,), ())), 2, "record"),
     (5, 4, "record"),

@@ -236,8 +236,13 @@ class TreeDomain(CountDomain):
     def statistics(self, chosen: Sequence[int]) -> Any:
         """Return the scores of all edges."""
         codes = np.array([self.records[i] for i in chosen], np.uint8)
+        codes = codes.reshape(-1, len(self.network.sizes))
         labels = codes[:, -1].astype(np.intp)
         return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes))
+
+    def observed(self, chosen: Sequence[int], size: ReleasedSize | None) -> Any:
+        """Return the scores, which need no number of records."""
+        return self.statistics(chosen)
 
     def prior(self, concentration: Any) -> Any:
         """Return how many edges are chosen."""
@@ -249,14 +254,14 @@ class ColumnDomain(Domain):
     """Records of columns whose quantiles are asked for: some numbers, ties and a missing one."""
 
     plans: Plans
+    numbers: tuple[float, ...] = (-7.5, 0.0, 3.0, 3.5, 1e300, np.nan)
 
     is_finite: ClassVar[bool] = False
 
     @cached_property
     def records(self) -> list[Record]:
         """Every combination of a few numbers."""
-        numbers = (-7.5, 0.0, 3.0, 3.5, 1e300, np.nan)
-        return list(product(numbers[: 6 if len(self.plans.each) == 1 else 3], repeat=self._width))
+        return list(product(self.numbers[: 6 if self._width == 1 else 3], repeat=self._width))
 
     @property
     def _width(self) -> int:
@@ -264,8 +269,8 @@ class ColumnDomain(Domain):
 
     def statistics(self, chosen: Sequence[int]) -> SortedColumns:
         """Return columns that can be sorted."""
-        table = Table(np.array([self.records[i] for i in chosen], np.float64))
-        return SortedColumns(LocalRecords.unlabelled(table))
+        table = np.array([self.records[i] for i in chosen], np.float64).reshape(-1, self._width)
+        return SortedColumns(LocalRecords.unlabelled(Table(table)))
 
     def prior(self, concentration: Any) -> Plans:
         """Return the plans."""

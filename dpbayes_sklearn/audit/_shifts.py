@@ -83,7 +83,7 @@ def _size(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
 
 
 def _simplex(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    known = [(None if unit.size_is_secret else s.n, s.n_categories) for s in (one, other)]
+    known = [(_known_n(s, unit), s.n_categories) for s in (one, other)]
     if broken := _public("counts", *known):
         return broken
     return [_between("counts", [one.counts], [other.counts], one.sensitivity(unit))]
@@ -120,8 +120,8 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
 
 
 def _columns(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    """Return how many records of a column are not in the other: one may have been replaced."""
-    facts = [(c.n, c.n_columns) for c in (one, other)]
+    """Return how many records of a column are not in the other: those of the unit may be gone."""
+    facts = [(_known_n(c, unit), c.n_columns) for c in (one, other)]
     if broken := _public("columns", *facts):
         return broken
     return [
@@ -141,18 +141,21 @@ def _apart(one: Any, other: Any) -> int:
 
 def _scores(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     """Return how far the scores of candidates move at most."""
-    facts = [(s.n, len(s.scores), s.sensitivity) for s in (one, other)]
+    facts = [(_known_n(s, unit), len(s.scores), s.sensitivity(unit)) for s in (one, other)]
     if broken := _public("scores", *facts):
         return broken
     moved = np.abs(one.scores - other.scores).max(initial=0)
-    return [
-        Shift("largest change of a score", float(moved), float(unit.max_records * one.sensitivity))
-    ]
+    return [Shift("largest change of a score", float(moved), float(one.sensitivity(unit)))]
+
+
+def _known_n(statistics: Any, unit: PrivacyUnit) -> int | None:
+    """Return the number of records if it is public; one that was released is in the plans."""
+    return None if unit.size_is_secret else statistics.n
 
 
 def _texts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     """Return how far the counts of texts of a column move, together and each by itself."""
-    facts = [(t.n, t.n_columns) for t in (one, other)]
+    facts = [(_known_n(t, unit), t.n_columns) for t in (one, other)]
     if broken := _public("texts", *facts):
         return broken
     each = [_moves(a, b) for a, b in zip(one.columns, other.columns, strict=True)]

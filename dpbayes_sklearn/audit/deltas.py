@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any
 
@@ -35,6 +36,7 @@ __all__ = ["DeltaEnumeration", "enumerate_delta", "gaussian_shift_delta"]
 _WIDE = 2.0**30  # variance from which noise is as good as continuous
 
 Pattern = tuple[tuple[float, int, int], ...]
+_MOST_WEIGHT = 1000
 """(sigma², shift, how many numbers), for every size of shift."""
 
 
@@ -185,22 +187,47 @@ def gaussian_shift_delta(pattern: Pattern, epsilon: float) -> float:
     >>> f"{gaussian_shift_delta(((36.0, 1, 2),), 1.0):.3g}"
     '8.94e-07'
     """
-    if len({variance for variance, _, _ in pattern}) > 1:
-        raise ValueError("All noise must have the same variance.")
     if not pattern:
         return 0.0
-    variance = pattern[0][0]
+    base, weights = _integer_weights([variance for variance, _, _ in pattern])
+    law: FloatArray = np.ones(1)
+    squares = 0
+    for weight, (variance, size, cells) in zip(weights, pattern, strict=True):
+        together = _sum_law(variance, cells)
+        spread = np.zeros((len(together) - 1) * size * weight + 1)
+        spread[:: size * weight] = together
+        law = np.convolve(law, spread)
+        squares += weight * size**2 * cells
+    t = np.arange(len(law)) - len(law) // 2
+    loss = (squares - 2 * t) / (2 * base)
+    return float((law * np.clip(-np.expm1(epsilon - loss), 0, None)).sum())
+
+
+def _sum_law(variance: float, cells: int) -> FloatArray:
+    """Return the law of the sum of several discrete Gaussians, but for tails below 1e-40."""
     reach = math.ceil(12 * math.sqrt(variance))
     z = np.arange(-reach, reach + 1.0)
     cell = np.exp(-(z**2) / (2 * variance))
     cell /= cell.sum()
     law: FloatArray = np.ones(1)
-    for _, size, cells in pattern:
-        spread = np.zeros(2 * reach * size + 1)
-        spread[::size] = cell
-        for _ in range(cells):
-            law = np.convolve(law, spread)
-    t = np.arange(len(law)) - len(law) // 2
-    squares = sum(size**2 * cells for _, size, cells in pattern)
-    loss = (squares - 2 * t) / (2 * variance)
-    return float((law * np.clip(-np.expm1(epsilon - loss), 0, None)).sum())
+    for _ in range(cells):
+        law = np.convolve(law, cell)
+        tail = int(np.argmax(law > 1e-40))
+        law = law[tail : len(law) - tail]
+    return law
+
+
+def _integer_weights(variances: list[float]) -> tuple[float, list[int]]:
+    """Return a base and the least integers w with which every variance is base / w.
+
+    >>> _integer_weights([3.0, 2.0, 6.0])
+    (6.0, [2, 3, 1])
+    """
+    largest = max(variances)
+    ratios = [
+        Fraction(largest / variance).limit_denominator(_MOST_WEIGHT) for variance in variances
+    ]
+    if any(abs(r * v / largest - 1) > 1e-12 for r, v in zip(ratios, variances, strict=True)):
+        raise ValueError("The ratios of the variances must be those of small integers.")
+    common = math.lcm(*(ratio.denominator for ratio in ratios))
+    return common * largest, [int(common * ratio) for ratio in ratios]

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._protection import PROTECTION
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._supervised import Declared, SupervisedEstimator
 from dpbayes_sklearn.data.encoder import Encoder
@@ -67,6 +68,14 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         Bins that intervals are cut into.
     schema : Schema, optional
         Public domains by column name, and of the target, instead of all bounds and classes.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record, or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(X, y, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -82,8 +91,8 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
 
     Notes
     -----
-    **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one; every ``fit`` spends ``epsilon``. The number of records is public. What is published is
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` and ``neighbours`` say who is
+    protected. What is published is
     which columns were chosen. What is not declared is read from the data, with a
     :class:`PrivacyLeakWarning`. Columns of chosen names keep their values.
 
@@ -115,6 +124,7 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         "bounds_y": ["array-like", None],
         "n_bins": [Range(Integral, 2, 2**16, closed="both"), "array-like"],
         "schema": [Schema, None],
+        **PROTECTION,
     }
 
     def __init__(
@@ -128,6 +138,9 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         bounds_y: Any = None,
         n_bins: int | npt.ArrayLike = 8,
         schema: Schema | None = None,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -139,6 +152,9 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         self.bounds_y = bounds_y
         self.n_bins = n_bins
         self.schema = schema
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -171,13 +187,19 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
     def _settle(
         self, declared: Sequence[Domain | None], domains: list[Domain], table: Table
     ) -> tuple[list[Domain], tuple[str, ...]]:
-        bins = Bins(self.n_bins, table.n_rows, table.n_columns, 1.0)
+        bins = Bins(self.n_bins, self._public_n(table.n_rows), table.n_columns, 1.0)
         bins.check()
         return [bins.cut(domain, j, table.kind(j)) for j, domain in enumerate(domains)], ()
 
     def _public_schema(self, records: Any) -> tuple[tuple[Schema, int], tuple[str, ...]]:  # type: ignore[override]
         schema, conditions = super()._public_schema(records)
-        return (schema, records.n), conditions
+        return (schema, self._public_n(records.n)), conditions
+
+    _schema_looks_at_n = True
+
+    @property
+    def _looks_at_n(self) -> bool:  # type: ignore[override]
+        return isinstance(self.k, str)
 
     def _check_types(self, public: Any, records: Any) -> None:
         super()._check_types(public[0], records)
@@ -191,7 +213,8 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         schema, n = public
         network = self._network(schema)
         if isinstance(self.k, str):
-            return ColumnChoice(network, columns_for(network, n, 3 * float(self.epsilon)))
+            epsilon = 3 * float(self._unit.equivalent(float(self.epsilon)))
+            return ColumnChoice(network, columns_for(network, n, epsilon))
         return ColumnChoice(network, int(self.k))
 
     def _statistics(self, public: Any, records: Records) -> ColumnScores:
@@ -211,7 +234,7 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
     def _epsilon_wanted(self, n: int, n_features: int) -> float:
         """Return what tells scores apart that differ by 5 % of the records."""
         k = n_features if isinstance(self.k, str) else min(int(self.k), n_features)
-        return 2 * 3 * k / (0.05 * n)
+        return 3 * self._unit.moves * k / (0.05 * n)
 
     def _restore(self, **released: Any) -> Self:
         schema, support, guarantee = released.values()
@@ -238,7 +261,8 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         X of the same kind, with the chosen columns
         """
         check_is_fitted(self)
-        read_table(self, X, reset=False, declared=self._declares_columns)
+        declared, secret = self._declares_columns, self._unit.size_is_secret
+        read_table(self, X, reset=False, declared=declared, may_be_empty=secret)
         places = np.flatnonzero(self._support).tolist()
         if is_frame(X):
             return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]

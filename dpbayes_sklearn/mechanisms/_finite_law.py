@@ -92,7 +92,7 @@ class GaussianNoise(Law):
         pair = ((self.n, 0, *rest), (self.n - 1, 1, *rest))
         if not delta:
             return Worst(math.inf, pair)
-        shifts = {1: self.changed}
+        shifts = {(1, 1): self.changed}
         low, high = Fraction(0), Fraction(1)
         while gaussian_delta(self.variance, high, shifts) > delta:
             low, high = high, 2 * high

@@ -2,9 +2,9 @@ r"""Discrete Gaussian noise: less than Laplace noise where a record changes much
 
 Guarantee
 ---------
-*Precondition*: counts that neighbours change by the integer vectors which their own type derives,
-one in each of :math:`\Delta_2^2` cells. *Claim*: :math:`(\varepsilon, \delta)`-DP, and
-:math:`\rho`-zCDP with :math:`\rho = \Delta_2^2/2\sigma^2`. *Proof*: :math:`\sigma^2` is the
+*Precondition*: counts that neighbours change by the integer vectors v which their own type derives,
+and noise of variance :math:`\sigma^2/w_i` in cell i. *Claim*: :math:`(\varepsilon, \delta)`-DP, and
+:math:`\rho`-zCDP with :math:`\rho = \sum_i w_i v_i^2/2\sigma^2`. *Proof*: :math:`\sigma^2` is the
 smallest for which the exact privacy loss of these shifts is within :math:`(\varepsilon, \delta)`
 (:mod:`dpbayes_sklearn.privacy.gaussian`). A learned temperature is a pure release of
 :math:`\varepsilon_t` that looks at the tables. It is post-processing of them and of a randomised
@@ -14,9 +14,11 @@ response, so both together have the exact loss of Gaussian noise and an independ
 
 Noise law
 ---------
-:math:`P(Z = z) \propto e^{-z^2/2\sigma^2}` on the integers, independent in every cell. For naive
-Bayes with d features :math:`\Delta_2 = \sqrt{2(d+1)}`, so the noise grows with the square root of
-d. Differences within a row could not have less: two records of one class change them by
+:math:`P(Z = z) \propto e^{-wz^2/2\sigma^2}` on the integers, independent in every cell. All cells
+of a table have one weight w, larger in larger tables, by which the sum of all variances is least
+(:mod:`dpbayes_sklearn.statistics.table_weights`). For naive Bayes with d features and equal weights
+the L2 sensitivity is :math:`\sqrt{2(d+1)}`, so the noise grows with the square root of d.
+Differences within a row could not have less: two records of one class change them by
 :math:`\sqrt{2d}` already.
 
 Regression
@@ -29,6 +31,7 @@ composition (:mod:`dpbayes_sklearn.privacy.gaussian_steps`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
@@ -43,7 +46,7 @@ from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.gaussian import gaussian_rho, gaussian_variance
+from dpbayes_sklearn.privacy.gaussian import Shifts, gaussian_rho, gaussian_variance
 from dpbayes_sklearn.privacy.gaussian_steps import composed_rho
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 from dpbayes_sklearn.statistics.categories import SimplexCounts
@@ -67,7 +70,7 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
     >>> model.guarantee_.epsilon, model.guarantee_.delta, round(model.guarantee_.rho, 4)
     (1.0, 1e-06, 0.028)
     >>> round(float(model.posterior_.released.laws[0].parameters[0]) ** 0.5, 2)
-    10.35
+    9.76
     """
 
     needs_delta: ClassVar[bool] = True
@@ -97,25 +100,27 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
         if statistics.kind == "moments":
             return budget._replace(rho=moment_shares(statistics, prior, budget).total)
         share, shifts = self.budget_for(statistics, prior, budget), statistics.shifts(budget.unit)
-        variance = max(_law(statistics, share).parameters)
-        rho = gaussian_rho(variance, shifts) if shifts else Fraction(0)
+        rho = gaussian_rho(_calibrated(share)(shifts), shifts) if shifts else Fraction(0)
         return budget._replace(rho=rho + Fraction(share.pure) ** 2 / 2)
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> GaussianNoise:
         """Return the law of one variable's counts."""
         counts = SimplexCounts.of_size(n, len(prior))
         (variance,) = _law(counts, budget).parameters
-        return GaussianNoise(n, len(prior), variance, counts.shifts()[1])
+        return GaussianNoise(n, len(prior), variance, counts.shifts()[1, 1])
 
 
 def _law(statistics: CountTables | SimplexCounts, budget: Budget) -> DiscreteGaussian:
-    """Return the law with the least variance that the budget allows for these statistics."""
+    """Return the law with the least noise that the budget allows for these statistics."""
+    return statistics.gaussian_law(budget.unit, _calibrated(budget))
+
+
+def _calibrated(budget: Budget) -> Callable[[Shifts], Fraction]:
+    """Return the function that finds the least variance of weight 1 for some shifts."""
     together = Fraction(budget.epsilon) + Fraction(budget.pure)
     # several records make many patterns of shifts: only their largest norm is looked at
     several = budget.unit.max_records > 1
-    variance = partial(gaussian_variance, zcdp_only=True) if several else gaussian_variance
-    calibrated = partial(variance, together, budget.delta, pure=budget.pure)
-    return statistics.gaussian_law(budget.unit, calibrated)
+    return partial(gaussian_variance, together, budget.delta, pure=budget.pure, zcdp_only=several)
 
 
 def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:

@@ -2,7 +2,7 @@ r"""Choices one after the other, each of a candidate with a high score.
 
 Guarantee
 ---------
-*Precondition*: a replaced record changes no score by more than :math:`\Delta`; what can be chosen
+*Precondition*: neighbours differ in no score by more than :math:`\Delta`; what can be chosen
 depends on earlier choices only. *Claim*: m choices with :math:`\varepsilon/m` each are
 :math:`\varepsilon`-DP. *Proof*: permute-and-flip (McKenna and Sheldon 2020), or above 64 candidates
 the exponential mechanism, with scores times :math:`\varepsilon/2m\Delta`, less what rounding to
@@ -27,7 +27,7 @@ from dpbayes_sklearn.noise.finite import finite_draw, integer_weights, rounding_
 from dpbayes_sklearn.noise.permute_and_flip import MAX_CANDIDATES, choice_log_law, choice_loss
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.choices import Scored
+from dpbayes_sklearn.statistics.choices import LARGEST, Scored
 
 __all__ = ["PermuteAndFlip", "choice_weights"]
 
@@ -43,25 +43,23 @@ class PermuteAndFlip(Mechanism):
     """
 
     def _release_scores(
-        self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
+        self, statistics: Scored, prior: Any, budget: Budget, source: RandomSource
     ) -> tuple[Hashable, ...]:
         chosen: tuple[Hashable, ...] = ()
-        # scores know what one replaced record changes; k of them change k times as much
-        shared = max(prior.rounds, 1) * budget.unit.max_records
-        epsilon = float(budget.epsilon) / shared * (1 - 2.0**-50)  # rounded down
+        epsilon = float(budget.epsilon) / max(prior.rounds, 1) * (1 - 2.0**-50)  # rounded down
         for _ in range(prior.rounds):
             candidates, scores = statistics.options(chosen)
-            weights = choice_weights(statistics, scores, epsilon)
+            weights = choice_weights(scores, statistics.sensitivity(budget.unit), epsilon)
             chosen = (*chosen, candidates[int(finite_draw(weights, source)[0])])
         return chosen
 
 
-def choice_weights(statistics: Scored, scores: IntArray, epsilon: float) -> npt.NDArray[np.uint64]:
+def choice_weights(scores: IntArray, sensitivity: int, epsilon: float) -> npt.NDArray[np.uint64]:
     """Return the integer weights that are drawn from, shape (1, candidates)."""
-    if statistics.sensitivity == 0:  # no record can change a score
+    if sensitivity == 0:  # no record can change a score
         return np.eye(len(scores), dtype=np.uint64)[[int(np.argmax(scores))]]
     few = len(scores) <= MAX_CANDIDATES
-    magnitude = epsilon * statistics.largest / (2.0 * statistics.sensitivity)
+    magnitude = epsilon * LARGEST / (2.0 * sensitivity)
     loss = (choice_loss if few else rounding_loss)(len(scores), magnitude)
-    nats = max(epsilon - loss, 0.0) / (2.0 * statistics.sensitivity) * scores[None].astype(float)
+    nats = max(epsilon - loss, 0.0) / (2.0 * sensitivity) * scores[None].astype(float)
     return integer_weights(choice_log_law(nats) if few else nats)

@@ -3,8 +3,8 @@ r"""Quantiles of columns by the exponential mechanism, drawn exactly.
 Guarantee
 ---------
 *Precondition*: the columns share the budget equally; the levels of a plan share that of a column,
-and a replaced record changes the distances of all questions of a level by ranges that add up to at
-most the level's sensitivity. *Claim*: the release is :math:`\varepsilon`-DP. *Proof*: a draw from
+and neighbours change the distances of all questions of a level by ranges that add up to at most the
+level's sensitivity. *Claim*: the release is :math:`\varepsilon`-DP. *Proof*: a draw from
 :math:`\mu(z)\,e^{-\eta d(z)}` loses at most :math:`\eta` times the range of the change of d,
 because a constant change cancels; with :math:`\eta = (\varepsilon_l - r)/\Delta_l` a level loses at
 most :math:`\varepsilon_l`, r being what rounding can add; levels and columns compose. (McSherry and
@@ -24,6 +24,7 @@ from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.segments import segment_draw
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.lattice import key_at
 from dpbayes_sklearn.statistics.quantiles.plans import Answers, Level, Plans
@@ -45,21 +46,25 @@ class Quantiles(Mechanism):
     def _release_quantiles(
         self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
     ) -> Answers:
-        share = Fraction(budget.epsilon) / (statistics.n_columns * budget.unit.max_records)
+        share = Fraction(budget.epsilon) / statistics.n_columns
 
         def choose(ranks: Ranks, level: Level) -> float:
-            return point_of(ranks.law(rate(level, share)), source)
+            return point_of(ranks.law(rate(level, share, budget.unit)), source)
 
         return prior.ask(statistics, choose)
 
 
-def rate(level: Level, epsilon: Fraction) -> float:
+def rate(level: Level, epsilon: Fraction, unit: PrivacyUnit) -> float:
     r"""Return :math:`\eta`, in nats per rank, of a level of a column with budget ``epsilon``.
 
-    >>> round(rate(Level(Fraction(1, 2), Fraction(2)), Fraction(1)), 6)
-    0.25
+    Each record that comes, goes or is replaced changes two draws at most: r is `ROUNDING` for each.
+
+    >>> half = Level(Fraction(1, 2), Fraction(2), Fraction(1))
+    >>> [round(rate(half, Fraction(1), PrivacyUnit("person", "replace", k)), 6) for k in (1, 2)]
+    [0.25, 0.125]
     """
-    return float(max(level.share * epsilon - ROUNDING, Fraction(0)) / level.sensitivity)
+    spent = max(level.share * epsilon - unit.max_records * ROUNDING, Fraction(0))
+    return float(spent / level.sensitivity(unit))
 
 
 def point_of(law: RankLaw, source: RandomSource) -> float:

@@ -11,6 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._protection import PROTECTION
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.reading import read_table, read_unlabelled
@@ -18,6 +19,7 @@ from dpbayes_sklearn.data.records import Records, quiet_numpy
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
 from dpbayes_sklearn.privacy import PrivacyGuarantee
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema.kinds import Kind
 from dpbayes_sklearn.schema.numbers import as_numbers
 from dpbayes_sklearn.schema.resolution import intervals_from_bounds
@@ -36,16 +38,19 @@ class Columns(NamedTuple):
     Attributes
     ----------
     n : int
-        Number of records.
+        Number of records, or what is known about it.
     bounds : tuple
         Declared bounds of each column, None where there are none.
     epsilon : float
         Budget of each column.
+    unit : PrivacyUnit
+        Who is protected.
     """
 
     n: int
     bounds: tuple[tuple[float, float] | None, ...]
     epsilon: float
+    unit: PrivacyUnit
 
 
 def check_numeric(estimator: Any, table: Table) -> None:
@@ -67,10 +72,12 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     _answers: Answers
 
     _exported = COLUMN_TRANSFORMER
+    _schema_looks_at_n = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         "bounds": ["array-like", None],
+        **PROTECTION,
     }
 
     @abstractmethod
@@ -89,14 +96,15 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         return Quantiles()
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
-        records = read_unlabelled(self, X, reset=reset)
+        secret = self._unit.size_is_secret
+        records = read_unlabelled(self, X, reset=reset, may_be_empty=secret)
         check_numeric(self, records.table)
         return records
 
     def _public_schema(self, records: Records) -> tuple[Columns, tuple[str, ...]]:
-        d = records.table.n_columns
-        epsilon = float(self._budget().epsilon) / d
-        return Columns(records.n, self._each_bounds(d), epsilon), ()
+        d, (_, rest) = records.table.n_columns, self._shares(self._budget())
+        n, bounds = self._public_n(records.n), self._each_bounds(d)
+        return Columns(n, bounds, float(rest.epsilon) / d, rest.unit), ()
 
     def _each_bounds(self, d: int) -> tuple[tuple[float, float] | None, ...]:
         if self.bounds is None:
@@ -119,7 +127,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
 
     def _restore(self, **released: Any) -> Self:
         answers, guarantee = released.values()
-        nobody = Columns(1, self._each_bounds(len(answers)), guarantee.epsilon)
+        nobody = Columns(1, self._each_bounds(len(answers)), guarantee.epsilon, self._unit)
         plans = [self._plan(j, nobody) for j in range(len(answers))]
         if not all(plan.could_answer(found) for plan, found in zip(plans, answers, strict=True)):
             raise ValueError("the numbers are not those that the parameters ask for")
@@ -127,7 +135,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
 
     def _epsilon_wanted(self, n: int, n_features: int) -> float:
         """Return what finds a range of every column: 800 records per column and epsilon."""
-        return 800 * n_features / n
+        return 800 * n_features / n * self._unit.moves / RECORD.moves
 
     def transform(self, X: Any) -> Any:
         """Return the transformed columns; every value has its place, and a missing one the middle.
@@ -141,7 +149,8 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         array of shape (n_samples, n_features), a lazy one of a dask collection
         """
         check_is_fitted(self)
-        table = read_table(self, X, reset=False, declared=True)
+        secret = self._unit.size_is_secret
+        table = read_table(self, X, reset=False, declared=True, may_be_empty=secret)
         check_numeric(self, table)
         if isinstance(table, PartitionedTable):
             return rowwise(self._transformed, table, self._apply(np.empty((0, table.n_columns))))

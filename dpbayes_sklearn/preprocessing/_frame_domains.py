@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn._protection import PROTECTION
 from dpbayes_sklearn.data.reading import read_unlabelled
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.mechanisms import Domains, Mechanism, Release
@@ -51,6 +52,8 @@ class FrameDomains(PrivateEstimator):
         For the categories of texts.
     bins : int or None, default=8
         Of columns of numbers; None learns ranges.
+    privacy_unit, max_records_per_person, neighbours
+        Who is protected, as for all estimators.
     accountant : BudgetAccountant, optional
     random_state : int, RandomState or None, default=None
 
@@ -63,6 +66,7 @@ class FrameDomains(PrivateEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         **DELTA,
+        **PROTECTION,
         "bins": [*PrivateKBinsDiscretizer._parameter_constraints["n_bins"][:1], None],
     }
 
@@ -72,12 +76,18 @@ class FrameDomains(PrivateEstimator):
         *,
         delta: float = 0.0,
         bins: int | None = 8,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.bins = bins
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -85,7 +95,14 @@ class FrameDomains(PrivateEstimator):
         return Domains()
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
-        return read_unlabelled(self, X, reset=reset)
+        secret = self._unit.size_is_secret
+        return read_unlabelled(self, X, reset=reset, may_be_empty=secret)
+
+    _schema_looks_at_n = True
+
+    @property
+    def _looks_at_n(self) -> bool:  # type: ignore[override]
+        return self.bins is None
 
     def _public_schema(self, records: Records) -> tuple[_Public, tuple[str, ...]]:
         table = records.table
@@ -94,15 +111,16 @@ class FrameDomains(PrivateEstimator):
         texts = tuple(j for j, kind in enumerate(kinds) if kind in TEXTS)
         names = tuple(table.names or map(str, range(table.n_columns)))
         dates = tuple(kind == "dates" for kind in kinds)
-        return _Public(records.n, names, dates, numbers, texts), ()
+        return _Public(self._public_n(records.n), names, dates, numbers, texts), ()
 
     def _statistics(self, public: _Public, records: Records) -> Contents:
         texts = records.total(partial(TextCounts.of_shard, public.texts))
         return Contents(SortedColumns(records, public.numbers), texts)
 
     def _prior(self, public: _Public) -> Questions:
-        epsilon = float(self._budget().epsilon) / len(public.names)
-        columns = Columns(public.n, (None,) * len(public.numbers), epsilon)
+        _, rest = self._shares(self._budget())
+        epsilon = float(rest.epsilon) / len(public.names)
+        columns = Columns(public.n, (None,) * len(public.numbers), epsilon, rest.unit)
         plans = (self._cutter._plan(j, columns) for j in range(len(public.numbers)))
         return Questions(Plans(tuple(plans)))
 

@@ -13,6 +13,7 @@ from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOpt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.preprocessing._columns import Columns, ColumnwiseTransformer
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.statistics.quantiles.plans import Answers, BinEdges, OuterQuantiles, Plan
 
 __all__ = ["PrivateKBinsDiscretizer"]
@@ -37,6 +38,14 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         quantiles.
     bounds : tuple (low, high), optional
         Public bounds of the columns, numbers or one entry per column, if something is known.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record, or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(X, y, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -54,8 +63,8 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
 
     Notes
     -----
-    **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one; every ``fit`` spends ``epsilon``. The number of records is public. Nothing needs to be
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` and ``neighbours`` say who is
+    protected. Nothing needs to be
     declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
     quantile and has the code ``n_bins // 2``. Dates are seconds since 1970.
 
@@ -89,6 +98,9 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         strategy: str = "quantile",
         epsilon: float = 1.0,
         bounds: Any = None,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -96,6 +108,9 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         self.strategy = strategy
         self.epsilon = epsilon
         self.bounds = bounds
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -114,7 +129,11 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         bins, bounds = self._each_n_bins(len(columns.bounds))[j], columns.bounds[j]
         if self.strategy == "quantile":
             return BinEdges(bins, bounds)
-        return OuterQuantiles(*_ENDS, columns.n, columns.epsilon, bounds)
+        return OuterQuantiles(*_ENDS, columns.n, columns.epsilon, bounds, columns.unit)
+
+    @property
+    def _looks_at_n(self) -> bool:  # type: ignore[override]
+        return self.strategy == "uniform" and self.bounds is None
 
     def _set(self, answers: Answers) -> None:
         each = self._each_n_bins(len(answers))
@@ -138,7 +157,7 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         if self.strategy == "uniform":
             return super()._epsilon_wanted(n, n_features)
         levels = len(BinEdges(max(self._each_n_bins(n_features))).levels)
-        return 20 * levels * n_features / (0.03 * n)
+        return 20 * levels * n_features / (0.03 * n) * self._unit.moves / RECORD.moves
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -24,6 +24,10 @@ def learn_schema(
     target: Domain | None = None,
     bins: int | None = 8,
     delta: float = 0.0,
+    privacy_unit: str = "record",
+    max_records_per_person: int | None = None,
+    neighbours: str = "replace",
+    groups: Any = None,
     accountant: BudgetAccountant | None = None,
     random_state: int | np.random.RandomState | None = None,
     verbose: bool = True,
@@ -33,7 +37,7 @@ def learn_schema(
     Parameters
     ----------
     frame : data frame or dask data frame
-        Records, one per person; only columns of the schema.
+        Records, one per person unless ``privacy_unit="person"``; only columns of the schema.
     epsilon : float, default=1.0
         Privacy budget, shared equally by the columns that are learned.
     columns : mapping of str to Interval or Categories, optional
@@ -48,8 +52,19 @@ def learn_schema(
     delta : float in [0, 1), default=0.0
         Finds the categories of columns of text if it is above zero: texts that many records share.
         All others, and whatever is no text, count as "other". With k columns to learn, t of them
-        texts, one is found if about ``2k/epsilon * log(t/delta)`` records share it. Delta should be
-        far below one over the number of records.
+        texts, one is found if about ``2k/epsilon * log(t/delta)`` records share it (of a person's
+        m records together: m times as many). Delta should be far below one over the number of
+        records.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record, or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``groups`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret.
+    groups : array-like of shape (n_samples,), optional
+        For ``privacy_unit="person"``: whose record it is.
     accountant : BudgetAccountant, optional
         The ledger that is charged; one that is open in a ``with`` block if left out.
     random_state : int, RandomState or None, default=None
@@ -101,9 +116,12 @@ def learn_schema(
             epsilon,
             delta=delta if texts else 0.0,
             bins=bins,
+            privacy_unit=privacy_unit,
+            max_records_per_person=max_records_per_person,
+            neighbours=neighbours,
             accountant=accountant,
             random_state=random_state,
-        ).fit(frame[[*kinds]])
+        ).fit(frame[[*kinds]], groups=groups)
         found, guarantee = learner.domains_, learner.guarantee_
     schema = Schema({name: declared.get(name) or found[name] for name in names}, target, guarantee)
     if verbose:

@@ -32,6 +32,14 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
     bounds : tuple (low, high), optional
         Public bounds of the columns, numbers or one entry per column, if something is known: the
         quantiles are looked for between them only.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record, or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(X, y, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -47,8 +55,8 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
 
     Notes
     -----
-    **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one; every ``fit`` spends ``epsilon``. The number of records is public. Nothing needs to be
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` and ``neighbours`` say who is
+    protected. Nothing needs to be
     declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
     quantile and is mapped to the middle. Dates are seconds since 1970.
 
@@ -78,6 +86,9 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         feature_range: tuple[float, float] = (0, 1),
         quantiles: tuple[float, float] = (0.01, 0.99),
         bounds: Any = None,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -85,6 +96,9 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         self.feature_range = feature_range
         self.quantiles = quantiles
         self.bounds = bounds
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -97,8 +111,12 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
             )
         two_numbers(self, "feature_range", -1e300, 1e300)
         return OuterQuantiles(
-            share(low), share(high), columns.n, columns.epsilon, columns.bounds[j]
+            share(low), share(high), columns.n, columns.epsilon, columns.bounds[j], columns.unit
         )
+
+    @property
+    def _looks_at_n(self) -> bool:  # type: ignore[override]
+        return self.bounds is None  # between bounds, all quantiles are asked for as they are
 
     def _set(self, answers: Answers) -> None:
         self.data_min_, self.data_max_ = np.array(answers).T.copy()

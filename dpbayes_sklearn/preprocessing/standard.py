@@ -31,6 +31,14 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         What is returned lies between ``-clip`` and ``clip``: the public domain of the output.
     bounds : tuple (low, high), optional
         Public bounds of the columns, numbers or one entry per column, if something is known.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record, or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(X, y, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -46,8 +54,8 @@ class PrivateStandardScaler(ColumnwiseTransformer):
 
     Notes
     -----
-    **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one; every ``fit`` spends ``epsilon``. The number of records is public. Nothing needs to be
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` and ``neighbours`` say who is
+    protected. Nothing needs to be
     declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
     quantile and is mapped to 0. Dates are seconds since 1970.
 
@@ -72,17 +80,23 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         *,
         clip: float = 3.0,
         bounds: Any = None,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.clip = clip
         self.bounds = bounds
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
     def _plan(self, j: int, columns: Columns) -> Plan:
-        return CentreAndSpread(columns.n, columns.epsilon, columns.bounds[j])
+        return CentreAndSpread(columns.n, columns.epsilon, columns.bounds[j], columns.unit)
 
     def _set(self, answers: Answers) -> None:
         self.center_, spread = np.array(answers).T.copy()

@@ -1,37 +1,50 @@
 r"""How much discrete Gaussian noise one release of integer counts needs.
 
-Cell i of a vector of counts is released with noise :math:`Z_i`, independent discrete Gaussian of
-parameter :math:`\sigma^2`. Neighbours' counts differ by an integer vector v; only its nonzero
-entries matter, and only their absolute values (the noise is symmetric). With
-:math:`s = \|v\|^2` and :math:`T = \langle Z, v\rangle`, the privacy loss is
+Cell i of a vector of counts has a weight :math:`w_i`, a positive integer, and is released with
+noise :math:`Z_i`, independent discrete Gaussian of parameter :math:`\sigma^2/w_i`. Neighbours'
+counts differ by an integer vector v; only its nonzero entries matter, and only their absolute
+values (the noise is symmetric). With :math:`\langle z, v\rangle = \sum_i w_i z_i v_i`,
+:math:`s = \|v\|^2 = \langle v, v\rangle` and :math:`T = \langle Z, v\rangle`, the privacy loss is
 :math:`L = (s - 2T)/2\sigma^2`, so
 
 .. math:: \delta(\varepsilon) = \sum_t P(T = t)\,(1 - e^{\varepsilon - L(t)})_+ .
 
-**Claim.** Let g be the greatest common divisor of v. Then T is a multiple of g and
+**Claim.** Let g be the greatest common divisor of all :math:`w_i v_i`. Then T is a multiple of g
+and
 
 .. math:: P(T = t) \le P(T = 0)\, e^{-t^2/2\sigma^2 s}.
 
 **Proof.** The z with :math:`\langle z, v\rangle = t` are a translate of the lattice
-:math:`\Lambda = v^\perp \cap \mathbb Z^m`. Split :math:`z = (t/s)v + w` with w orthogonal to v:
-:math:`\|z\|^2 = t^2/s + \|w\|^2`. So P(T = t) is :math:`e^{-t^2/2\sigma^2 s}` times the Gaussian
+:math:`\Lambda = v^\perp \cap \mathbb Z^m`. Split :math:`z = (t/s)v + r` with r orthogonal to v:
+:math:`\|z\|^2 = t^2/s + \|r\|^2`. So P(T = t) is :math:`e^{-t^2/2\sigma^2 s}` times the Gaussian
 weight of a translate of :math:`\Lambda` over a constant. By Poisson summation that weight is
-:math:`c \sum_{u \in \Lambda^*} e^{-2\pi^2\sigma^2\|u\|^2} \cos(2\pi\langle u, w\rangle)`, which is
+:math:`c \sum_{u \in \Lambda^*} e^{-2\pi^2\sigma^2\|u\|^2} \cos(2\pi\langle u, r\rangle)`, which is
 largest without translation. ∎
 
 **P(T = 0), bounded from above in two ways.**
 
-* *Any shifts.* With N points, :math:`\frac1N \sum_{j<N} \prod_i \varphi(v_i 2\pi j/gN)
+* *Any shifts.* With N points, :math:`\frac1N \sum_{j<N} \prod_i \varphi_i(w_i v_i 2\pi j/gN)
   = P(T/g \equiv 0 \bmod N) \ge P(T = 0)`, where the characteristic function is a quotient of
-  positive sums, :math:`\varphi(\theta) = \sum_n e^{-\sigma^2(\theta - 2\pi n)^2/2}
-  / \sum_n e^{-2\pi^2\sigma^2n^2}`.
-* *Shifts of one size*, :math:`|v_i| = g`. By Poisson summation, with
-  :math:`\det \Lambda = \sqrt s/g`,
+  positive sums, :math:`\varphi(\theta) = \sum_n e^{-\tau^2(\theta - 2\pi n)^2/2}
+  / \sum_n e^{-2\pi^2\tau^2n^2}` with :math:`\tau^2 = \sigma^2/w_i`.
+* *Wide noise*, where :math:`b_i = w_iv_i/g` is 1 in some cells. By Poisson summation, with
+  :math:`\det \Lambda = \sqrt s/g` times that of :math:`\mathbb Z^m`,
   :math:`P(T = 0) \le \frac{g}{\sqrt{2\pi\sigma^2 s}} \sum_{u \in \Lambda^*}
-  e^{-2\pi^2\sigma^2\|u\|^2}`. Each u is the projection of some integer n to :math:`v^\perp`, at
-  distance :math:`\|n - \lambda v/g\|` for some :math:`\lambda`; adding a multiple of v/g to n makes
-  :math:`|\lambda| \le \frac12`, and then :math:`|n_i - \lambda v_i/g| \ge |n_i|/2`. So the sum is
-  at most :math:`\big(\sum_n e^{-\pi^2\sigma^2n^2/2}\big)^m`.
+  e^{-2\pi^2\sigma^2\|u\|^2}`. Each u is the projection of some integer n, and
+  :math:`\sigma^2\|u\|^2 = \sum_i \tau_i^2 (n_i - \lambda b_i)^2` for some :math:`\lambda`; adding a
+  multiple of b to n makes :math:`|\lambda| \le \frac12`. Where :math:`b_i = 1` then
+  :math:`|n_i - \lambda|` is at least :math:`|\lambda|` and at least :math:`|n_i|/2`, so
+
+  .. math:: \tau_i^2 (n_i - \lambda)^2 \ge \tfrac12\tau_i^2\lambda^2 + \tfrac18\tau_i^2n_i^2 .
+
+  Elsewhere :math:`(n_i - \lambda b_i)^2 \ge n_i^2/(1+\kappa) - \lambda^2b_i^2/\kappa` for any
+  :math:`\kappa > 0`. With :math:`\kappa = 2\sum_{b_i>1} \tau_i^2b_i^2 / \sum_{b_i=1} \tau_i^2` the
+  terms in :math:`\lambda` cancel, and the sum is at most a product over the cells of
+  :math:`\sum_n e^{-\pi^2\tau_i^2n^2/4}` and of :math:`\sum_n e^{-2\pi^2\tau_i^2n^2/(1+\kappa)}`. If
+  all :math:`b_i = 1` the first is :math:`\sum_n e^{-\pi^2\tau_i^2n^2/2}`.
+
+If no :math:`w_iv_i` divides all others, one more cell is counted for which it does (see *fewer
+shifts* below).
 
 **The sum.** :math:`h(u) = e^{-u^2/2\sigma^2 s} (1 - e^{-(u - u_0)/\sigma^2})` with u = -t and
 :math:`u_0 = \sigma^2\varepsilon - s/2` is summed over the multiples of g above :math:`u_0`. It is
@@ -78,28 +91,35 @@ __all__ = [
     "squared_norm",
 ]
 
-Shifts = Mapping[int, int]
-"""Number of cells that change by each (positive) amount: {1: 2} for one record replaced."""
+Shifts = Mapping[tuple[int, int], int]
+"""Number of cells by the (positive) amount of their change and by their weight: {(1, 1): 2} for one
+record replaced."""
 
 LEAST_VARIANCE = Fraction(1, 4)  # below, the characteristic function would need more terms
 _MARGIN = 1 + 1e-9
-_MOST_TERMS = 2**16  # summed one by one
+_MOST_TERMS = 2**13  # summed one by one
 _MOST_POINTS = 2**22  # of the characteristic function
-_WIDE = 3.0  # sigma from which the bound for shifts of one size is sharp
+_SHARP = 1e-6  # relative excess up to which the bound for wide noise is taken
+_LARGE = 200  # squared norm to which one more cell adds next to nothing
 _BITS = 22  # of the terms of a variance: then those of the sampler fit 32-bit words
 
 
 def squared_norm(shifts: Shifts) -> int:
-    """Return the square of the L2 sensitivity.
+    """Return the square of the weighted L2 sensitivity.
 
-    >>> squared_norm({1: 20, 2: 1})
-    24
+    >>> squared_norm({(1, 1): 20, (2, 3): 1})
+    32
     """
-    return sum(count * size**2 for size, count in shifts.items())
+    return sum(count * weight * size**2 for (size, weight), count in shifts.items())
+
+
+def _divisor(shifts: Shifts) -> int:
+    """Return the greatest common divisor of all weighted changes."""
+    return math.gcd(*(size * weight for size, weight in shifts))
 
 
 def gaussian_rho(variance: Fraction, *patterns: Shifts) -> Fraction:
-    """Return the zCDP of the release, max ||v||² / (2 sigma²)."""
+    """Return the zCDP of the release, max ||v||² / (2 sigma²); the variance is that of weight 1."""
     return max(map(squared_norm, patterns)) / (2 * Fraction(variance))
 
 
@@ -110,21 +130,22 @@ def gaussian_delta(
 
     Parameters
     ----------
-    variance : Fraction, at least 1/4
-        The parameter of `discrete_gaussian`, the same for all cells.
+    variance : Fraction, at least 1/4 of every weight
+        The parameter of `discrete_gaussian` for cells of weight 1.
     epsilon : Fraction
         At which delta is asked.
-    shifts : mapping of int to int
-        The amounts by which cells change between neighbours, with the numbers of cells.
+    shifts : mapping of (int, int) to int
+        The amounts by which cells change between neighbours and their weights, with the numbers
+        of cells.
     pure : Fraction, default=0
         Epsilon of a purely private release that is made besides, included in ``epsilon``.
 
     Examples
     --------
-    >>> gaussian_delta(Fraction(36), Fraction(1), {1: 2})
+    >>> gaussian_delta(Fraction(36), Fraction(1), {(1, 1): 2})
     8.94...e-07
     """
-    if variance < LEAST_VARIANCE:
+    if variance < _least(shifts):
         raise ValueError("variance must be at least 1/4.")
     bound = _MARGIN * _excess(variance, shifts) * _with_pure(variance, epsilon, shifts, pure)
     return min(bound, 1.0)
@@ -137,7 +158,7 @@ def gaussian_variance(
     pure: Exact = Fraction(0),
     zcdp_only: bool = False,
 ) -> Fraction:
-    """Return a variance parameter with which one release is (epsilon, delta)-DP.
+    """Return a variance parameter of weight 1 with which one release is (epsilon, delta)-DP.
 
     The smaller of two that are both certified: by the privacy loss (`gaussian_delta` of every
     pattern) and by zCDP (`zcdp_rho`). It is rounded up to a fraction with 22 bits.
@@ -146,7 +167,7 @@ def gaussian_variance(
     ----------
     epsilon, delta : Fraction
         What the release may spend; both positive, delta below 1.
-    *patterns : mapping of int to int
+    *patterns : mapping of (int, int) to int
         The largest patterns of shifts that a neighbour can make.
     pure : Fraction, default=0
         Epsilon of a purely private release that is made besides, included in ``epsilon``.
@@ -155,7 +176,7 @@ def gaussian_variance(
 
     Examples
     --------
-    >>> math.sqrt(gaussian_variance(Fraction(1), Fraction(1, 10**6), {1: 2}) / 2)
+    >>> math.sqrt(gaussian_variance(Fraction(1), Fraction(1, 10**6), {(1, 1): 2}) / 2)
     4.22...
     """
     if not (0 < delta < 1 and pure < epsilon < math.inf):
@@ -164,9 +185,11 @@ def gaussian_variance(
     if not rho:
         raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
     largest = _rounded_up(max(map(squared_norm, patterns)) / (2 * Fraction(rho)))
-    low, high = LEAST_VARIANCE, max(largest, LEAST_VARIANCE)
+    low = max(map(_least, patterns))
+    high = largest = max(largest, low)
     if zcdp_only:
-        return high
+        return largest
+    patterns = tuple(_completed(shifts) for shifts in patterns)
     while high > low * Fraction(10_001, 10_000):
         middle = (low + high) / 2
         enough = all(_with_pure(middle, epsilon, shifts, pure) <= delta for shifts in patterns)
@@ -176,7 +199,24 @@ def gaussian_variance(
         if all(gaussian_delta(variance, epsilon, shifts, pure) <= delta for shifts in patterns):
             return variance
         variance = _rounded_up(variance * Fraction(1001, 1000))
-    return max(largest, LEAST_VARIANCE)
+    return largest
+
+
+def _least(shifts: Shifts) -> Fraction:
+    """Return the least variance of weight 1: no cell has one below a quarter."""
+    return LEAST_VARIANCE * max(weight for _, weight in shifts)
+
+
+def _completed(shifts: Shifts) -> Shifts:
+    """Return large shifts with one more cell where no weighted change divides all others.
+
+    >>> _completed({(1, 2): 20, (1, 3): 100})
+    {(1, 2): 20, (1, 3): 100, (1, 1): 1}
+    """
+    divisor = _divisor(shifts)
+    if squared_norm(shifts) < _LARGE or any(size * w == divisor for size, w in shifts):
+        return shifts
+    return {**shifts, (1, divisor): 1}
 
 
 def _with_pure(variance: Fraction, epsilon: Exact, shifts: Shifts, pure: Exact) -> float:
@@ -192,7 +232,7 @@ def _with_pure(variance: Fraction, epsilon: Exact, shifts: Shifts, pure: Exact) 
 
 def _lattice_delta(variance: Fraction, epsilon: Exact, shifts: Shifts) -> float:
     """Return the delta of a T with P(T = t) = g/sqrt(2 pi sigma² s) exp(-t²/(2 sigma² s))."""
-    divisor, norm = math.gcd(*shifts), squared_norm(shifts)
+    divisor, norm = _divisor(shifts), squared_norm(shifts)
     spread = float(variance * norm)
     u0 = variance * Fraction(epsilon) - Fraction(norm, 2)
     nearest = max(float(u0), 0.0)
@@ -219,22 +259,35 @@ def continuous_delta(ratio: float, epsilon: float) -> float:
 
 def _excess(variance: Fraction, shifts: Shifts) -> float:
     """Bound P(T = 0) in units of g/sqrt(2 pi sigma² s) from above; near 1."""
-    if float(variance) >= _WIDE**2 and len(shifts) == 1:
-        (cells,) = shifts.values()
-        return math.exp(cells * 2.1 * math.exp(-(math.pi**2) * float(variance) / 2))
-    divisor = math.gcd(*shifts)
+    divisor = _divisor(shifts)
     deviation = math.sqrt(variance * squared_norm(shifts)) / divisor
     points = math.ceil(9 * deviation) + 1
-    if points > _MOST_POINTS:
-        return math.inf
+    wide = _wide_excess(float(variance), shifts)
+    if wide <= _SHARP or points > _MOST_POINTS:
+        return math.exp(min(wide, 700.0))
     product = np.ones(points)
-    for size, count in shifts.items():
-        turns = (
-            size // divisor * np.arange(points) % points
-        )  # exact: angles are small where it counts
+    for (size, weight), count in shifts.items():
+        turns = size * weight // divisor * np.arange(points) % points
+        # exact: angles are small where it counts
         angles = 2 * math.pi / points * np.where(2 * turns > points, turns - points, turns)
-        product *= _characteristic(angles, float(variance)) ** count
+        product *= _characteristic(angles, float(variance / weight)) ** count
     return float(product.mean()) * math.sqrt(2 * math.pi) * deviation
+
+
+def _wide_excess(variance: float, shifts: Shifts) -> float:
+    """Bound the logarithm of `_excess` for wide noise; infinite where there is no bound."""
+    divisor = _divisor(shifts)
+    cells = [(size * w // divisor, variance / w, count) for (size, w), count in shifts.items()]
+    held = sum(count * own for b, own, count in cells if b == 1)
+    others = sum(count * own * b**2 for b, own, count in cells if b > 1)
+    if not held:
+        return math.inf
+    first = math.pi**2 / (4 if others else 2)
+    rest = 2 * math.pi**2 / (1 + 2 * others / held)
+    rates = [((first if b == 1 else rest) * own, count) for b, own, count in cells]
+    if min(rate for rate, _ in rates) < 1.5:  # below, two terms of the sum are not enough
+        return math.inf
+    return sum(count * 2.1 * math.exp(-rate) for rate, count in rates)
 
 
 def _characteristic(angle: FloatArray, variance: float) -> FloatArray:

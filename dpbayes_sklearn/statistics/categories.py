@@ -72,14 +72,14 @@ class SimplexCounts:
         movable = self.n_categories if cells is None else cells
         return min(2, movable) if self.n_categories > 1 else 0
 
-    def shifts(self, unit: PrivacyUnit = RECORD) -> dict[int, int]:
-        """Return how many released counts change by how much.
+    def shifts(self, unit: PrivacyUnit = RECORD) -> dict[tuple[int, int], int]:
+        """Return how many released counts change by how much, by (amount, weight 1).
 
         All records of a person that are alike change the same counts, which has the largest L2
         norm.
         """
         changed = self._changed(unit, self._cells(unit))
-        return {unit.max_records: changed} if changed else {}
+        return {(unit.max_records, 1): changed} if changed else {}
 
     def _cells(self, unit: PrivacyUnit) -> int:
         """Return how many counts a release needs: of two a public sum tells the other."""
@@ -107,7 +107,7 @@ class SimplexCounts:
         return DiscreteLaplace.of(laplace_scale(self.sensitivity(unit, counted), epsilon), [cells])
 
     def gaussian_law(
-        self, unit: PrivacyUnit, calibrated: Callable[[dict[int, int]], Fraction]
+        self, unit: PrivacyUnit, calibrated: Callable[[dict[tuple[int, int], int]], Fraction]
     ) -> DiscreteGaussian:
         """Return Gaussian noise of one variance, which is ``calibrated`` to the shifts."""
         shifts = self.shifts(unit)

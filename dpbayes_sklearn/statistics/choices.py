@@ -10,21 +10,23 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.network import Network
 
-__all__ = ["ColumnChoice", "Scored", "TreeChoice"]
+__all__ = ["LARGEST", "STEPS", "ColumnChoice", "Scored", "TreeChoice"]
+
+STEPS = 1024
+"""Steps of a score in one record."""
+
+LARGEST = STEPS * 2**32
+"""Larger scores count as this one: a public bound, also where the number of records is secret."""
 
 
 class Scored(Protocol):
     """Exact scores of candidates: sensitive."""
 
-    @property
-    def sensitivity(self) -> int:
-        """How far a replaced record can change any score."""
-
-    @property
-    def largest(self) -> int:
-        """Largest score there can be: public."""
+    def sensitivity(self, unit: PrivacyUnit) -> int:
+        """Return how far neighbours can differ in any score."""
 
     def options(self, chosen: tuple[Any, ...]) -> tuple[list[Any], IntArray]:
         """Return what can be chosen after earlier choices, and the scores."""

@@ -11,7 +11,8 @@ class by 1 in L1. The product :math:`m\,p \otimes q` of its margins becomes
 :math:`(mp - e_j) \otimes q'` with :math:`q' - q = (q - e_k)/(m-1)`, a change of
 :math:`\|mp \otimes (q'-q)\|_1 + \|e_j \otimes q'\|_1 \le 2(1 - q_k)\,m/(m-1) + 1 \le 3`, because
 :math:`q_k \ge 1/m`. So the score changes by at most 2, likewise for a record that comes, and by at
-most 4 if one is replaced. Rounding adds a step, floats another.
+most 4 if one is replaced. Records of a person change it one after the other. Rounding adds a step,
+floats another.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import Records, Shard
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
+from dpbayes_sklearn.statistics.choices import LARGEST, STEPS
 
 __all__ = ["EdgeScores", "PairTables", "conditional_dependence"]
-
-_STEPS = 1024  # of the lattice in one record
 
 Edge = tuple[int, int]
 
@@ -46,7 +47,7 @@ def conditional_dependence(counts: IntArray) -> int:
     """
     of_class = np.maximum(counts.sum(axis=(0, 1)), 1)
     product = counts.sum(axis=1)[:, None] * counts.sum(axis=0)[None] / of_class
-    return int(np.floor(_STEPS / 2 * np.abs(counts - product).sum() + 2.0**-20))
+    return int(np.floor(STEPS / 2 * np.abs(counts - product).sum() + 2.0**-20))
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,20 +118,18 @@ class EdgeScores:
     n: int
 
     kind: ClassVar[str] = "scores"
-    sensitivity: ClassVar[int] = 4 * _STEPS + 2
 
     @classmethod
     def of(cls, tables: PairTables) -> EdgeScores:
         """Return the scores of all pairs."""
         scores = np.zeros((len(tables.sizes) - 1,) * 2, np.int64)
         for (j, k), counts in tables:
-            scores[j, k] = scores[k, j] = conditional_dependence(counts)
+            scores[j, k] = scores[k, j] = min(conditional_dependence(counts), LARGEST)
         return cls(scores, tables.n)
 
-    @property
-    def largest(self) -> int:
-        """Largest score there can be."""
-        return _STEPS * self.n + 1
+    def sensitivity(self, unit: PrivacyUnit) -> int:
+        """Return how far neighbours can differ in any of the scores, in steps."""
+        return 2 * STEPS * unit.moves + 2
 
     def options(self, chosen: tuple[Edge, ...]) -> tuple[list[Edge], IntArray]:
         """Return the edges (new feature, feature of the tree), and their scores.

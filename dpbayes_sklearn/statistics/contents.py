@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import Answers, Plans
+from dpbayes_sklearn.statistics.size import ReleasedSize
 from dpbayes_sklearn.statistics.texts import CommonTexts, Found, TextCounts
 
 __all__ = ["Contents", "Questions"]
@@ -26,6 +27,10 @@ class Contents:
     def n(self) -> int:
         """Number of records."""
         return self.numbers.n
+
+    def sized(self, size: ReleasedSize) -> Contents:
+        """Return the same contents, with a released number of records for the exact one."""
+        return replace(self, numbers=self.numbers.sized(size))
 
     @property
     def shares(self) -> tuple[Fraction, Fraction]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -31,6 +31,7 @@ from dpbayes_sklearn.schema.domains import Categories
 from dpbayes_sklearn.statistics.counting import Space, count_by_state, count_sparse_star
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.size import ReleasedSize, bound_of
+from dpbayes_sklearn.statistics.table_weights import table_weights
 from dpbayes_sklearn.statistics.temperature import LabelledRecords
 
 __all__ = ["CountTables", "ReleasedCounts", "Tables"]
@@ -116,16 +117,34 @@ class CountTables:
         """
         return unit.moves * self.network.tables_changed(unit)
 
-    def shifts(self, unit: PrivacyUnit) -> dict[int, int]:
-        """Return how many cells of all tables change by how much: the L2 sensitivity in detail.
+    def table_weights(self, unit: PrivacyUnit) -> tuple[int, ...]:
+        """Return the weight of every table: Gaussian noise has its variance over the weight.
+
+        Where a record changes all tables, larger ones get more; where one feature changes some of
+        them at a time, all have weight 1. A table of one cell holds n, and has weight 0 if that is
+        public.
+        """
+        sizes = [prod(shape) for shape in self.network.shapes]
+        least = 0 if unit.size_is_secret else 1
+        noisy = [size for size in sizes if size > least]
+        weights = iter(table_weights(noisy) if unit.whole_records else [1] * len(noisy))
+        return tuple(next(weights) if size > least else 0 for size in sizes)
+
+    def shifts(self, unit: PrivacyUnit) -> dict[tuple[int, int], int]:
+        """Return how many cells of all tables change by how much, by (amount, weight).
 
         A cell loses one record, gains one or stays, so as many cells change by one as the L1
-        sensitivity says. For naive Bayes with d features the L2 sensitivity is the square root
-        of 2(d+1). Of k records of one person, the same cells change by k if all are alike: no
-        other change has so large an L2 norm.
+        sensitivity says: two of every table that a replaced record changes. With equal weights
+        the L2 sensitivity of naive Bayes with d features is the square root of 2(d+1). Of k
+        records of one person, the same cells change by k if all are alike: no other change has so
+        large an L2 norm.
         """
-        changed = self.sensitivity(unit) // unit.max_records
-        return {unit.max_records: changed} if changed else {}
+        k, cells = unit.max_records, unit.moves // unit.max_records
+        if not unit.whole_records:
+            changed = cells * self.network.tables_changed(unit)
+            return {(k, 1): changed} if changed else {}
+        weights = Counter(filter(None, self.table_weights(unit)))
+        return {(k, weight): cells * tables for weight, tables in sorted(weights.items())}
 
     def class_row_sensitivity(self, unit: PrivacyUnit) -> int:
         r"""Return the sensitivity in the norm :math:`\sum_c \max_j \|row_{cj}\|_1`.
@@ -186,17 +205,15 @@ class CountTables:
         return DiscreteLaplace(tuple(noisy), tuple(sizes))
 
     def gaussian_law(
-        self, unit: PrivacyUnit, calibrated: Callable[[dict[int, int]], Fraction]
+        self, unit: PrivacyUnit, calibrated: Callable[[dict[tuple[int, int], int]], Fraction]
     ) -> DiscreteGaussian:
-        """Return Gaussian noise of one variance, which is ``calibrated`` to the shifts.
-
-        A table of one cell holds n; if that is public it gets none.
-        """
+        """Return Gaussian noise whose variance of weight 1 is ``calibrated`` to the shifts."""
         sizes, shifts = [prod(shape) for shape in self.network.shapes], self.shifts(unit)
         variance = calibrated(shifts) if shifts else Fraction(0)
-        least = 0 if unit.size_is_secret else 1
-        parameters = [variance if size > least else Fraction(0) for size in sizes]
-        return DiscreteGaussian(tuple(parameters), tuple(sizes))
+        weights = self.table_weights(unit)
+        return DiscreteGaussian(
+            tuple(variance / w if w else Fraction(0) for w in weights), tuple(sizes)
+        )
 
     def _class_rows(self, unit: PrivacyUnit, epsilon: Fraction) -> ClassRows:
         *values, n_classes = self.network.sizes

@@ -5,7 +5,7 @@ distance in total variation between their joint law and the product of their law
 
 .. math:: nR = \frac{1}{2n} \sum_{v,c} |n N_{vc} - N_v N_c|
 
-(PrivBayes, Zhang et al. 2017), an integer over 2n.
+(PrivBayes, Zhang et al. 2017), an integer over 2n, rounded down to steps of 1/1024.
 
 **Sensitivity.** A record that is replaced changes the matrix :math:`n N_{vc} - N_v N_c` by
 
@@ -16,11 +16,17 @@ r and s being the row and column sums. Its L1 norm depends on :math:`r_v, r_{v'}
 and is convex in them, so it is largest at a corner of what they can be: `dependence_sensitivity`
 goes through all corners. Over 2n it is below 2 if column or target has two values, otherwise
 below 3.
+
+A record that comes or goes changes the score by at most 2, as one of a single class does in
+:mod:`~dpbayes_sklearn.statistics.conditional_dependence`. That it can be nearly 2 even for a column
+of two values is seen from one record that differs from all others in both: without it the score is
+0, with it :math:`2(n-1)/n`. Records of a person change it one after the other. If numbers change by
+no more than a whole number of steps, so do they rounded down.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import ClassVar
@@ -28,7 +34,10 @@ from typing import ClassVar
 import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.statistics.choices import LARGEST, STEPS
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.size import ReleasedSize
 
 __all__ = ["ColumnScores", "dependence", "dependence_sensitivity"]
 
@@ -78,15 +87,15 @@ class ColumnScores:
     Attributes
     ----------
     scores : array of int
-        2n times the score of each column.
+        The score of each column, in steps.
     n : int
-    sensitivity : int
-        How far a replaced record can change any of the scores.
+    sizes : tuple of int
+        Numbers of values of the columns, and of the target.
     """
 
     scores: IntArray
     n: int
-    sensitivity: int
+    sizes: tuple[int, ...]
 
     kind: ClassVar[str] = "scores"
 
@@ -94,15 +103,23 @@ class ColumnScores:
     def of(cls, counts: CountTables) -> ColumnScores:
         """Return the scores of counts of naive Bayes."""
         *tables, _ = counts.tables
-        *sizes, n_classes = counts.network.sizes
-        widest = max(dependence_sensitivity(counts.n, k, n_classes) for k in sizes)
-        scores = [dependence(np.asarray(table, np.int64)) for table in tables]
-        return cls(np.array(scores, np.int64), counts.n, widest)
+        exact = (dependence(np.asarray(table, np.int64)) for table in tables)
+        scores = [min(STEPS * score // (2 * max(counts.n, 1)), LARGEST) for score in exact]
+        return cls(np.array(scores, np.int64), counts.n, counts.network.sizes)
 
-    @property
-    def largest(self) -> int:
-        """Largest score there can be."""
-        return 2 * self.n * self.n
+    def sensitivity(self, unit: PrivacyUnit) -> int:
+        """Return how far neighbours can differ in any of the scores, in steps."""
+        *values, n_classes = self.sizes
+        if min(max(values), n_classes) < 2:
+            return 0
+        if unit.size_is_secret:
+            return 2 * STEPS * unit.max_records
+        widest = max(dependence_sensitivity(self.n, k, n_classes) for k in values)
+        return -(-unit.max_records * STEPS * widest // (2 * self.n))
+
+    def sized(self, size: ReleasedSize) -> ColumnScores:
+        """Return the same scores, with a released number of records for the exact one."""
+        return replace(self, n=size.n)
 
     def options(self, chosen: tuple[int, ...]) -> tuple[list[int], IntArray]:
         """Return the columns that are not chosen yet, and their scores."""

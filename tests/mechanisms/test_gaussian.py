@@ -82,17 +82,20 @@ def test_the_noise_is_within_three_percent_of_the_analytic_one(
 ) -> None:
     release = released(network, epsilon, unit)
     (law,) = release.posterior.released.laws
-    changed = 2 * network.tables_changed(unit)
-    sigma = math.sqrt(changed) * analytic_sigma(float(epsilon), float(DELTA))
+    weights = counts_of(network).table_weights(unit)
+    shifts = counts_of(network).shifts(unit)
+    norm = sum(cells * weight for (_, weight), cells in shifts.items())
+    sigma = math.sqrt(norm) * analytic_sigma(float(epsilon), float(DELTA))
     assert type(law) is DiscreteGaussian
     assert law.numbers == tuple(math.prod(shape) for shape in network.shapes)
-    (variance,) = {s for s, size in zip(law.parameters, law.numbers, strict=True) if size > 1}
+    (variance,) = {s * w for s, w in zip(law.parameters, weights, strict=True) if w}
     assert math.sqrt(variance) < 1.03 * sigma
-    exact_delta = gaussian_shift_delta(((float(variance), 1, changed),), float(epsilon))
+    pattern = tuple((float(variance / w), 1, cells) for (_, w), cells in shifts.items())
+    exact_delta = gaussian_shift_delta(pattern, float(epsilon))
     assert 0.9 * DELTA < exact_delta <= DELTA
     assert release.guarantee.delta == 1e-6
     assert release.guarantee.epsilon >= float(epsilon)
-    assert release.guarantee.rho == pytest.approx(float(changed / (2 * variance)))
+    assert release.guarantee.rho == pytest.approx(float(norm / (2 * variance)))
     assert release.guarantee.mechanism == "gaussian"
     assert release.guarantee.unit == unit.name
     for table, shape in zip(release.posterior.released.tables, network.shapes, strict=True):
@@ -106,6 +109,7 @@ def test_the_noise_is_within_three_percent_of_the_analytic_one(
     [
         (Network.star([2, 2], 2), 3),
         (Network.star([3, 1], 2), 3),
+        (Network.star([2, 5], 2), 2),
         (Network((2, 2, 2), ((2,), (0,), ())), 2),
         (3, 4),
         (2, 5),
@@ -154,7 +158,8 @@ def test_the_noise_follows_its_law_and_a_scale_five_percent_off_is_rejected() ->
     network = Network.star([300] * 20, 20)
     release = released(network, 6, seed=1).posterior.released
     pairs = zip(release.tables, counts_of(network).tables, strict=True)
-    noise = np.concatenate([(t - e).ravel() for t, e in pairs])
+    *features, _ = [(t - e).ravel() for t, e in pairs]  # the class table has a variance of its own
+    noise = np.concatenate(features)
     sigma = math.sqrt(release.laws[0].parameters[0])
     assert pvalue(noise, sigma) > 1e-3
     assert pvalue(noise, 0.95 * sigma) < 1e-6
@@ -216,11 +221,13 @@ def test_a_learned_temperature_is_paid_from_epsilon_and_the_guarantee_has_both()
     model = model_of(accountant=accountant).fit(X, y)
     (law,) = model.posterior_.released.laws
     share = Fraction(1, 10)  # of 4000 records at epsilon 1
-    (variance, *_) = law.parameters
+    *_, feature, label = law.parameters
+    assert 3 * feature == 2 * label  # the weights are 3 and 2
     p = 1 / (1 + math.exp(-share))
-    deltas = [gaussian_shift_delta(((float(variance), 1, 10),), 1 + s * 0.1) for s in (-1, 1)]
+    pattern = ((float(feature), 1, 8), (float(label), 1, 2))
+    deltas = [gaussian_shift_delta(pattern, 1 + s * 0.1) for s in (-1, 1)]
     assert 0.9e-6 < p * deltas[0] + (1 - p) * deltas[1] <= 1e-6
-    rho = Fraction(10) / (2 * variance) + share**2 / 2
+    rho = 8 / (2 * feature) + 2 / (2 * label) + share**2 / 2
     (entry,) = accountant
     assert (entry.epsilon, entry.delta) == (1.0, 1e-6)
     assert entry.spend.rho == rho

@@ -48,8 +48,8 @@ def test_half_the_sensitivity_is_seen():
 
 @pytest.mark.parametrize("d", [20, 200])
 def test_high_scores_are_chosen(d):
-    scores = np.arange(d) * 2 * 1000 * 1000 // d
-    statistics = ColumnScores(scores, 1000, 2 * 2 * 1000)
+    scores = np.arange(d) * 1024 * 1000 // d
+    statistics = ColumnScores(scores, 1000, (2,) * (d + 1))
     choice = ColumnChoice(Network.star([2] * d, 2), 3)
     budget = Budget(Fraction(100))
     chosen = PermuteAndFlip().release(statistics, choice, budget, random_source(0)).posterior
@@ -60,7 +60,7 @@ def test_high_scores_are_chosen(d):
 
 
 def test_scores_that_no_record_can_change_are_compared_exactly():
-    statistics = ColumnScores(np.array([3, 5, 1]), 1, 0)
+    statistics = ColumnScores(np.array([3, 5, 1]), 1, (1, 1, 1, 2))
     choice = ColumnChoice(Network.star([1, 1, 1], 2), 1)
     found = PermuteAndFlip().release(statistics, choice, Budget(Fraction(1)), random_source(0))
     assert found.posterior == (1,)

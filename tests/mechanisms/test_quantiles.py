@@ -62,8 +62,8 @@ def test_columns_share_the_budget():
 @pytest.mark.parametrize(
     ("owner", "name", "wrong"),
     [
-        (plans, "_disjoint", lambda fractions: Fraction(1)),
-        (quantiles, "rate", lambda level, epsilon: float(epsilon / level.sensitivity)),
+        (plans, "_disjoint", lambda share, fractions: plans.Level(share, Fraction(1), Fraction(1))),
+        (quantiles, "rate", lambda level, epsilon, unit: float(epsilon / level.sensitivity(unit))),
     ],
 )
 def test_too_small_a_sensitivity_or_too_large_a_share_is_seen(owner, name, wrong):

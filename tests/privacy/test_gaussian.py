@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -14,6 +15,7 @@ from scipy.special import log_ndtr, ndtr
 import dpbayes_sklearn.privacy.gaussian as module
 from benchmarks.audit.hockey_stick import convolved_delta, enumerated_delta
 from dpbayes_sklearn.privacy.gaussian import (
+    Shifts,
     gaussian_delta,
     gaussian_rho,
     gaussian_variance,
@@ -21,7 +23,18 @@ from dpbayes_sklearn.privacy.gaussian import (
 )
 from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 
-PATTERNS = [{1: 1}, {1: 2}, {2: 3}, {1: 24}, {1: 2, 3: 2}, {5: 2, 3: 4}, {1: 1, 2: 1, 3: 1}]
+PATTERNS = [  # cells by (amount, weight)
+    {(1, 1): 1},
+    {(1, 1): 2},
+    {(2, 1): 3},
+    {(1, 1): 24},
+    {(1, 1): 2, (3, 1): 2},
+    {(5, 1): 2, (3, 1): 4},
+    {(1, 1): 1, (2, 1): 1, (3, 1): 1},
+    {(1, 2): 2, (1, 3): 4},
+    {(1, 1): 2, (1, 6): 2},
+    {(2, 3): 1, (1, 4): 3},
+]
 BUDGETS = [(Fraction(1), 1e-6), (Fraction(3), 1e-9), (Fraction(10), 1e-6), (Fraction(1, 5), 1e-3)]
 
 
@@ -36,29 +49,34 @@ def analytic_sigma(epsilon: float, delta: float) -> float:
     return math.exp(brentq(excess, -4, 12))
 
 
-def sigma(variance: Fraction, shifts: dict[int, int]) -> float:
+def sigma(variance: Fraction, shifts: Shifts) -> float:
     return math.sqrt(variance / squared_norm(shifts))
 
 
-@pytest.mark.parametrize("shifts", [[1], [1, 1], [2, 1], [3], [2, 2], [1, 1, 1]], ids=str)
+ALIKE = [[(size, 1) for size in sizes] for sizes in ([1], [1, 1], [2, 1], [3], [2, 2], [1, 1, 1])]
+
+
+@pytest.mark.parametrize("shifts", [*ALIKE, [(1, 1), (1, 2)], [(1, 2), (2, 3)]], ids=str)
 @pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(9)])
 def test_the_two_exact_ways_agree_and_the_bound_is_above(
-    shifts: list[int], variance: Fraction
+    shifts: list[tuple[int, int]], variance: Fraction
 ) -> None:
-    counts = {size: shifts.count(size) for size in shifts}
+    wide = variance >= 2
+    variance *= max(weight for _, weight in shifts)
+    counts = Counter(shifts)
     for epsilon in (0.1, 1.0, 2.5):
         listed = enumerated_delta(variance, epsilon, shifts)
         assert convolved_delta(variance, epsilon, counts) == pytest.approx(listed, rel=1e-6)
         bound = gaussian_delta(variance, Fraction(epsilon), counts)
         assert listed <= bound
-        if variance >= 2:
+        if wide:
             assert bound <= listed * 1.01
 
 
 @pytest.mark.parametrize("shifts", PATTERNS, ids=str)
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS, ids=str)
 def test_the_noise_is_enough_and_hardly_more(
-    epsilon: Fraction, delta: float, shifts: dict[int, int]
+    epsilon: Fraction, delta: float, shifts: Shifts
 ) -> None:
     variance = gaussian_variance(epsilon, Fraction(delta), shifts)
     spent = convolved_delta(variance, float(epsilon), shifts)
@@ -68,7 +86,7 @@ def test_the_noise_is_enough_and_hardly_more(
     assert sigma(variance, shifts) <= 1.03 * analytic_sigma(float(epsilon), delta)
     too_small = convolved_delta(variance * Fraction(95, 100) ** 2, float(epsilon), shifts)
     assert too_small > delta or variance == module.LEAST_VARIANCE
-    one_more = {**shifts, 1: shifts.get(1, 0) + max(1, sum(shifts.values()) // 4)}
+    one_more = {**shifts, (1, 1): shifts.get((1, 1), 0) + max(1, squared_norm(shifts) // 4)}
     assert convolved_delta(variance, float(epsilon), one_more) > delta
 
 
@@ -77,13 +95,13 @@ def test_the_noise_is_enough_and_hardly_more(
 def test_count_releases_are_within_three_percent_of_the_analytic_gaussian(
     epsilon: Fraction, cells: int
 ) -> None:
-    found = sigma(gaussian_variance(epsilon, Fraction(1, 10**6), {1: cells}), {1: cells})
+    found = sigma(gaussian_variance(epsilon, Fraction(1, 10**6), {(1, 1): cells}), {(1, 1): cells})
     assert found / analytic_sigma(float(epsilon), 1e-6) == pytest.approx(1, abs=0.02)
 
 
 @pytest.mark.parametrize("shifts", PATTERNS, ids=str)
 def test_very_many_terms_are_bounded_by_the_integral(
-    shifts: dict[int, int], monkeypatch: pytest.MonkeyPatch
+    shifts: Shifts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variance, epsilon in ((Fraction(400), Fraction(1, 3)), (Fraction(36), Fraction(0))):
         summed = gaussian_delta(variance, epsilon, shifts)
@@ -91,50 +109,88 @@ def test_very_many_terms_are_bounded_by_the_integral(
             patch.setattr(module, "_MOST_TERMS", 0)
             bounded = gaussian_delta(variance, epsilon, shifts)
         assert summed <= bounded * (1 + 1e-8)
-        spread = math.sqrt(variance * squared_norm(shifts)) / math.gcd(*shifts)
+        divisor = math.gcd(*(size * weight for size, weight in shifts))
+        spread = math.sqrt(variance * squared_norm(shifts)) / divisor
         assert bounded <= summed * (1 + 8 / spread)
 
 
-@pytest.mark.parametrize("cells", [1, 2, 30])
-def test_shifts_of_one_size_have_a_bound_of_their_own(
-    cells: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("shifts", "variance"),
+    [({(2, 1): cells}, 10) for cells in (1, 2, 30)]
+    + [({(1, 1): 1, (1, 3): 20, (1, 5): 4}, 2000), ({(3, 1): 2, (3, 2): 6}, 50)],
+)
+def test_wide_noise_has_a_bound_of_its_own(
+    shifts: Shifts, variance: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed = module._excess(Fraction(10), {2: cells})
-    monkeypatch.setattr(module, "_WIDE", math.inf)
-    assert 1 <= module._excess(Fraction(10), {2: cells}) * (1 + 1e-12) <= closed * (1 + 1e-12)
-    assert closed <= 1 + 1e-12
+    closed = module._excess(Fraction(variance), shifts)
+    monkeypatch.setattr(module, "_SHARP", -1.0)
+    summed = module._excess(Fraction(variance), shifts)
+    assert 1 <= summed * (1 + 1e-12) <= closed * (1 + 2e-12)
+    assert closed <= 1 + 1e-6
+
+
+@given(
+    weights=st.lists(st.integers(2, 6), min_size=1, max_size=6),
+    held=st.integers(1, 3),
+    variance=st.integers(2, 400),
+)
+def test_the_bound_of_wide_noise_is_never_below_the_sum(
+    weights: list[int], held: int, variance: int
+) -> None:
+    shifts = {(1, 1): held} | {(1, weight): weights.count(weight) for weight in weights}
+    log_bound = module._wide_excess(float(variance), shifts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SHARP", -1.0)
+        assert module._excess(Fraction(variance), shifts) <= math.exp(log_bound) * (1 + 1e-12)
+
+
+def test_tables_of_different_weights_need_no_more_points_if_they_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then one more cell is counted, so that the bound of wide noise applies."""
+    budget, shifts = (Fraction(1, 10), Fraction(1, 10**6)), {(1, 2): 2, (1, 3): 400, (1, 6): 40}
+    few = gaussian_variance(*budget, shifts)
+    monkeypatch.setattr(module, "_LARGE", 10**9)
+    many = gaussian_variance(*budget, shifts)
+    assert many <= few <= many * Fraction(1001, 1000)
+    monkeypatch.setattr(module, "_MOST_POINTS", 8)
+    assert gaussian_variance(*budget, shifts) > few * Fraction(105, 100)  # zCDP alone
 
 
 @settings(max_examples=25)
 @given(
-    shifts=st.dictionaries(st.integers(1, 4), st.integers(1, 3), min_size=1, max_size=2),
-    variance=st.fractions(Fraction(1, 4), 30, max_denominator=16),
+    shifts=st.dictionaries(
+        st.tuples(st.integers(1, 4), st.integers(1, 4)), st.integers(1, 3), min_size=1, max_size=2
+    ),
+    variance=st.fractions(1, 30, max_denominator=16),
     epsilon=st.fractions(0, 4, max_denominator=16),
 )
 def test_the_bound_holds_for_any_shifts(
-    shifts: dict[int, int], variance: Fraction, epsilon: Fraction
+    shifts: Shifts, variance: Fraction, epsilon: Fraction
 ) -> None:
     exact = convolved_delta(variance, float(epsilon), shifts)
     bound = gaussian_delta(variance, epsilon, shifts)
     assert exact <= bound * (1 + 1e-9) + 1e-15
     smaller = dict(list(shifts.items())[:-1]) or {min(shifts): shifts[min(shifts)]}
     assert convolved_delta(variance, float(epsilon), smaller) <= exact * (1 + 1e-9) + 1e-15
-    fewer = {max(size - 1, 1): count for size, count in [max(shifts.items())]}
+    fewer = {(max(size - 1, 1), weight): count for (size, weight), count in [max(shifts.items())]}
     assert convolved_delta(variance, float(epsilon), fewer) <= exact * (1 + 1e-9) + 1e-15
 
 
 def test_the_worst_of_several_patterns_counts() -> None:
     budget = (Fraction(1), Fraction(1, 10**6))
-    both = gaussian_variance(*budget, {1: 20}, {2: 10})
-    assert both >= gaussian_variance(*budget, {2: 10}) > gaussian_variance(*budget, {1: 20})
-    assert gaussian_rho(both, {1: 20}, {2: 10}) == Fraction(20) / both
+    both = gaussian_variance(*budget, {(1, 1): 20}, {(2, 1): 10})
+    assert (
+        both >= gaussian_variance(*budget, {(2, 1): 10}) > gaussian_variance(*budget, {(1, 1): 20})
+    )
+    assert gaussian_rho(both, {(1, 1): 20}, {(2, 1): 10}) == Fraction(20) / both
 
 
 def test_zcdp_takes_over_where_the_loss_is_too_long_to_compute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_MOST_POINTS", 8)
-    budget, shifts = (Fraction(1), Fraction(1, 10**6)), {2: 2, 3: 4}
+    budget, shifts = (Fraction(1), Fraction(1, 10**6)), {(2, 1): 2, (3, 1): 4}
     assert gaussian_delta(Fraction(100), Fraction(1), shifts) == 1
     variance = gaussian_variance(*budget, shifts)
     assert zcdp_epsilon(gaussian_rho(variance, shifts), budget[1]) <= budget[0]
@@ -155,16 +211,18 @@ def test_variances_are_rounded_up_to_22_bits(variance: Fraction) -> None:
 )
 def test_budgets_that_no_gaussian_noise_has(epsilon: Fraction, delta: float) -> None:
     with pytest.raises(ValueError, match="positive and finite"):
-        gaussian_variance(epsilon, Fraction(delta), {1: 2})
+        gaussian_variance(epsilon, Fraction(delta), {(1, 1): 2})
     with pytest.raises(ValueError, match="too small"):
-        gaussian_variance(Fraction(1, 10**30), Fraction(1, 10**300), {1: 2})
+        gaussian_variance(Fraction(1, 10**30), Fraction(1, 10**300), {(1, 1): 2})
     with pytest.raises(ValueError, match="at least 1/4"):
-        gaussian_delta(Fraction(1, 5), Fraction(1), {1: 2})
+        gaussian_delta(Fraction(1, 5), Fraction(1), {(1, 1): 2})
 
 
 @pytest.mark.parametrize("pure", [Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)])
-@pytest.mark.parametrize("shifts", [{1: 2}, {1: 60}, {1: 20, 2: 1}])
-def test_a_pure_release_besides_is_composed_exactly(pure: Fraction, shifts: dict[int, int]) -> None:
+@pytest.mark.parametrize(
+    "shifts", [{(1, 1): 2}, {(1, 1): 60}, {(1, 1): 20, (2, 1): 1}, {(1, 2): 2, (1, 3): 6}]
+)
+def test_a_pure_release_besides_is_composed_exactly(pure: Fraction, shifts: Shifts) -> None:
     """By the joint law of T and a randomised response, whose loss is plus or minus ``pure``."""
     epsilon, delta = Fraction(1), Fraction(1, 10**5)
     variance = gaussian_variance(epsilon, delta, shifts, pure=pure)
@@ -179,4 +237,4 @@ def test_a_pure_release_besides_is_composed_exactly(pure: Fraction, shifts: dict
 
 def test_a_pure_release_leaves_room_for_noise() -> None:
     with pytest.raises(ValueError, match="epsilon must be positive"):
-        gaussian_variance(Fraction(1), Fraction(1, 10), {1: 1}, pure=Fraction(1))
+        gaussian_variance(Fraction(1), Fraction(1, 10), {(1, 1): 1}, pure=Fraction(1))

@@ -35,7 +35,7 @@ def test_released_counts_change_by_one_in_as_many_cells_as_declared(n: int, k: i
             moved = np.abs(exact.counts - SimplexCounts.count(np.array(other), k).counts)[:cells]
             assert moved.max() <= 1
             most = max(most, int(moved.sum()))
-    assert exact.shifts() == {1: most}
+    assert exact.shifts() == {(1, 1): most}
     assert SimplexCounts.count(np.zeros(5, dtype=int), 1).shifts() == {}
 
 

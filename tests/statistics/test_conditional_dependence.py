@@ -6,6 +6,8 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.statistics.choices import LARGEST
 from dpbayes_sklearn.statistics.conditional_dependence import (
     EdgeScores,
     PairTables,
@@ -31,7 +33,21 @@ def test_no_replaced_record_changes_a_score_by_more_than_its_sensitivity():
             for i, new in product(range(n), cells):
                 other = tuple(sorted((*records[:i], *records[i + 1 :], new)))
                 worst = max(worst, abs(score[records] - score[other]))
-    assert 1.5 * 1024 < worst <= EdgeScores.sensitivity
+    assert 1.5 * 1024 < worst <= EdgeScores(np.zeros((2, 2)), 1).sensitivity(RECORD) == 4 * 1024 + 2
+
+
+def test_no_record_that_comes_or_goes_changes_a_score_by_more_than_its_sensitivity():
+    cells, scores = [*product(range(2), repeat=3)], EdgeScores(np.zeros((2, 2)), 1)
+    score = {
+        r: conditional_dependence(table(r))
+        for n in range(6)
+        for r in combinations_with_replacement(cells, n)
+    }
+    for k in (1, 2, 3):
+        gone = ((r, r[:i] + r[i + k :]) for r in score for i in range(len(r) - k + 1))
+        worst = max(abs(score[r] - score[rest]) for r, rest in gone)
+        bound = scores.sensitivity(PrivacyUnit("person", "add_remove", k))
+        assert 0.35 * bound < worst <= bound == 2 * k * 1024 + 2
 
 
 def test_large_classes_come_near_to_the_bound():
@@ -59,5 +75,5 @@ def test_edges_grow_from_the_first_feature():
     assert edges == [(1, 0), (2, 0), (3, 0)]
     edges, values = scores.options(((1, 0),))
     assert edges[int(np.argmax(values))] == (3, 1)
-    assert values.max() <= scores.largest
+    assert values.max() <= LARGEST
     assert scores.without_noise() is scores

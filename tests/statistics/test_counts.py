@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from fractions import Fraction
 from itertools import product
@@ -101,10 +102,10 @@ def test_no_neighbours_move_the_counts_further(unit: PrivacyUnit, data: st.DataO
     assert distance(a, b) <= a.sensitivity(unit) == b.sensitivity(unit)
 
 
-def shifts(a: CountTables, b: CountTables) -> Counter[int]:
-    """How many cells differ by how much."""
-    pairs = zip(a.tables, b.tables, strict=True)
-    return Counter(int(v) for s, t in pairs for v in np.abs(s - t).ravel() if v)
+def shifts(a: CountTables, b: CountTables, unit: PrivacyUnit) -> Counter[tuple[int, int]]:
+    """How many cells differ, by how much and by the weight of their table."""
+    pairs = zip(a.tables, b.tables, a.table_weights(unit), strict=True)
+    return Counter((int(v), w) for s, t, w in pairs for v in np.abs(s - t).ravel() if v)
 
 
 @pytest.mark.parametrize("unit", [RECORD, FEATURE])
@@ -113,22 +114,41 @@ def shifts(a: CountTables, b: CountTables) -> Counter[int]:
 def test_no_neighbours_change_more_cells(unit: PrivacyUnit, data: st.DataObject) -> None:
     network, records, other = data.draw(neighbours(unit))
     a, b = count(network, records), count(network, other)
-    moved = shifts(a, b)
-    assert set(moved) <= {1}
-    assert moved[1] <= a.shifts(unit).get(1, 0)
-    assert a.shifts(unit) == b.shifts(unit)
+    moved, claimed = shifts(a, b, unit), a.shifts(unit)
+    assert all(cells <= claimed[change] for change, cells in moved.items())
+    assert claimed == b.shifts(unit)
 
 
 def test_shifts_are_attained() -> None:
     for network in (Network.star([2, 3], 2), Network.star([1, 4], 2), Network.star([3], 1)):
         records = list(product(*(range(k) for k in network.sizes)))
         single = [count(network, np.array([r])) for r in records]
-        most = max(shifts(a, b)[1] for a, b in product(single, single))
-        assert single[0].shifts(RECORD) == {1: most}
+        most = max((shifts(a, b, RECORD) for a, b in product(single, single)), key=Counter.total)
+        assert single[0].shifts(RECORD) == most
         pairs = product(zip(records, single, strict=True), repeat=2)
-        most = max(shifts(a, b)[1] for (x, a), (y, b) in pairs if _one_feature(x, y))
-        assert single[0].shifts(FEATURE) == {1: most}
+        found = (shifts(a, b, FEATURE) for (x, a), (y, b) in pairs if _one_feature(x, y))
+        assert single[0].shifts(FEATURE) == max(found, key=Counter.total)
     assert count(Network.star([1], 2), np.zeros((1, 2), np.int64)).shifts(FEATURE) == {}
+
+
+def test_larger_tables_have_larger_weights_and_less_variance_in_all() -> None:
+    statistics = CountTables(Network.star([2] * 8 + [12] * 6, 2), (), 100)
+    weights, shifted = statistics.table_weights(RECORD), statistics.shifts(RECORD)
+    assert weights == (3,) * 8 + (7,) * 6 + (2,)
+    assert shifted == {(1, 2): 2, (1, 3): 16, (1, 7): 12}
+    assert statistics.table_weights(FEATURE) == (1,) * 15  # one feature changes one table
+    sizes = [math.prod(shape) for shape in statistics.network.shapes]
+    total = sum(weights) * sum(m / w for m, w in zip(sizes, weights, strict=True))
+    assert total < 0.9 * len(sizes) * sum(sizes)
+    best = sum(math.sqrt(m) for m in sizes) ** 2
+    assert best <= total < 1.01 * best
+
+
+@pytest.mark.parametrize("unit", [RECORD, FEATURE, PrivacyUnit("record", "add_remove")])
+def test_tables_of_one_cell_have_a_weight_only_if_n_is_secret(unit: PrivacyUnit) -> None:
+    statistics = CountTables(Network.star([3, 1], 1), (), 100)
+    weights = statistics.table_weights(unit)
+    assert [w > 0 for w in weights] == [True, unit.size_is_secret, unit.size_is_secret]
 
 
 def _one_feature(x: tuple[int, ...], y: tuple[int, ...]) -> bool:

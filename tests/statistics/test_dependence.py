@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.dependence import (
     ColumnScores,
@@ -56,6 +57,27 @@ def test_the_sensitivity_of_two_by_two_is_exact(n):
 def test_no_record_changes_a_score_by_more(n, shape):
     assert largest_change(n, shape) <= dependence_sensitivity(n, *shape)
     assert dependence_sensitivity(n, *shape) == dependence_sensitivity(n, *shape[::-1])
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (3, 3)])
+def test_no_record_that_comes_or_goes_changes_a_score_by_more(shape):
+    cells = shape[0] * shape[1]
+    network, units = Network.star([shape[0]], shape[1]), ("record", "person")
+
+    def scores(table):
+        counts = np.array(table, np.int64).reshape(shape)
+        return ColumnScores.of(CountTables(network, (counts.T.copy(), counts.sum(0)), sum(table)))
+
+    assert scores((0,) * cells).scores.tolist() == [0]
+    worst = 0
+    for n in range(1, 5 if cells > 4 else 9):
+        for table in compositions(n, cells):
+            for old in np.flatnonzero(table):
+                less = (*table[:old], table[old] - 1, *table[old + 1 :])
+                worst = max(worst, abs(int(scores(table).scores[0] - scores(less).scores[0])))
+    bounds = [scores(table).sensitivity(PrivacyUnit(unit, "add_remove")) for unit in units]
+    assert 0.7 * 2048 < worst <= 2048 == bounds[0] == bounds[1]
+    assert scores(table).sensitivity(PrivacyUnit("person", "add_remove", 3)) == 3 * 2048
 
 
 def test_it_is_never_above_the_published_bound():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -14,6 +15,7 @@ from dpbayes_sklearn.privacy import gaussian as calibration
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 from dpbayes_sklearn.statistics import gram_matrix
 from dpbayes_sklearn.statistics.counts import CountTables
@@ -42,13 +44,45 @@ def quarter_of_the_variance() -> Replacements:
 )
 def class_table_forgotten() -> Replacements:
     real = CountTables.shifts
-    yield CountTables, "shifts", lambda self, unit: {1: real(self, unit)[1] - 2}
+
+    def without(self: CountTables, unit: PrivacyUnit) -> dict[tuple[int, int], int]:
+        shifts = Counter(real(self, unit))
+        shifts[1, self.table_weights(unit)[-1]] -= 2
+        return dict(+shifts)
+
+    yield CountTables, "shifts", without
 
 
 @fault("gaussian", "enumeration of Gaussian noise", "The L2 sensitivity is taken for its square")
 def not_squared() -> Replacements:
     real = CountTables.shifts
-    yield CountTables, "shifts", lambda self, unit: {1: round(real(self, unit)[1] ** 0.5)}
+
+    def root(self: CountTables, unit: PrivacyUnit) -> dict[tuple[int, int], int]:
+        return {change: round(cells**0.5) for change, cells in real(self, unit).items()}
+
+    yield CountTables, "shifts", root
+
+
+@fault("gaussian", "enumeration of Gaussian noise", "The noise of a table is divided by its weight")
+def weight_counted_twice() -> Replacements:
+    real = CountTables.gaussian_law
+
+    def sharper(self: CountTables, unit: PrivacyUnit, calibrated: Any) -> Any:
+        law, weights = real(self, unit, calibrated), self.table_weights(unit)
+        pairs = zip(law.parameters, weights, strict=True)
+        return replace(law, parameters=tuple(s / w if w else s for s, w in pairs))
+
+    yield CountTables, "gaussian_law", sharper
+
+
+@fault("gaussian", "enumeration of Gaussian noise", "Weights are left out of the L2 sensitivity")
+def weights_forgotten() -> Replacements:
+    real = CountTables.shifts
+
+    def plain(self: CountTables, unit: PrivacyUnit) -> dict[tuple[int, int], int]:
+        return {(1, 1): sum(real(self, unit).values())}
+
+    yield CountTables, "shifts", plain
 
 
 @fault(

@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import Domains, permute_and_flip, quantiles, stable_histogram
 from dpbayes_sklearn.noise import truncated_laplace
+from dpbayes_sklearn.preprocessing import _columns
 from dpbayes_sklearn.preprocessing._columns import ColumnwiseTransformer
 from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
-from dpbayes_sklearn.statistics import dependence, texts
+from dpbayes_sklearn.statistics import conditional_dependence, dependence, texts
 from dpbayes_sklearn.statistics.quantiles import plans, ranks
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 
 Replacements = Iterator[tuple[Any, str, Any]]
+WORLDS, REPLAY = "enumeration of units of preparation", "replay of units of preparation"
+_ONE = {"replace": "replaced", "add_remove": "moved"}
 
 
 @fault(
@@ -29,7 +33,7 @@ Replacements = Iterator[tuple[Any, str, Any]]
     "A replaced record is thought to change one part of a level",
 )
 def one_part_of_two() -> Replacements:
-    yield plans, "_disjoint", lambda fractions: Fraction(1)
+    yield plans, "_disjoint", lambda share, fractions: plans.Level(share, Fraction(1), Fraction(1))
 
 
 @fault(
@@ -38,7 +42,7 @@ def one_part_of_two() -> Replacements:
     "Every level of a column takes the whole budget of the column",
 )
 def levels_do_not_share() -> Replacements:
-    yield quantiles, "rate", lambda level, epsilon: float(epsilon / level.sensitivity)
+    yield quantiles, "rate", lambda level, epsilon, unit: float(epsilon / level.sensitivity(unit))
 
 
 @fault("preparing", "enumeration of preparation", "Every column takes the whole budget of the fit")
@@ -78,7 +82,7 @@ def twice_the_rate() -> Replacements:
 @fault("preparing", "enumeration of preparation", "Every choice of a column takes the whole budget")
 def choices_do_not_share() -> Replacements:
     real = permute_and_flip.choice_weights
-    yield permute_and_flip, "choice_weights", lambda s, scores, eps: real(s, scores, 2 * eps)
+    yield permute_and_flip, "choice_weights", lambda scores, far, eps: real(scores, far, 2 * eps)
 
 
 @fault(
@@ -206,3 +210,63 @@ def counts_of_texts_are_kept() -> Replacements:
         return found
 
     yield FrameDomains, "_statistics", statistics
+
+
+@fault("preparing", WORLDS, "Quantiles are protected for one record of a person")
+def quantiles_of_one_record() -> Replacements:
+    yield plans.Level, "sensitivity", lambda self, unit: getattr(self, _ONE[unit.change])
+
+
+@fault("preparing", WORLDS, "A record that comes is thought to move a quantile by half a rank")
+def half_a_rank() -> Replacements:
+    yield (
+        plans,
+        "_disjoint",
+        lambda share, fractions: plans.Level(share, Fraction(2), Fraction(1, 2)),
+    )
+
+
+@fault("preparing", WORLDS, "A text is published if it hides one record of a person")
+def threshold_for_one_record() -> Replacements:
+    real = TruncatedLaplace.calibrated
+    yield texts.TruncatedLaplace, "calibrated", lambda scale, delta, step=1: real(scale, delta)
+
+
+@fault("preparing", REPLAY, "Scores of columns are thought to change by one record of a person")
+def scores_of_one_record() -> Replacements:
+    real = dependence.ColumnScores.sensitivity
+    yield (
+        dependence.ColumnScores,
+        "sensitivity",
+        lambda self, unit: -(-real(self, unit) // unit.max_records),
+    )
+
+
+@fault("preparing", REPLAY, "A record that comes is thought to change an edge half as far")
+def edges_change_half() -> Replacements:
+    real = conditional_dependence.EdgeScores.sensitivity
+    yield (
+        conditional_dependence.EdgeScores,
+        "sensitivity",
+        lambda self, unit: real(self, unit) // (1 + unit.size_is_secret),
+    )
+
+
+@fault("preparing", REPLAY, "Which quantiles can be found follows from the exact number of records")
+def quantiles_by_exact_number() -> Replacements:
+    yield PrivateEstimator, "_public_n", lambda self, n: n
+
+
+@fault("preparing", REPLAY, "A transformer refuses an empty table, where one record is a secret")
+def empty_is_refused() -> Replacements:
+    real = _columns.read_unlabelled
+    yield (
+        _columns,
+        "read_unlabelled",
+        lambda self, X, *, reset, may_be_empty: real(self, X, reset=reset),
+    )
+
+
+@fault("preparing", REPLAY, "A transformer counts all records of a person")
+def transformers_count_all() -> Replacements:
+    yield ColumnwiseTransformer, "_protected", lambda self, records, groups: (records, ())

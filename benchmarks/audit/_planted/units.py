@@ -89,11 +89,11 @@ def gaussian_sums_of_one_record() -> Replacements:
 @fault("units", WORLDS, "Gaussian counts are calibrated to shifts of one")
 def gaussian_shifts_of_one() -> Replacements:
     real = CountTables.shifts
-    yield (
-        CountTables,
-        "shifts",
-        lambda self, unit: dict(zip([1], real(self, unit).values(), strict=True)),
-    )
+
+    def of_one(self: CountTables, unit: PrivacyUnit) -> dict[tuple[int, int], int]:
+        return {(1, weight): cells for (_, weight), cells in real(self, unit).items()}
+
+    yield CountTables, "shifts", of_one
 
 
 @fault("units", WORLDS, "A posterior of one variable shows the secret number of records")
@@ -111,6 +111,26 @@ def simplex_shows_n() -> Replacements:
 @fault("units", REPLAY, "The exact number of records is used after another was released")
 def exact_number_used() -> Replacements:
     yield CountTables, "sized", lambda self, size: replace(self, size_laws=size.laws)
+
+
+@fault("units", "leak walk of units", "A model remembers how many records there were")
+def number_is_kept() -> Replacements:
+    def told(self: Any, n: int) -> int:
+        self._size = n
+        return n if self._n_known is None else self._n_known
+
+    yield PrivateEstimator, "_public_n", told
+
+
+@fault("units", "leak walk of units", "A model remembers whose records counted")
+def persons_are_kept() -> Replacements:
+    real = _estimator.records_that_count
+
+    def remembering(self: Any, records: Any, groups: Any) -> Any:
+        self._whose = groups
+        return real(records, groups, self._unit)
+
+    yield PrivateEstimator, "_protected", remembering
 
 
 @fault("units", REPLAY, "A regression divides by the exact number of records")

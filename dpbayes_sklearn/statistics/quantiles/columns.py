@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.schema.numbers import as_numbers
 from dpbayes_sklearn.statistics.quantiles.lattice import shortened
+from dpbayes_sklearn.statistics.size import ReleasedSize
 
 __all__ = ["SortedColumns"]
 
@@ -42,13 +43,19 @@ class SortedColumns:
     records: Records
     places: tuple[int, ...] | None = None
     """Positions of the columns that are meant; all if left out."""
+    released_n: int | None = None
+    """The released number of records, if the exact one is secret."""
 
     kind: ClassVar[str] = "quantiles"
 
     @property
     def n(self) -> int:
         """Number of records, missing values included."""
-        return self.records.n
+        return self.records.n if self.released_n is None else self.released_n
+
+    def sized(self, size: ReleasedSize) -> SortedColumns:
+        """Return the same columns, with a released number of records for the exact one."""
+        return replace(self, released_n=size.n)
 
     @property
     def n_columns(self) -> int:

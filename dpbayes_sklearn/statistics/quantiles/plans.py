@@ -9,6 +9,12 @@ times the sum of the two largest ranges of change, or 2 if it stays in its part,
 Quantiles that halve every part have range 1 each, so a level of any number of them costs as much
 as one (Kaplan, Schnapp and Stemmer 2022). Two parts that share their ties can both see it
 replaced: range 2 each.
+
+A record that comes or goes is in one part: the largest range of change. Of two parts that share
+their ties, a tie is the largest number of the lower, where q is at most 1/2, and the smallest of
+the upper, where q is at least 1/2. On its one side d changes by q or -q (1 - q or q - 1), on the
+other by q - 1 (-q): range 1 in each part, and 2 in both, no more than that of another record in one
+of them. Records of a person come, go or are replaced one after the other, so ranges add up.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.lattice import LARGEST, Even, Lattice, Magnitudes
 from dpbayes_sklearn.statistics.quantiles.ranks import Ranks, change_range
@@ -58,13 +65,25 @@ class Level:
     ----------
     share : Fraction
         Of the budget of the column; the shares of all levels add up to 1.
-    sensitivity : Fraction
+    replaced : Fraction
         Largest sum, over the questions, of the ranges by which a replaced record changes
         their distances.
+    moved : Fraction
+        The same for a record that comes or goes.
     """
 
     share: Fraction
-    sensitivity: Fraction
+    replaced: Fraction
+    moved: Fraction
+
+    def sensitivity(self, unit: PrivacyUnit) -> Fraction:
+        """Return the largest sum of ranges of change between neighbours.
+
+        >>> median = Level(Fraction(1), Fraction(2), Fraction(1))
+        >>> str(median.sensitivity(PrivacyUnit("person", "add_remove", 3)))
+        '3'
+        """
+        return unit.max_records * (self.moved if unit.size_is_secret else self.replaced)
 
 
 Choose = Callable[[Ranks, Level], float]
@@ -100,9 +119,10 @@ class Plans:
         return self.ask(columns, lambda ranks, level: ranks.exact())
 
 
-def _disjoint(fractions: Sequence[Fraction]) -> Fraction:
-    """Return the sensitivity of quantiles of disjoint parts."""
-    return max(Fraction(2), sum(sorted(map(change_range, fractions))[-2:], Fraction(0)))
+def _disjoint(share: Fraction, fractions: Sequence[Fraction]) -> Level:
+    """Return the level of quantiles of disjoint parts."""
+    ranges = sorted(map(change_range, fractions))
+    return Level(share, max(Fraction(2), sum(ranges[-2:], Fraction(0))), ranges[-1])
 
 
 def _lattices(low: float | None, high: float | None) -> tuple[Lattice, ...]:
@@ -150,7 +170,7 @@ class BinEdges:
     share takes one edge, and the others go to the rest.
 
     >>> plan = BinEdges(8)
-    >>> len(plan.levels), [str(level.sensitivity) for level in plan.levels]
+    >>> len(plan.levels), [str(level.sensitivity(RECORD)) for level in plan.levels]
     (3, ['2', '2', '2'])
     """
 
@@ -172,7 +192,7 @@ class BinEdges:
                 found.setdefault(node.level, []).append(node.q)
                 pending += [node.lower, node.upper]
         share = Fraction(1, len(found))
-        return [Level(share, _disjoint(found[level])) for level in sorted(found)]
+        return [_disjoint(share, found[level]) for level in sorted(found)]
 
     def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
         """Return the edges in ascending order."""
@@ -214,6 +234,11 @@ def reachable(tail: Fraction, n: int, rate: float, at_most: Fraction) -> Fractio
     return min(max(tail, needed), at_most)
 
 
+def _nats_per_rank(level: Level, unit: PrivacyUnit, epsilon: float) -> float:
+    """Return the rate at which a level of a column with budget ``epsilon`` tells ranks apart."""
+    return float(level.share / level.sensitivity(unit)) * epsilon
+
+
 def _normal_ratio(wanted: Fraction, found: Fraction) -> float:
     """Return how much farther out one tail of a normal law begins than another."""
     return 1.0 if wanted == found else float(ndtri(float(wanted)) / ndtri(float(found)))
@@ -235,10 +260,12 @@ class OuterQuantiles:
     low, high : Fraction
         Which quantiles, low < 1/2 < high.
     n : int
-        Number of records.
+        Number of records, or what is known about it.
     epsilon : float
         Budget of the column; infinite for exact quantiles.
     bounds : tuple of float, optional
+    unit : PrivacyUnit
+        Who is protected: it decides which quantiles can be found.
     """
 
     low: Fraction
@@ -246,18 +273,32 @@ class OuterQuantiles:
     n: int
     epsilon: float
     bounds: Bounds = None
+    unit: PrivacyUnit = RECORD
 
     @property
     def levels(self) -> Sequence[Level]:
         """The median and both quantiles, or one distance; with bounds one after the other."""
-        if self.bounds is not None or self._symmetric:
-            return [Level(HALF, Fraction(2))] * 2
-        return [Level(MEDIAN_SHARE, Fraction(2)), Level(1 - MEDIAN_SHARE, Fraction(4))]
+        if self.bounds is not None:
+            return [_disjoint(HALF, [self.low]), _disjoint(HALF, [self.high])]
+        return self._distance.levels if self._symmetric else self._sides
+
+    @property
+    def _sides(self) -> Sequence[Level]:
+        """The median, then a quantile on each side of it."""
+        return [
+            _disjoint(MEDIAN_SHARE, [HALF]),
+            Level(1 - MEDIAN_SHARE, replaced=Fraction(4), moved=Fraction(2)),
+        ]
+
+    @property
+    def _distance(self) -> CentreAndSpread:
+        """One distance for both sides."""
+        return CentreAndSpread(self.n, self.epsilon, unit=self.unit)
 
     @property
     def _symmetric(self) -> bool:
         """Whether there are too few records for quartiles on both sides."""
-        return (1 - MEDIAN_SHARE) / 4 * self.n * self.epsilon < 4 * NATS
+        return self.n * _nats_per_rank(self._sides[1], self.unit, self.epsilon) < 4 * NATS
 
     def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
         """Return both ends of the range."""
@@ -270,12 +311,12 @@ class OuterQuantiles:
             ]
             return min(ends), max(ends)
         if self._symmetric:
-            centre, spread = CentreAndSpread(self.n, self.epsilon).ask(column, choose)
+            centre, spread = self._distance.ask(column, choose)
             tail = max(min(self.low, 1 - self.high), Fraction(1, 1000))
             away = -spread * float(ndtri(float(tail)))
             away = away or max(1.0, abs(centre))
             return max(centre - away, -LARGEST), min(centre + away, LARGEST)
-        rate = float(second.share / second.sensitivity) * self.epsilon
+        rate = _nats_per_rank(second, self.unit, self.epsilon)
         low = reachable(self.low, self.n, rate, QUARTER)
         high = reachable(1 - self.high, self.n, rate, QUARTER)
         centre = choose(Ranks(column, HALF, _lattices(None, None)), first)
@@ -308,11 +349,12 @@ class CentreAndSpread:
     n: int
     epsilon: float
     bounds: Bounds = None
+    unit: PrivacyUnit = RECORD
 
     @property
     def levels(self) -> Sequence[Level]:
-        """First the median, then the distance."""
-        return [Level(HALF, Fraction(2))] * 2
+        """First the median, then the distance of any share of the records."""
+        return [_disjoint(HALF, [HALF]), Level(HALF, replaced=Fraction(2), moved=Fraction(2))]
 
     def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
         """Return median and spread."""
@@ -322,7 +364,7 @@ class CentreAndSpread:
         centre = choose(Ranks(clipped, HALF, _lattices(low, high)), first)
         distances = np.sort(np.abs(clipped - centre))
         span = None if low is None or high is None else min(high - low, LARGEST)
-        rate = float(second.share / second.sensitivity) * self.epsilon
+        rate = _nats_per_rank(second, self.unit, self.epsilon)
         beyond = reachable(TAIL, self.n, rate, HALF)
         distance = choose(Ranks(distances, 1 - beyond, _lattices(0.0, span)), second)
         return centre, distance / -float(ndtri(float(beyond / 2)))

@@ -9,6 +9,7 @@ import pytest
 
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import (
     BinEdges,
@@ -30,7 +31,7 @@ PLANS = [
 @pytest.mark.parametrize("plan", PLANS, ids=repr)
 def test_the_shares_of_all_levels_are_the_whole(plan):
     assert sum(level.share for level in plan.levels) == 1
-    assert all(level.sensitivity >= 2 for level in plan.levels)
+    assert all(level.sensitivity(RECORD) >= 2 for level in plan.levels)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=repr)
