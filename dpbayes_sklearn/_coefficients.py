@@ -13,7 +13,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.schema import Categories, Schema
 from dpbayes_sklearn.statistics.design import MISSING, Design
 
-__all__ = ["Coefficient", "CoefficientTable", "coefficient_table"]
+__all__ = ["Coefficient", "CoefficientTable", "coefficient_table", "contrasts"]
 
 _COLUMNS = ("coefficient", "estimate", "sd", "low", "high")
 
@@ -101,9 +101,9 @@ def coefficient_table(
     Categories are compared with the first one of their column; the intercept is the expected
     target if all numbers are 0 and all categories are the first ones.
     """
-    names, contrasts = _contrasts(schema, design)
-    values = contrasts @ mean * target_half
-    spread = np.einsum("ij,jk,ik->i", contrasts, covariance, contrasts)
+    names, combined = contrasts(schema, design)
+    values = combined @ mean * target_half
+    spread = np.einsum("ij,jk,ik->i", combined, covariance, combined)
     sds = np.sqrt(np.maximum(spread, 0.0)) * target_half
     values[0] += target_centre
     reach = float(ndtri(0.5 + level / 2))
@@ -112,7 +112,7 @@ def coefficient_table(
     return CoefficientTable(found if design.intercept else found[1:], level)
 
 
-def _contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
+def contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
     """Return names, and for each the combination of (constant, coordinates) that it is."""
     centres, halves = design.scales
     rows, names = [np.eye(design.width + 1)[0]], ["intercept"]

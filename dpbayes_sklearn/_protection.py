@@ -75,8 +75,6 @@ def records_that_count(records: Any, groups: Any, unit: PrivacyUnit) -> tuple[An
         )
     if groups is None:
         return records, (PROMISED.format(unit.max_records),)
-    if not hasattr(records, "at"):
-        raise TypeError("groups are read for records in memory, not for dask collections.")
     counted = counted_records(read_groups(groups, records.n), unit.max_records)
     if not (len(counted) or unit.size_is_secret):
         raise ValueError("groups must have labels: no record has one.")

@@ -10,25 +10,17 @@ import numpy as np
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms._temperature import table_budget
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.posteriors.network import ancestral_sample
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
-from dpbayes_sklearn.statistics.moments import Moments
 
-__all__ = ["LinearSimulation", "NetworkSimulation", "Simulation"]
+__all__ = ["NetworkSimulation", "Simulation"]
 
 
 _REPEATS = 40  # simulated data sets
 _NOISES = 40_000  # at least so many noises of counts
-_SPREAD = 0.3  # of a simulated target, on the scale of its bounds
-_NOISE = 0.1  # standard deviation around a simulated regression, unless declared
 
 
 class Simulation(ABC):
@@ -63,11 +55,11 @@ class Simulation(ABC):
     def _differences(self) -> FloatArray:
         """Return the absolute errors for one simulated data set."""
 
-    def _means(self, statistics: Any, prior: Any, budget: Budget) -> tuple[Any, Any]:
-        """Return the released and the exact posterior mean."""
+    def _posteriors(self, statistics: Any, prior: Any, budget: Budget) -> tuple[Any, Any]:
+        """Return the released and the exact posterior."""
         self.mechanism.preflight(statistics, prior, budget)
         private = self.mechanism.release(statistics, prior, budget, self.source).posterior
-        return private.mean(), prior.update(statistics.without_noise()).mean()
+        return private, prior.update(statistics.without_noise())
 
 
 class NetworkSimulation(Simulation):
@@ -102,56 +94,8 @@ class NetworkSimulation(Simulation):
         drawn = ancestral_sample(self.network, tables, self.n, self.rng)
         records = drawn.astype(np.min_scalar_type(max(self.network.sizes)))
         counts = CountTables.count(self.network, [(records[:, :-1], records[:, -1])])
-        means = zip(*self._means(counts, self.prior, self.budget), counts.tables, strict=True)
+        both = self._posteriors(counts, self.prior, self.budget)
+        means = zip(*(posterior.mean() for posterior in both), counts.tables, strict=True)
         return np.concatenate(
             [(np.abs(p - e) * t.sum(axis=-1, keepdims=True)).ravel() for p, e, t in means]
         )
-
-
-class LinearSimulation(Simulation):
-    """Features that are even over their domains, and a target that depends on all of them."""
-
-    kind = "moments"
-    of = "coefficients"
-
-    def __init__(
-        self, estimator: BayesianLinearRegression, n: int, n_features: int | None = None
-    ) -> None:
-        super().__init__(estimator, n, n_features)
-        self.public = estimator._declared_schema(n, n_features)
-        self.design, self.scale = estimator._model(self.public)
-        self.prior = GaussianPrior(
-            self.design,
-            estimator.prior_precision,
-            estimator.noise_variance,
-            estimator.inference,
-            estimator.coef_bound,
-        )
-        _, self.budget = estimator._shares(estimator._budget())
-
-    def _differences(self) -> FloatArray:
-        table = self._features()
-        records = LocalRecords([(table, self._target(table))])
-        statistics = Moments(self.design, self.scale, records)
-        private, exact = self._means(statistics, self.prior, self.budget)
-        differences: FloatArray = np.abs(private - exact)[1:]
-        return differences
-
-    def _features(self) -> Table:
-        columns = [
-            self.rng.choice(np.asarray(domain.values, object), self.n)
-            if isinstance(domain, Categories)
-            else self.rng.uniform(domain.low, domain.high, self.n)
-            for domain in self.public.columns.values()
-        ]
-        return Table(np.stack(columns, axis=1))
-
-    def _target(self, table: Table) -> FloatArray:
-        width = self.design.width
-        size = min(_SPREAD * (3 / width) ** 0.5, self.prior.precision**-0.5)
-        weights = self.rng.normal(scale=size, size=width)
-        noise = self.prior.noise_variance**0.5 if self.prior.noise_variance else _NOISE
-        y: FloatArray = np.concatenate([x @ weights for _, x in self.design.chunks(table)])
-        y += self.rng.normal(scale=noise, size=self.n)
-        np.clip(y, -1, 1, out=y)
-        return self.scale.centre + self.scale.half * y

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -18,7 +18,8 @@ from sklearn.base import clone
 
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._estimator import PrivateEstimator
-from dpbayes_sklearn._simulation import LinearSimulation, NetworkSimulation, Simulation
+from dpbayes_sklearn._linear_simulation import LinearSimulation, Spread, extremes
+from dpbayes_sklearn._simulation import NetworkSimulation, Simulation
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
@@ -27,6 +28,7 @@ from dpbayes_sklearn.privacy import exact
 __all__ = [
     "ExpectedError",
     "Recommendation",
+    "Spread",
     "epsilon_for",
     "expected_error",
     "recommend",
@@ -47,10 +49,20 @@ class ExpectedError:
         The quantity that the error refers to.
     errors : array of float
         Equally probable values of the error, in increasing order.
+    range : tuple of two floats, or None
+        Mean errors at the ends of what is likely, for a regression whose spread was not given:
+        columns that fill their bounds (and a target with a standard deviation of 5 % of the width
+        of its bounds), and columns with a standard deviation of 1 % of it (target: 20 %) and one
+        value of every column of categories in 1 % of the records.
+    coefficients : dict
+        For a regression: the mean absolute error of every row of ``coefficients()`` by its name,
+        in units of the data, but for the intercept; without a spread at the worse end of the range.
     """
 
     of: str
     errors: FloatArray
+    range: tuple[float, float] | None = None
+    coefficients: dict[str, float] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
@@ -62,6 +74,9 @@ class ExpectedError:
         return float(np.quantile(self.errors, probability))
 
     def __repr__(self) -> str:
+        if self.range is not None:
+            low, high = self.range
+            return f"ExpectedError(of={self.of!r}, mean={low:.3g} to {high:.3g}: give spread=)"
         return (
             f"ExpectedError(of={self.of!r}, mean={self.mean:.3g}, "
             f"median={self.quantile(0.5):.3g}, 95 %={self.quantile(0.95):.3g})"
@@ -81,6 +96,7 @@ def expected_error(
     epsilon: float | None = None,
     *,
     n_features: int | None = None,
+    spread: Spread | None = None,
 ) -> ExpectedError:
     """Return the distribution of the error of a fit to ``n`` records, without any data.
 
@@ -94,6 +110,9 @@ def expected_error(
         The estimator's, unless given.
     n_features : int, optional
         Needed if the bounds are two numbers for any number of features.
+    spread : Spread, optional
+        For a regression: a guess of how the data spread within their bounds, as its errors are
+        proportional to the spread of the target over that of a column.
 
     Returns
     -------
@@ -105,8 +124,8 @@ def expected_error(
         counts which the drawn probabilities imply.
 
         Of a regression: the difference of one coefficient from that of exact Bayes, on the scale of
-        the bounds, for simulated data: features spread evenly over their domains, and
-        coefficients by which the target varies over a third of its range.
+        the bounds, for simulated data with the given spread, whose features explain half of the
+        variance of the target. Without ``spread`` it is a range, see :class:`ExpectedError`.
 
     Examples
     --------
@@ -115,7 +134,7 @@ def expected_error(
     >>> expected_error(model, n=1000, epsilon=1.0)
     ExpectedError(of='counts', mean=3.42, median=2.55, 95 %=9.61)
     """
-    return _expected(estimator, n, epsilon, n_features)
+    return _expected(estimator, n, epsilon, n_features, spread)
 
 
 def epsilon_for(
@@ -125,13 +144,14 @@ def epsilon_for(
     *,
     quantile: float | None = None,
     n_features: int | None = None,
+    spread: Spread | None = None,
 ) -> float:
     """Return the smallest epsilon whose expected error is at most ``target``.
 
     Parameters
     ----------
-    estimator, n, n_features
-        As in :func:`expected_error`.
+    estimator, n, n_features, spread
+        As in :func:`expected_error`; a regression needs the spread.
     target : float
         The mean absolute error wanted, or its ``quantile``.
     quantile : float, optional
@@ -149,9 +169,14 @@ def epsilon_for(
     >>> round(epsilon_for(model, n=1000, target=12.0), 2)
     0.24
     """
+    if spread is None and _simulation(estimator) is LinearSimulation:
+        raise ValueError(
+            "The error of a regression depends on how far its columns and its target spread. Give "
+            "a guess: spread=planning.Spread({column: standard deviation, ...}, target=...)."
+        )
 
     def error(epsilon: float) -> float:
-        law = _expected(estimator, n, epsilon, n_features)
+        law = _expected(estimator, n, epsilon, n_features, spread)
         return law.mean if quantile is None else law.quantile(quantile)
 
     return _smallest(error, target)
@@ -258,11 +283,28 @@ def _at(estimator: PrivateEstimator, epsilon: float | None) -> PrivateEstimator:
 
 
 def _expected(
-    estimator: PrivateEstimator, n: int, epsilon: float | None, n_features: int | None
+    estimator: PrivateEstimator,
+    n: int,
+    epsilon: float | None,
+    n_features: int | None,
+    spread: Spread | None,
 ) -> ExpectedError:
-    columns = _columns(estimator, n_features)
-    simulation = _simulation(estimator)(_at(estimator, epsilon), n, columns)
-    return ExpectedError(simulation.of, np.sort(simulation.errors()))
+    kind, columns = _simulation(estimator), _columns(estimator, n_features)
+    at = _at(estimator, epsilon)
+    if not issubclass(kind, LinearSimulation):
+        if spread is not None:
+            raise ValueError("Only the errors of a regression depend on spread.")
+        return ExpectedError(kind.of, np.sort(kind(at, n, columns).errors()))
+    guesses = extremes(at._declared_schema(n, columns)) if spread is None else (spread,)
+    runs = [kind(at, n, columns, one) for one in guesses]
+    errors = [run.errors() for run in runs]
+    means = [float(each.mean()) for each in errors]
+    return ExpectedError(
+        kind.of,
+        np.sort(np.concatenate(errors)),
+        (means[0], means[-1]) if spread is None else None,
+        runs[-1].by_name(),
+    )
 
 
 def _columns(estimator: PrivateEstimator, n_features: int | None) -> int | None:

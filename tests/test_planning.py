@@ -12,7 +12,7 @@ from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, In
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import Fourier, Laplace, Sampler
-from dpbayes_sklearn.planning import epsilon_for, expected_error, recommend
+from dpbayes_sklearn.planning import Spread, epsilon_for, expected_error, recommend
 
 N, D, REPEATS = 400, 4, 100
 
@@ -40,7 +40,7 @@ def count_errors(model):
     errors = []
     for seed in range(REPEATS):
         X, y = classes_and_features(seed)
-        fitted = model.set_params(random_state=seed).fit(X, y)
+        fitted = model.set_params(random_state=seed, inference="plug_in").fit(X, y)
         released = fitted.posterior_.released
         if hasattr(released, "increment"):
             released = replace(released, increment=0.0)
@@ -107,9 +107,10 @@ def coefficient_errors(model, n):
 @pytest.mark.parametrize("mechanism", ["laplace", "sampler"])
 def test_epsilon_for_coefficients_is_achieved(mechanism):
     n, target = 3000, 0.05
+    spread = Spread(12**-0.5, target=0.1**0.5 / 2)
     # draws have a bound, which by default is too narrow for a target that is explained so well
     model = regression(mechanism=mechanism, noise_variance=0.01, coef_bound=1.0)
-    epsilon = epsilon_for(model, n, target)
+    epsilon = epsilon_for(model, n, target, spread=spread)
     less, right, more = (
         coefficient_errors(model.set_params(epsilon=factor * epsilon), n)
         for factor in (0.7, 1.0, 1.4)
@@ -246,3 +247,79 @@ def test_utility_bound_before_and_after_a_fit():
     with pytest.raises(ValueError, match="no utility bound"):
         classifier(mechanism="map").utility_bound(n=N)
     assert classifier(epsilon=math.inf).utility_bound(n=N) == 0
+
+
+HOSPITAL = Schema({"age": Interval(0, 110), "stay": Interval(0, 30)}, Interval(0, 20_000))
+
+
+def test_planned_errors_of_narrow_columns_are_measured_within_a_factor_of_two():
+    spread = Spread({"age": 15.0, "stay": 2.0}, target=2000.0)
+    planned = expected_error(BayesianLinearRegression(3.0, schema=HOSPITAL), 1000, spread=spread)
+    gaps = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.normal(60, 15, 1000), rng.poisson(4, 1000)])
+        y = 2000 + 30 * X[:, 0] + 650 * X[:, 1] + rng.normal(0, 1500, 1000)
+        exact, private = (
+            BayesianLinearRegression(epsilon, schema=HOSPITAL, random_state=seed)
+            .fit(X, y)
+            .coefficients()
+            for epsilon in (math.inf, 3.0)
+        )
+        gaps.append([abs(private[k].estimate - exact[k].estimate) for k in ("age", "stay")])
+    for name, gap in zip(("age", "stay"), np.mean(gaps, axis=0), strict=True):
+        assert 0.5 < gap / planned.coefficients[name] < 2
+
+
+def test_without_a_spread_a_regression_has_a_range_and_no_epsilon(monkeypatch):
+    monkeypatch.setattr("dpbayes_sklearn._simulation._REPEATS", 4)
+    model = BayesianLinearRegression(schema=HOSPITAL)
+    law = expected_error(model, 500, 3.0)
+    low, high = law.range
+    assert low < law.mean < high
+    assert "give spread=" in repr(law)
+    assert set(law.coefficients) == {"age", "stay"}
+    given = expected_error(model, 500, 3.0, spread=Spread(0.1, target=0.1, correlation=0.5))
+    assert given.range is None
+    assert "median" in repr(given)
+    with pytest.raises(ValueError, match=r"spread=planning.Spread"):
+        epsilon_for(model, 500, 1.0)
+
+
+def test_correlation_and_rare_levels_make_planned_errors_larger(monkeypatch):
+    monkeypatch.setattr("dpbayes_sklearn._simulation._REPEATS", 8)
+    model = BayesianLinearRegression(schema=HOSPITAL)
+    loose, tied = (
+        expected_error(model, 4000, 3.0, spread=Spread(0.1, 0.1, correlation)).mean
+        for correlation in (0.0, 0.95)
+    )
+    assert tied > 1.5 * loose
+    schema = Schema({"ward": Categories("abc")}, Interval(0, 1))
+    even, rare = (
+        expected_error(
+            BayesianLinearRegression(schema=schema), 4000, 3.0, spread=Spread(shares, 0.1)
+        ).coefficients["ward=c"]
+        for shares in ({}, {"ward": [0.5, 0.49, 0.01]})
+    )
+    assert rare > 1.5 * even
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.0, 0.1), "positive"),
+        (({"age": 1.0, "stay": float("nan")}, 0.1), "positive"),
+        ((0.1, 0.1, 1.0), "correlation"),
+        (({"age": 1.0}, 0.1), "missing: .*stay"),
+        (({"age": 1.0, "stay": 1.0, "x": 1.0}, 0.1), "Unknown: .*x"),
+        (({"age": 1.0, "stay": [1.0, 2.0]}, 0.1), "one number"),
+    ],
+)
+def test_spreads_that_make_no_sense(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        expected_error(BayesianLinearRegression(schema=HOSPITAL), 100, spread=Spread(*arguments))
+
+
+def test_only_regressions_have_a_spread():
+    with pytest.raises(ValueError, match="Only the errors of a regression"):
+        expected_error(classifier(), N, 1.0, spread=Spread(0.1, 0.1))

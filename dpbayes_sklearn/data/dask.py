@@ -25,6 +25,7 @@ __all__ = ["PartitionedRecords", "PartitionedTable", "gathered", "is_partitioned
 _FAN_IN = 8  # answers that one task adds up
 
 A = TypeVar("A", bound=Answer)
+Rows = npt.NDArray[np.intp]
 
 
 def is_partitioned(X: object) -> bool:
@@ -93,6 +94,8 @@ class PartitionedRecords:
         The numbers of their rows.
     target_kind : Kind
         What the declared type of the target says about its values.
+    kept : list of arrays of positions, optional
+        The rows of each partition that count; all if left out.
     """
 
     def __init__(
@@ -102,13 +105,15 @@ class PartitionedRecords:
         y: list[Any],
         sizes: Sequence[float],
         target_kind: Kind = "anything",
+        kept: Sequence[Rows | None] | None = None,
     ) -> None:
         self.table = table
         self.target_kind: Kind = target_kind
         self._x, self._y, self._sizes = x, y, [int(size) for size in sizes]
-        *self._starts, self.n = accumulate(self._sizes, initial=0)
-        if self.n == 0:
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        self._kept: list[Rows | None] = [*kept] if kept is not None else [None] * len(x)
+        pairs = zip(self._kept, self._sizes, strict=True)
+        counted = [size if rows is None else len(rows) for rows, size in pairs]
+        *self._starts, self.n = accumulate(counted, initial=0)
         table.n_rows = self.n
 
     @classmethod
@@ -148,9 +153,17 @@ class PartitionedRecords:
 
     def __add__(self, other: PartitionedRecords) -> PartitionedRecords:
         """Return the records of both, one after the other."""
-        return PartitionedRecords(
-            self.table, self._x + other._x, self._y + other._y, self._sizes + other._sizes
-        )
+        x, y, sizes = self._x + other._x, self._y + other._y, self._sizes + other._sizes
+        return PartitionedRecords(self.table, x, y, sizes, kept=self._kept + other._kept)
+
+    def at(self, positions: Rows) -> PartitionedRecords:
+        """Return the records at some positions, in increasing order; they stay where they are."""
+        if len(positions) == self.n:
+            return self
+        rows = np.split(positions, np.searchsorted(positions, self._starts[1:]))
+        places = zip(rows, self._starts, self._kept, strict=True)
+        kept = [own - start if old is None else old[own - start] for own, start, old in places]
+        return PartitionedRecords(self.table, self._x, self._y, self._sizes, self.target_kind, kept)
 
     @property
     def target(self) -> npt.NDArray[Any]:
@@ -161,7 +174,7 @@ class PartitionedRecords:
         """Return the sum of ``ask`` over all partitions, added up on the workers."""
         delayed = _dask().delayed
         once = delayed(ask, traverse=False)  # one copy for all tasks
-        places = zip(self._x, self._y, self._starts, self._sizes, strict=True)
+        places = zip(self._x, self._y, self._starts, self._sizes, self._kept, strict=True)
         answers = [delayed(_answer)(once, *place) for place in places]
         while len(answers) > 1:
             groups = [answers[i : i + _FAN_IN] for i in range(0, len(answers), _FAN_IN)]
@@ -190,14 +203,18 @@ def _no_target(x: Any) -> npt.NDArray[Any]:
     return np.broadcast_to(0.0, len(x))
 
 
-def _answer(ask: Callable[[Shard], A], x: Any, y: Any, start: int, size: int) -> A | _Failure:
+def _answer(
+    ask: Callable[[Shard], A], x: Any, y: Any, start: int, size: int, kept: Rows | None
+) -> A | _Failure:
     try:
         target = one_column(y).reshape(-1)
         if len(x) != len(target):
             return _Failure("X and y have different numbers of records")
         if len(x) != size:  # the grid was chosen for the number of records given before
             return _Failure("it has another number of records than it said")
-        return asked(ask, Shard(Table(x), target, start))
+        if kept is None:
+            return asked(ask, Shard(Table(x), target, start))
+        return asked(ask, Shard(Table(x).rows(kept), target[kept], start))
     except Exception as error:
         return _Failure(f"{type(error).__name__} on a worker")
 
@@ -232,5 +249,5 @@ def _apply(function: Callable[[Table], npt.NDArray[Any]], partition: Any) -> npt
 
 
 def gathered(values: Any) -> Any:
-    """Return the values of a dask collection as an array; anything else as it is."""
-    return np.asarray(values.compute()) if is_partitioned(values) else values
+    """Return the values of a dask collection, in memory; anything else as it is."""
+    return _computed([values])[0] if is_partitioned(values) else values

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_consistent_length
 
+from dpbayes_sklearn.data.dask import gathered
 from dpbayes_sklearn.data.table import one_column, refuse_other_containers
 
 __all__ = ["coins_of", "counted_records", "read_groups"]
@@ -26,9 +27,9 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:
-    """Return the labels of persons as one column, one for each record."""
+    """Return the labels of persons as one column in memory, one for each record."""
     refuse_other_containers(groups, "groups")
-    labels = one_column(groups)
+    labels = one_column(gathered(groups))
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:

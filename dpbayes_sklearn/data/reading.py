@@ -58,7 +58,7 @@ def read_records(
     table = read_table(estimator, X, reset=reset, declared=declared, may_be_empty=may_be_empty)
     if isinstance(table, PartitionedTable):
         _refuse_nothing(estimator, y)
-        return PartitionedRecords.read(table, y)
+        return _not_empty(PartitionedRecords.read(table, y), may_be_empty and declared)
     target = read_target(estimator, y, table.n_rows)
     return LocalRecords([(table, target)], column_kind(y))
 
@@ -69,8 +69,14 @@ def read_unlabelled(
     """Return the records of X, whose every value is accepted, without any target."""
     table = read_table(estimator, X, reset=reset, declared=True, may_be_empty=may_be_empty)
     if isinstance(table, PartitionedTable):
-        return PartitionedRecords.unlabelled(table)
+        return _not_empty(PartitionedRecords.unlabelled(table), may_be_empty)
     return LocalRecords.unlabelled(table)
+
+
+def _not_empty(records: PartitionedRecords, may_be_empty: bool) -> PartitionedRecords:
+    if not (records.n or may_be_empty):
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    return records
 
 
 def check_kinds(schema: Schema, records: Records) -> None:

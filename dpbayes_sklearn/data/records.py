@@ -71,6 +71,9 @@ class Records(Protocol):
     def total(self, ask: Callable[[Shard], A]) -> A:
         """Return the sum of ``ask`` over all shards."""
 
+    def at(self, positions: npt.NDArray[np.intp], /) -> Records:
+        """Return the records at some positions, in increasing order."""
+
     def __add__(self, other: Any, /) -> Any:
         """Return the records of both, one after the other."""
 

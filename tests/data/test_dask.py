@@ -86,7 +86,6 @@ def test_blocks_are_brought_into_line() -> None:
             dd.from_pandas(pd.Series(Y), npartitions=2),
             "3 partitions and y has 2",
         ),
-        (da.from_array(X[:0]), da.from_array(Y[:0]), "0 sample"),
     ],
 )
 def test_refused_by_public_facts(X: Any, y: Any, text: str) -> None:
