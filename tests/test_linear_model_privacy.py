@@ -263,7 +263,7 @@ def audited_epsilon(on, beside):
     return np.log(low / high) if low else -np.inf
 
 
-A, B, RUNS = np.array([1.0, 1.0]), np.array([-1.0, 1.0]), 600
+A, B, RUNS = np.array([1.0, 1.0]), np.array([-1.0, 1.0]), 150
 
 
 def releases(mechanism, epsilon, target):

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
+from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.laws.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
@@ -27,12 +29,19 @@ SURE = 1e-4
 RNG = np.random.default_rng(0)
 
 
+# What is read from a release does not matter here, so it is read in the quickest way.
+QUICK = {"temperature": 1.0, "inference": "plug_in"}
+
+
 def binary(epsilon=1.0, **params):
-    return BayesianNaiveBayes(epsilon, classes=[0, 1], bounds=(0, 1), n_bins=2, **params)
+    params = {"bounds": (0, 1), **QUICK, **params}
+    return BayesianNaiveBayes(epsilon, classes=[0, 1], n_bins=2, **params)
 
 
 def linear(epsilon=1.0, **params):
-    return BayesianLinearRegression(epsilon, bounds_X=(0, 1), bounds_y=(-3, 5), **params)
+    return BayesianLinearRegression(
+        epsilon, bounds_X=(0, 1), bounds_y=(-3, 5), inference="plug_in", **params
+    )
 
 
 # ------------------------------------------------------------------ the law of the selection
@@ -45,11 +54,10 @@ RECORDS = np.stack([LABELS, LABELS ^ (np.arange(N) % 4 == 0), np.zeros(N, int)],
 GOOD, FAIR, BLIND = ([0, 0, 0], [1, 1, 1]), ([9, 0, 0], [10, 1, 1]), ([9, 9, 0], [10, 10, 1])
 
 
-def chosen(runs_per_candidate, searches=300):
+def chosen(runs_per_candidate, searches=160):
     """Count how often each candidate wins where the fits have no noise."""
-    model = BayesianNaiveBayes(classes=[0, 1], n_bins=2)
     search = PrivateSearchCV(
-        model,
+        binary(),
         {"bounds": [BLIND, FAIR, GOOD]},
         epsilon=math.inf,
         runs_per_candidate=runs_per_candidate,
@@ -82,7 +90,7 @@ def test_the_score_has_discrete_laplace_noise(model):
     X, y = RNG.integers(0, 2, (20, 2)), RNG.integers(0, 2, 20)
     one = sensitivity(model)
     noise = []
-    for seed in range(250):
+    for seed in range(150):
         ready = prepared(model.set_params(epsilon=Fraction(1, 2)), X, y, None, None)
         made = run(0, ready, seed, (X, y))
         noise.append((made.score - points(made.model, X, y).sum()) / one)
@@ -146,7 +154,7 @@ def test_people_who_are_held_out_do_not_touch_the_model(model):
 # ------------------------------------------------------------------ the whole
 
 FIVE = np.zeros((5, 1), dtype=int)
-SEARCHES = 200
+SEARCHES = 120
 
 
 def scores(labels):
@@ -247,6 +255,49 @@ def test_every_run_keeps_to_the_zcdp_of_a_run(monkeypatch, stopping):
     assert (search.guarantee_.epsilon, search.guarantee_.delta) == (1.0, 1e-4)
     (entry,) = accountant
     assert (entry.epsilon, entry.delta, entry.rho) == (1.0, 1e-4, None)
+
+
+@pytest.mark.parametrize("n", [None, 1, 10**7])
+def test_a_secret_number_of_records_is_part_of_the_zcdp_of_a_run(monkeypatch, n):
+    """Whatever number is released, and whatever rules look at it."""
+    spent, release = [], Mechanism.release
+
+    def released(self, statistics, prior, budget, source):
+        rho = budget.rho if budget.rho is not None else Fraction(budget.epsilon) ** 2 / 2
+        spent.append((statistics.kind, rho))
+        found = release(self, statistics, prior, budget, source)
+        if n is None or statistics.kind != "size":
+            return found
+        return replace(found, posterior=replace(found.posterior, n=n))
+
+    monkeypatch.setattr(Mechanism, "release", released)
+    search = gaussian_search()
+    search.estimator.set_params(neighbours="add_remove", temperature="auto")
+    accountant = BudgetAccountant(epsilon=1.0, delta=1e-4)
+    search.set_params(accountant=accountant).fit(RECORDS, LABELS)
+    law = Stopping.of_mean("geometric", 9)
+    rho = run_rho(Fraction(1), Fraction(1, 10**4), law.eta, law.inverse, law.mean)
+    sizes, fits = spent[3::2], spent[4::2]  # after the rehearsal, which releases no number
+    assert {kind for kind, _ in sizes} == {"size"}
+    assert {kind for kind, _ in fits} == {"counts"}
+    together = [size + fit for (_, size), (_, fit) in zip(sizes, fits, strict=True)]
+    assert 0.99 * rho < min(together) <= max(together) <= rho
+    assert all(0.039 * rho < size < 0.041 * rho for _, size in sizes)
+    assert search.guarantee_.privacy_unit.size_is_secret
+    (entry,) = accountant
+    assert (entry.epsilon, entry.delta, entry.rho) == (1.0, 1e-4, None)
+    assert "_n_known" not in vars(search.best_estimator_)
+
+
+def test_a_search_with_a_delta_looks_at_no_number_of_records():
+    search = gaussian_search(random_state=None, runs_per_candidate=1)
+    search.estimator.set_params(neighbours="add_remove", temperature="auto")
+    for n in (len(LABELS), 1):
+        found = replay(
+            search, RECORDS[:n], LABELS[:n], RECORDS[: n - 1], LABELS[: n - 1], freeze=SEARCH
+        )
+        assert found.sound, found.divergences
+        assert found.status == "fitted"
 
 
 def test_gaussian_candidates_need_a_delta_of_the_search():

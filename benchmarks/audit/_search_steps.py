@@ -17,8 +17,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
-from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.mechanisms import Mechanism, Size
 from dpbayes_sklearn.model_selection.pipelines import StepByStep
+from dpbayes_sklearn.model_selection.runs import rehearsed
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
 
 __all__ = ["steps_of_pipelines"]
@@ -37,6 +38,7 @@ def steps_of_pipelines() -> Iterator[str]:
     yield from _winner()
     yield from _what_is_printed()
     yield from _cache()
+    yield from _persons()
 
 
 def _model(epsilon: float = 0.5, **options: Any) -> BayesianNaiveBayes:
@@ -148,3 +150,22 @@ def _cache() -> Iterator[str]:
         PrivateSearchCV(_pipe(memory=folder), GRID, runs_per_candidate=1).fit(X, Y)
     if len(drawn) < len(fits):
         yield "runs share the noise of a step"
+
+
+def _persons() -> Iterator[str]:
+    """See that every step knows whose records they are, and that no number is released unpaid."""
+    whom: dict[str, Any] = {"privacy_unit": "person", "max_records_per_person": 2}
+    bins, model = (step.set_params(neighbours="add_remove", **whom) for step in (_bins(), _model()))
+    who = np.arange(N) // 3
+    search = PrivateSearchCV(_pipe(bins, model), GRID, epsilon=3.0, runs_per_candidate=1)
+    fitted = search.fit(X, Y, groups=who)
+    if any("no person has more" in condition for condition in fitted.guarantee_.conditions):
+        yield "a step of a pipeline is not told whose records it is fitted to"
+    with mock.patch.object(Size, "release", side_effect=Size().release) as released:
+        rehearsed(search._models([{}]), X, Y, who, "integers")
+    if released.called:
+        yield "the rehearsal of a pipeline releases the number of records"
+
+
+def _bins() -> PrivateKBinsDiscretizer:
+    return PrivateKBinsDiscretizer(2, strategy="uniform", epsilon=0.5)  # which looks at n

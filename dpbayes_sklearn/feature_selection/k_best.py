@@ -261,7 +261,8 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         X of the same kind, with the chosen columns
         """
         check_is_fitted(self)
-        read_table(self, X, reset=False, declared=self._declares_columns)
+        declared, secret = self._declares_columns, self._unit.size_is_secret
+        read_table(self, X, reset=False, declared=declared, may_be_empty=secret)
         places = np.flatnonzero(self._support).tolist()
         if is_frame(X):
             return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]

@@ -74,11 +74,7 @@ def release_loss(
     network: Network, grid: SplitGrid, priors: SplitPriors, tau: float, n: int, unit: PrivacyUnit
 ) -> float:
     """Return the exact worst loss of one joint draw of all tables, rounding included."""
-    losses = []
-    for a, b in priors:
-        pairs = [_split_loss(grid, float(x), float(y), tau, n) for x, y in zip(a, b, strict=True)]
-        turning, adding = np.array(pairs).reshape(-1, 2).T
-        losses.append(node_losses(turning, adding))
+    losses = [_node_loss(grid, tuple(a.tolist()), tuple(b.tolist()), tau, n) for a, b in priors]
     return network_loss(network, losses, unit)
 
 
@@ -94,11 +90,7 @@ def release_rho(
     turned w is :math:`2\tau L`, at one that loses or gains a turn :math:`\tau L`, whatever the
     counts; splits are drawn independently, so theirs add up.
     """
-    width, losses = tau * log_odds_of(grid.omega), []
-    for a, b in priors:
-        rounding = [4 * grid.rounding(abs(x) + abs(y) + tau * n) for x, y in zip(a, b, strict=True)]
-        turning, adding = (np.square(k * width + np.array(rounding)) / 8 for k in (2, 1))
-        losses.append(node_losses(turning, adding))
+    losses = [_node_rho(grid, tuple(a.tolist()), tuple(b.tolist()), tau, n) for a, b in priors]
     # k records change a log ratio k times as much, and its square k² times
     return unit.max_records * network_loss(network, losses, unit) * (1 + 1e-12)
 
@@ -112,7 +104,18 @@ def rounded_up(number: float) -> Fraction:
     return Fraction(_UP.create_decimal(Decimal(number)))
 
 
-@lru_cache(maxsize=4096)
+_Powers = tuple[float, ...]
+
+
+@lru_cache(maxsize=4096)  # most nodes have the same prior
+def _node_loss(grid: SplitGrid, a: _Powers, b: _Powers, tau: float, n: int) -> tuple[float, float]:
+    """Return the worst loss of one node (within a row, from row to row)."""
+    splits = list(zip(a, b, strict=True))
+    losses = {split: _split_loss(grid, *split, tau, n) for split in set(splits)}
+    turning, adding = np.array([losses[split] for split in splits]).reshape(-1, 2).T
+    return node_losses(turning, adding)
+
+
 def _split_loss(grid: SplitGrid, a: float, b: float, tau: float, n: int) -> tuple[float, float]:
     """Return the worst loss of (turning, adding) at one split.
 
@@ -123,6 +126,16 @@ def _split_loss(grid: SplitGrid, a: float, b: float, tau: float, n: int) -> tupl
         grid.loss_of_turning(a, b, tau, n) + rounding,
         grid.loss_of_adding(a, b, tau, n) + rounding,
     )
+
+
+@lru_cache(maxsize=4096)
+def _node_rho(grid: SplitGrid, a: _Powers, b: _Powers, tau: float, n: int) -> tuple[float, float]:
+    """Return the zCDP of one node (within a row, from row to row)."""
+    width = tau * log_odds_of(grid.omega)
+    splits = zip(a, b, strict=True)
+    rounding = np.array([4 * grid.rounding(abs(x) + abs(y) + tau * n) for x, y in splits])
+    turning, adding = (np.square(k * width + rounding) / 8 for k in (2, 1))
+    return node_losses(turning, adding)
 
 
 def node_losses(turning: FloatArray, adding: FloatArray) -> tuple[float, float]:

@@ -130,14 +130,19 @@ class Sampler(Mechanism):
         epsilon, priors = float(budget.epsilon), split_priors(prior.alphas)
         rho_left = float(zcdp_rho(budget.epsilon, budget.delta))
 
-        def costs(omega: float, tau: float) -> tuple[float, float]:
+        def loss(omega: float, tau: float) -> float:
             public = prior.network, self._grid(omega, n), priors, tau, n, budget.unit
-            return self.n_samples * release_loss(*public), self.n_samples * release_rho(*public)
+            return self.n_samples * release_loss(*public)
+
+        def rho(omega: float, tau: float) -> float:
+            public = prior.network, self._grid(omega, n), priors, tau, n, budget.unit
+            return self.n_samples * release_rho(*public)
 
         def price(omega: float, tau: float) -> float:
             """Return what is spent of epsilon: purely, or by the zCDP that (epsilon, delta) has."""
-            loss, rho = costs(omega, tau)
-            return min(loss, epsilon * rho / rho_left) if rho_left else loss
+            if not rho_left:
+                return loss(omega, tau)
+            return min(loss(omega, tau), epsilon * rho(omega, tau) / rho_left)
 
         omega, tau = self.omega or _OMEGA, 1.0
         if price(omega, tau) > epsilon:
@@ -146,7 +151,7 @@ class Sampler(Mechanism):
             omega = 1 / largest_feasible(
                 lambda spread: price(1 / spread, 1.0), epsilon, 1 / omega, 1 / _LEAST_OMEGA
             )
-        return SamplerPlan(self._grid(omega, n), tau, *costs(omega, tau))
+        return SamplerPlan(self._grid(omega, n), tau, loss(omega, tau), rho(omega, tau))
 
     def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
         """Return epsilon, zCDP, and delta if the draws need it."""

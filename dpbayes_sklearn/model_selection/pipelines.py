@@ -2,11 +2,12 @@
 
 Guarantee
 ---------
-*Precondition*: every step is an estimator of this library, fitted to the same people with its share
-of epsilon and noise of its own; a step maps every record by what earlier steps released. *Claim*:
-the fitted pipeline is private with the sum of the shares. *Proof*: adaptive composition. A step
-that is not private could reveal anything, so it is refused; so is one of infinite epsilon, and a
-cache of fitted steps is not used.
+*Precondition*: every step is an estimator of this library that protects the same unit, fitted to
+the same people with its share of epsilon and noise of its own; a step maps every record by what
+earlier steps released, and keeps whose it is. *Claim*: the fitted pipeline is private with the sum
+of the shares. *Proof*: adaptive composition. A step that is not private could reveal anything, so
+it is refused; so is one of infinite epsilon, and a cache of fitted steps is not used. A secret
+number of records is released by each step that needs it, within its share.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class People(NamedTuple):
 
     X: Any
     y: Any
+    groups: Any
     n: int
     kind: str = "records"
 
@@ -57,11 +59,24 @@ class StepByStep(Mechanism):
         for name, epsilon in step_epsilons(pipeline, budget.epsilon).items():
             seed = seed_from(source) if seeded else None
             pipeline[name].set_params(epsilon=epsilon, accountant=Prepaid(), random_state=seed)
-        pipeline.fit(statistics.X, statistics.y)
-        fitted = [step.guarantee_ for _, step in private_steps(pipeline)]
+        fitted = _fitted_in_turn(pipeline, statistics, prior._n_is_guessed)
         conditions = [condition for guarantee in fitted for condition in guarantee.conditions]
         promise = PrivacyGuarantee.of(budget, fitted[-1].mechanism, dict.fromkeys(conditions))
         return Release(pipeline, promise)
+
+
+def _fitted_in_turn(pipeline: Pipeline, people: People, n_is_guessed: bool) -> list[Any]:
+    """Fit one step after the other, each told whose records they are; return their guarantees.
+
+    By hand, because a Pipeline passes ``groups`` on in one of two ways, which a setting decides.
+    """
+    X, steps = people.X, [step for _, step in private_steps(pipeline)]
+    for step in steps:
+        if n_is_guessed:
+            step._n_is_guessed = True
+        step.fit(X, people.y, groups=people.groups)
+        X = X if step is steps[-1] else step.transform(X)
+    return [step.guarantee_ for step in steps]
 
 
 class PrivatePipeline(SupervisedEstimator):
@@ -134,16 +149,17 @@ class PrivatePipeline(SupervisedEstimator):
         return StepByStep()
 
     def _read(self, X: Any, y: Any, known: Any = None, groups: Any = None) -> FitInput:
-        if groups is not None or self._unit.size_is_secret:
-            raise ValueError(
-                "A search over a pipeline protects single records of a public number: its steps "
-                "need privacy_unit='record' and neighbours='replace'."
-            )
         target = read_target(self, y)
-        return FitInput(None, People(X, target, len(target)))
+        return FitInput(None, People(X, target, groups, len(target)))
 
     def _prior(self, public: Any) -> PrivatePipeline:
         return self
+
+    @property
+    def _n_released(self) -> int:
+        """The secret number of records, as the last step released it."""
+        n: int = self.posterior_[-1]._n_released
+        return n
 
     def _attach(self, public: Any, release: Release[Any]) -> Self:
         self.posterior_ = release.posterior

@@ -149,7 +149,8 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         array of shape (n_samples, n_features), a lazy one of a dask collection
         """
         check_is_fitted(self)
-        table = read_table(self, X, reset=False, declared=True)
+        secret = self._unit.size_is_secret
+        table = read_table(self, X, reset=False, declared=True, may_be_empty=secret)
         check_numeric(self, table)
         if isinstance(table, PartitionedTable):
             return rowwise(self._transformed, table, self._apply(np.empty((0, table.n_columns))))

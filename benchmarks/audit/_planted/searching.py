@@ -192,3 +192,27 @@ def joblib_is_verbose() -> Replacements:
 @fault("searching", "searches", "Runs share the noise of a step that a pipeline has cached")
 def cached_noise() -> Replacements:
     yield pipelines, "fresh", lambda pipeline: clone(pipeline).set_params(verbose=False)
+
+
+@fault("searching", "searches", "A step of a pipeline is not told whose records they are")
+def steps_without_persons() -> Replacements:
+    real = pipelines._fitted_in_turn
+    yield (
+        pipelines,
+        "_fitted_in_turn",
+        lambda pipe, people, guessed: real(pipe, people._replace(groups=None), guessed),
+    )
+
+
+@fault("searching", "searches", "The rehearsal of a pipeline releases the number of records")
+def numbers_in_the_rehearsal() -> Replacements:
+    real = pipelines._fitted_in_turn
+    yield pipelines, "_fitted_in_turn", lambda pipe, people, guessed: real(pipe, people, False)
+
+
+@fault("searching", "searches", "With a delta the number of records is released besides the zCDP")
+def number_besides_the_zcdp() -> Replacements:
+    real = runs._epsilon_of_size
+    yield runs, "_epsilon_of_size", lambda *facts: 40 * real(*facts)
+    within = runs._epsilon_within
+    yield runs, "_epsilon_within", lambda m, given, rho, most: within(m, given, abs(rho), most)

@@ -122,7 +122,7 @@ def draws_that_cost_nothing() -> Replacements:
 def half_a_turn() -> Replacements:
     real = _split_release.SplitGrid._worst
     yield _split_release.SplitGrid, "_worst", lambda *args: real(*args) / 2
-    yield _split_release, "_split_loss", _split_release._split_loss.__wrapped__
+    yield _split_release, "_node_loss", _split_release._node_loss.__wrapped__
 
 
 @fault(
