@@ -52,7 +52,9 @@ def power_weights(e: FloatArray) -> FloatArray:
     return np.where(e < 0, slow / 64 + np.exp2(np.minimum(e, 0) / 2) * 63 / 64, slow)
 
 
-_WEIGHTS = np.append(1 + (2.0**15 * power_weights(np.arange(_POWERS) - 1023.0)).astype(np.int64), 0)
+_WEIGHTS = np.append(
+    1 + (2.0**15 * power_weights(np.arange(-1023.0, _POWERS - 1023))).astype(np.int64), 0
+)
 _BEFORE = np.concatenate([[0], np.cumsum(_WEIGHTS[:-1]) * ((_BITS + 1) * _STEPS)])
 
 
