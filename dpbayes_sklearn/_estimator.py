@@ -329,7 +329,7 @@ class PrivateEstimator(PublishedModel):
         """
         mechanism, cost = self._chosen_mechanism(statistics, prior, budget)
         warn_if_weak(cost)
-        if self._looks_at_n or not cost.unit.size_is_secret:
+        if not cost.unit.size_is_secret or (self._looks_at_n and not self._n_is_guessed):
             warn_of_delta(cost, statistics)
         self._advise(statistics, mechanism, budget)
         if self.random_state is not None and not budget.infinite:
@@ -394,8 +394,6 @@ def _spending(budget: Budget, rest: Budget, release: Release[Any]) -> Release[An
     guarantee, first = release.guarantee, Fraction(budget.epsilon) - Fraction(rest.epsilon)
     rho = None if guarantee.rho is None else exact(guarantee.rho, "rho") + first**2 / 2
     together = replace(
-        guarantee,
-        epsilon=round_up(budget.epsilon),
-        rho=None if rho is None else round_up(rho),
+        guarantee, epsilon=round_up(budget.epsilon), rho=None if rho is None else round_up(rho)
     )
     return Release(release.posterior, together)

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
+from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.laws.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
@@ -253,6 +255,49 @@ def test_every_run_keeps_to_the_zcdp_of_a_run(monkeypatch, stopping):
     assert (search.guarantee_.epsilon, search.guarantee_.delta) == (1.0, 1e-4)
     (entry,) = accountant
     assert (entry.epsilon, entry.delta, entry.rho) == (1.0, 1e-4, None)
+
+
+@pytest.mark.parametrize("n", [None, 1, 10**7])
+def test_a_secret_number_of_records_is_part_of_the_zcdp_of_a_run(monkeypatch, n):
+    """Whatever number is released, and whatever rules look at it."""
+    spent, release = [], Mechanism.release
+
+    def released(self, statistics, prior, budget, source):
+        rho = budget.rho if budget.rho is not None else Fraction(budget.epsilon) ** 2 / 2
+        spent.append((statistics.kind, rho))
+        found = release(self, statistics, prior, budget, source)
+        if n is None or statistics.kind != "size":
+            return found
+        return replace(found, posterior=replace(found.posterior, n=n))
+
+    monkeypatch.setattr(Mechanism, "release", released)
+    search = gaussian_search()
+    search.estimator.set_params(neighbours="add_remove", temperature="auto")
+    accountant = BudgetAccountant(epsilon=1.0, delta=1e-4)
+    search.set_params(accountant=accountant).fit(RECORDS, LABELS)
+    law = Stopping.of_mean("geometric", 9)
+    rho = run_rho(Fraction(1), Fraction(1, 10**4), law.eta, law.inverse, law.mean)
+    sizes, fits = spent[3::2], spent[4::2]  # after the rehearsal, which releases no number
+    assert {kind for kind, _ in sizes} == {"size"}
+    assert {kind for kind, _ in fits} == {"counts"}
+    together = [size + fit for (_, size), (_, fit) in zip(sizes, fits, strict=True)]
+    assert 0.99 * rho < min(together) <= max(together) <= rho
+    assert all(0.039 * rho < size < 0.041 * rho for _, size in sizes)
+    assert search.guarantee_.privacy_unit.size_is_secret
+    (entry,) = accountant
+    assert (entry.epsilon, entry.delta, entry.rho) == (1.0, 1e-4, None)
+    assert "_n_known" not in vars(search.best_estimator_)
+
+
+def test_a_search_with_a_delta_looks_at_no_number_of_records():
+    search = gaussian_search(random_state=None, runs_per_candidate=1)
+    search.estimator.set_params(neighbours="add_remove", temperature="auto")
+    for n in (len(LABELS), 1):
+        found = replay(
+            search, RECORDS[:n], LABELS[:n], RECORDS[: n - 1], LABELS[: n - 1], freeze=SEARCH
+        )
+        assert found.sound, found.divergences
+        assert found.status == "fitted"
 
 
 def test_gaussian_candidates_need_a_delta_of_the_search():

@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.audit._search_steps import steps_of_pipelines
 from dpbayes_sklearn import (
@@ -175,7 +176,7 @@ def _with_a_delta() -> Iterator[str]:
     release, noise = Mechanism.release, of_runs.discrete_gaussian
 
     def fitted(self: Any, s: Any, p: Any, budget: Any, *rest: Any) -> Any:
-        fits.append(budget.rho)
+        fits.append(Fraction(budget.epsilon) ** 2 / 2 if budget.rho is None else budget.rho)
         return release(self, s, p, budget, *rest)
 
     def scored(variance: Any, *rest: Any) -> Any:
@@ -184,11 +185,13 @@ def _with_a_delta() -> Iterator[str]:
 
     model = BayesianNaiveBayes(classes=[0, 1], mechanism="gaussian", **BAYES)
     search = PrivateSearchCV(model, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3)
+    secret = clone(model).set_params(neighbours="add_remove")
     with (
         mock.patch.object(Mechanism, "release", fitted),
         mock.patch.object(of_runs, "discrete_gaussian", scored),
     ):
         search.fit(X, Y)
+        PrivateSearchCV(secret, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3).fit(X, Y)
     whole = zcdp_rho(Fraction(9, 10), Fraction(1, 1000))
     if max([*fits, *scores]) > whole / 2 or not scores:
         yield "a run has the zCDP of the whole search"

@@ -18,12 +18,15 @@ independent, hence those of all others, and of whoever comes or goes, have the s
 neighbouring data sets; what holds given all coins holds for their mixture.
 
 With a delta, every fit is :math:`\rho`-zCDP and the score has discrete Gaussian noise of
-:math:`\sigma^2 = \Delta^2/2\rho`; by the same argument a run is :math:`\rho`-zCDP.
+:math:`\sigma^2 = \Delta^2/2\rho`; by the same argument a run is :math:`\rho`-zCDP. A secret number
+of records is released first, with 4 % of :math:`\rho`; the released number then decides by which
+epsilon the rest of the fit is zCDP with what is left (adaptive composition).
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,7 +49,7 @@ from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
 from dpbayes_sklearn.schema.kinds import Kind
-from dpbayes_sklearn.statistics.size import GUESS
+from dpbayes_sklearn.statistics.size import GUESS, size_share
 
 __all__ = [
     "Prepaid",
@@ -180,6 +183,7 @@ class Prepared(NamedTuple):
 
     model: SupervisedEstimator
     given: FitInput
+    largest_epsilon: Any
 
 
 def prepared(
@@ -189,17 +193,26 @@ def prepared(
 
     Every run releases a secret number of records anew, so a guess stands for it here.
     """
-    candidate = clone(model)
-    if candidate._unit.size_is_secret:
+    candidate, secret = clone(model), model._unit.size_is_secret
+    if secret:
         candidate._n_known = GUESS
     with silence(), quiet_numpy():
         given = candidate._read(X, y, groups=groups)
         if rho is not None:
-            candidate.epsilon = _epsilon_within(candidate, given, rho)
-    return Prepared(candidate, given)
+            rule = _epsilon_of_size if secret else _epsilon_within
+            candidate.epsilon = rule(candidate, given, rho, model.epsilon)
+    return Prepared(candidate, given, model.epsilon)
 
 
-def _epsilon_within(model: SupervisedEstimator, given: FitInput, rho: Fraction) -> Fraction:
+def _epsilon_of_size(_: Any, __: Any, rho: Fraction, largest: Any) -> Fraction:
+    r"""Return the epsilon whose share for a secret number of records, s, is 4 % of rho: s²/2."""
+    share = size_share(Fraction(1))
+    return Fraction(math.sqrt(2 * rho / 25) * (1 - 1e-12)) / share
+
+
+def _epsilon_within(
+    model: SupervisedEstimator, given: FitInput, rho: Fraction, largest: Any
+) -> Fraction:
     """Return the largest epsilon, to a part in 10,000, at which a fit is rho-zCDP.
 
     It depends on public quantities only.
@@ -215,7 +228,7 @@ def _epsilon_within(model: SupervisedEstimator, given: FitInput, rho: Fraction) 
             return not cost.delta and epsilon**2 / 2 <= rho
         return cost.rho <= rho
 
-    low, high = Fraction(0), Fraction(asked.epsilon)
+    low, high = Fraction(0), Fraction(largest)
     while high - low > high / 10_000:
         middle = Fraction(float((low + high) / 2))
         low, high = (middle, high) if within(middle) else (low, middle)
@@ -239,9 +252,26 @@ def run(
     fitted = copy(ready.model)
     fitted.random_state = None if seed is None else seed_from(source)
     with silence():
-        fitted._fit(lambda _: ready.given)
+        if rho is not None and fitted._unit.size_is_secret:
+            _fit_within(fitted, ready, rho)
+        else:
+            fitted._fit(lambda _: ready.given)
         score = int(points(fitted, *test).sum())
     return Run(score + _score_noise(fitted, rho, source), candidate, fitted)
+
+
+def _fit_within(model: SupervisedEstimator, ready: Prepared, rho: Fraction) -> None:
+    """Release the number of records, then the model with what that leaves of rho."""
+    budget = model._budget()
+    with quiet_numpy():
+        given, rest = model._sized(lambda _: ready.given, budget)
+        spent = Fraction(budget.epsilon) - Fraction(rest.epsilon)
+        left = _epsilon_within(model, given, rho - spent**2 / 2, ready.largest_epsilon)
+        model.epsilon = spent + left
+        rest, prior = rest._replace(epsilon=left), model._prior(given.public)
+        release = model._release(given.statistics, prior, rest, given.conditions)
+        model._attach(given.public, release)
+    del model._n_known
 
 
 def _score_noise(model: SupervisedEstimator, rho: Fraction | None, source: RandomSource) -> int:

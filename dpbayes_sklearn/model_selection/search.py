@@ -309,11 +309,6 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         if rho is not None:
             epsilon = zcdp_epsilon(rho, budget.delta)
         own = {"epsilon": epsilon, "accountant": Prepaid(), "random_state": None}
-        if rho is not None and self._unit.size_is_secret:
-            raise ValueError(
-                "A search with a delta accounts for candidates by their number of records: for "
-                "neighbours='add_remove' leave delta=0."
-            )
         if rho is not None and isinstance(self.estimator, Pipeline):
             raise ValueError("A search over a pipeline has no delta: leave delta=0.")
         models = [
