@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -25,11 +26,12 @@ from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, Regression
 from dpbayes_sklearn import BayesianLinearRegression, Interval
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import gaussian, laplace
+from dpbayes_sklearn.mechanisms import Auto, gaussian, laplace
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.gram_matrix import gaussian_gram, gram_block
+from dpbayes_sklearn.statistics.gaussian_gram import gaussian_gram
+from dpbayes_sklearn.statistics.gram_matrix import gram_block
 from dpbayes_sklearn.statistics.moments import Moments
 
 DELTA = 1e-6
@@ -38,21 +40,27 @@ COLUMNS = (1, 2, 3, 5, 10, 20, 40, 100)
 SIMULATED = (20_000, 40)
 
 
-def deviations(columns: int, epsilon: float, n: int = 20_000) -> tuple[float, float]:
-    """Return the pure and the Gaussian standard deviation of a product of two numbers."""
+def noise_cell(columns: int, epsilon: float, n: int = 20_000) -> str:
+    """Return the pure and the Gaussian deviation of a product, bold the one that "auto" takes."""
     design = Design((Interval(-1, 1),) * columns)
     nothing = Moments(
         design, Scale(0, 1), LocalRecords([(Table(np.zeros((n, columns))), np.zeros(n))])
     )
     prior, budget = GaussianPrior(design), Budget(Fraction(str(epsilon)), Fraction(str(DELTA)))
     grid, found = 2**10, []
-    for module, block in ((laplace, gram_block(design)), (gaussian, gaussian_gram(design))):
+    blocks: tuple[tuple[Any, Any], ...] = (
+        (laplace, gram_block(design, deviations=laplace.norm_deviations(n * epsilon))),
+        (gaussian, gaussian_gram(design, deviations=gaussian.norm_deviations(n * epsilon))),
+    )
+    for module, block in blocks:
         law = block.law(module.moment_shares(nothing, prior, budget).model, grid)
         products = (block.rows > 0) & (block.columns <= columns) & (block.rows != block.columns)
         squares = (block.rows == 1) & (block.columns == 1)  # the only one of a single column
         which = products if products.any() else squares
-        found.append(math.sqrt(float(law.variances[which].mean())) / grid**2)
-    return found[0], found[1]
+        found.append(f"{math.sqrt(float(law.variances[which].mean())) / grid**2:.3g}")
+    taken = Auto().chosen(nothing, prior, budget).name() == "gaussian"
+    found[taken] = f"**{found[taken]}**"
+    return " / ".join(found)
 
 
 def simulated(seed: int, epsilon: float, mechanism: str) -> float:
@@ -87,7 +95,7 @@ def main() -> None:
     print("| columns | " + " | ".join(f"ε = {e:g}" for e in EPSILONS) + " |")
     print("|---" * (len(EPSILONS) + 1) + "|")
     for columns in COLUMNS:
-        cells = ["{:.3g} / {:.3g}".format(*deviations(columns, e)) for e in EPSILONS]
+        cells = [noise_cell(columns, e) for e in EPSILONS]
         print(f"| {columns} | {' | '.join(cells)} |")
     print(
         "\n| R² | " + " | ".join(f"{m}, ε = {e:g}" for e in EPSILONS for m in ("pure", "Gaussian"))
