@@ -352,10 +352,11 @@ def _predictions(
     """Return the mean of every row, or its mean and standard deviation if ``like`` has columns."""
     out, coefficients = np.empty((table.n_rows, *like.shape[1:])), posterior.mean()
     for rows, x in design.chunks(table):
+        inside = posterior.windows.clip(x)
         if like.ndim == 1:
-            out[rows] = product(posterior.windows.clip(x), coefficients[1:]) + coefficients[0]
+            out[rows] = product(inside, coefficients[1:]) + coefficients[0]
         else:
-            out[rows, 0], variance = posterior.predictive(x)
+            out[rows, 0], variance = posterior.predictive_inside(inside)
             out[rows, 1] = np.sqrt(variance)
     out *= scale.half
     means = out if like.ndim == 1 else out[:, 0]

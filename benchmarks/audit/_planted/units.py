@@ -17,7 +17,7 @@ from dpbayes_sklearn.model_selection import holding_out
 from dpbayes_sklearn.posteriors import network
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
+from dpbayes_sklearn.statistics.gaussian_gram import GaussianGram
 from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
 from dpbayes_sklearn.statistics.moment_blocks import Block
 from dpbayes_sklearn.statistics.moments import Moments
@@ -82,7 +82,7 @@ def half_a_matrix() -> Replacements:
 @fault("units", WORLDS, "Gaussian sums are protected for one record of a person")
 def gaussian_sums_of_one_record() -> Replacements:
     real = Block.gaussian
-    yield GaussianBlock, "protecting", lambda self, unit: self
+    yield GaussianGram, "protecting", lambda self, unit: self
     yield Block, "gaussian", lambda self: real(replace(self, times=1))
 
 

@@ -3,13 +3,16 @@ r"""Inference for single coefficients: weak priors, and intervals with the state
 A coefficient is a covariance over a variance. Where the noise leaves a variance uncertain, so is
 the coefficient, in proportion: no single guess of it may decide. So the equations are solved at
 several quantiles of the posterior of every uncertain variance, and the solutions are combined,
-their differences counted as uncertainty. What clipping to the windows may hide is counted too.
+their differences counted as uncertainty. Coefficients of correlated columns are divided by the
+variance of a combination of columns, a small eigenvalue of their correlations, so that is treated
+in the same way. What clipping to the windows may hide is counted too.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr, ndtri
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.regression.belief import Belief
@@ -21,6 +24,8 @@ __all__ = ["slope_belief"]
 
 _CORRELATION = 0.6  # prior standard deviation of a correlation
 _SURE = 10.0  # standard deviations above zero from which a variance is taken for known
+_CORRELATED = 0.5  # eigenvalue of the correlations below which columns are nearly dependent
+_LEAST_EIGENVALUE = 1e-3  # of correlations
 _QUANTILES = np.array([0.04, 0.25, 0.5, 0.75, 0.96])
 _LOOSE = 0.9  # of the logarithm of a variance about its located spread, beside its error
 
@@ -34,11 +39,13 @@ def slope_belief(known: Centred, noise: float | None) -> Belief:
     own, own_error = np.diag(known.covariance), known.own_error
     unsure = own < _SURE * np.sqrt(own_error)
     variances = np.where(unsure[:, None], _quantiles(known), np.maximum(own, 1e-9)[:, None])
-    levels = _QUANTILES if unsure.any() else _QUANTILES[2:3]
-    found = []
-    for row in range(len(levels)):
-        c, error = _covariances(known, variances[:, row] if unsure.any() else own, unsure)
-        found.append(_solved(known, c, error, noise))
+    at_levels = [
+        _covariances(known, each, unsure, level)
+        for each, level in zip(variances.T, _QUANTILES, strict=True)
+    ]
+    if np.array_equal(at_levels[0][0], at_levels[-1][0]):  # nothing is uncertain
+        at_levels = at_levels[:1]
+    found = [_solved(known, c, error, noise) for c, error in at_levels]
     w, spread = _combined(
         np.array([one.w for one in found]), np.array([one.spread for one in found])
     )
@@ -77,9 +84,12 @@ def _quantiles(known: Centred) -> FloatArray:
 
 
 def _covariances(
-    known: Centred, own: FloatArray, unsure: npt.NDArray[np.bool_]
+    known: Centred, own: FloatArray, unsure: npt.NDArray[np.bool_], level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return covariances for these variances; what stands for the error of one has none."""
+    """Return covariances for these variances; what stands for the error of one has none.
+
+    Small eigenvalues of the correlations are put at their quantiles of this level.
+    """
     c, error = known.covariance.copy(), known.error.copy()
     diagonal = np.diag_indices_from(c)
     c[diagonal] = np.maximum(own, 1e-9)
@@ -90,8 +100,28 @@ def _covariances(
     off = ~np.eye(len(c), dtype=bool)
     c[off] *= kept[off]
     error[off] *= kept[off]
-    floor = 1e-3 * float(c[diagonal].min(initial=1.0)) + 1e-12
-    return eigenvalues_at_least(floor, c), error
+    floor = _LEAST_EIGENVALUE * float(c[diagonal].min(initial=1.0)) + 1e-12
+    return _at_level(eigenvalues_at_least(floor, c), error, level), error
+
+
+def _at_level(c: FloatArray, error: FloatArray, level: float) -> FloatArray:
+    r"""Return covariances with the small eigenvalues of the correlations at a quantile.
+
+    An eigenvalue :math:`u^\top R u` of the correlations has the error
+    :math:`\sum_{ij} (2 - [i=j]) u_i^2 u_j^2 v_{ij}`; its posterior under a flat prior is a normal
+    distribution, restricted to positive values.
+    """
+    size = np.sqrt(np.outer(np.diag(c), np.diag(c)))
+    values, axes = np.linalg.eigh(c / size)
+    squares, v = axes**2, error / size**2
+    sd = np.sqrt(2 * np.sum(squares * (v @ squares), axis=0) - squares.T**2 @ np.diag(v))
+    unsure = (values < _CORRELATED) & (values < _SURE * sd)
+    if not unsure.any():
+        return c
+    below = ndtr(-values[unsure] / sd[unsure])
+    quantile = values[unsure] + sd[unsure] * ndtri(below + level * (1 - below))
+    values[unsure] = np.maximum(quantile, _LEAST_EIGENVALUE)
+    return np.asarray((axes * values) @ axes.T * size)
 
 
 def _clipping(known: Centred, w: FloatArray, variances: FloatArray) -> FloatArray:
