@@ -20,7 +20,7 @@ from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
+from dpbayes_sklearn.statistics.gaussian_gram import GaussianGram
 from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
 from dpbayes_sklearn.statistics.moment_blocks import Block, residual_block, target_block
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments, ReleasedMoments, Window, Windows
@@ -31,7 +31,7 @@ _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
 _DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
 
-GramBlock = GramMatrix | GaussianBlock | Block
+GramBlock = GramMatrix | GaussianGram | Block
 """The products of a model, as they are released together."""
 
 

@@ -31,7 +31,8 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gram_matrix import gaussian_gram, gram_block, noise_of_products
+from dpbayes_sklearn.statistics.gaussian_gram import gaussian_gram
+from dpbayes_sklearn.statistics.gram_matrix import gram_block, noise_of_products
 from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["Auto"]
@@ -114,10 +115,11 @@ def _for_moments(statistics: Moments, prior: GaussianPrior, budget: Budget) -> L
     pure, other, design = Laplace(), Gaussian(), statistics.design
     with suppress(ValueError):
         share = gaussian.moment_shares(statistics, prior, budget).model
-        less = noise_of_products(design, gaussian_gram(design).protecting(budget.unit), share)
+        n_epsilon = statistics.n * float(budget.unit.equivalent(budget.epsilon))
+        block = gaussian_gram(design, deviations=gaussian.norm_deviations(n_epsilon))
+        less = noise_of_products(design, block.protecting(budget.unit), share)
         share = laplace.moment_shares(statistics, prior, budget).model
-        per_record = float(budget.epsilon / budget.unit.max_records)
-        deviations = laplace.norm_deviations(statistics.n * per_record)
+        deviations = laplace.norm_deviations(n_epsilon)
         pure_block = gram_block(design, budget.unit, deviations=deviations)
         if less < noise_of_products(design, pure_block, share):
             return other

@@ -45,17 +45,20 @@ from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.gaussian import Shifts, gaussian_rho, gaussian_variance
 from dpbayes_sklearn.privacy.gaussian_steps import composed_rho
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gram_matrix import gaussian_gram
+from dpbayes_sklearn.statistics.gaussian_gram import NARROWEST, GaussianGram, gaussian_gram
 from dpbayes_sklearn.statistics.moment_sums import RADII
 from dpbayes_sklearn.statistics.moments import Moments
 
-__all__ = ["Gaussian", "moment_shares"]
+__all__ = ["Gaussian", "moment_shares", "norm_deviations"]
+
+_WIDER_FROM = 1500.0  # records times epsilon, for windows and for the bound of a record's norm
 
 
 class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
@@ -89,8 +92,13 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
         shares = moment_shares(statistics, prior, budget)
-        block = gaussian_gram(statistics.design).protecting(budget.unit)
-        products = Products(lambda _: block, widening(statistics.n * float(shares.per_record)))
+        design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
+
+        def block(places: Located) -> GaussianGram:
+            reach, deviations = places.reach(design.numbers), norm_deviations(n_epsilon)
+            return gaussian_gram(design, reach, deviations).protecting(budget.unit)
+
+        products = Products(block, widening(n_epsilon, _WIDER_FROM))
         return regression_posterior(statistics, prior, shares, products, source)
 
     def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
@@ -123,6 +131,11 @@ def _calibrated(budget: Budget) -> Callable[[Shifts], Fraction]:
     return partial(gaussian_variance, together, budget.delta, pure=budget.pure, zcdp_only=several)
 
 
+def norm_deviations(n_epsilon: float) -> float:
+    """Return the deviations of a record's squared norm beyond which it is scaled."""
+    return widening(n_epsilon, _WIDER_FROM) ** 2
+
+
 def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
     """Return the shares of rho that the steps of a regression have, from public facts only."""
     design, (epsilon, delta, *_) = statistics.design, budget
@@ -130,7 +143,7 @@ def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> 
     grid = gaussian_grid(design, statistics.n, per_record)
     numbers = (design.width + 2) * (design.width + 2 + len(RADII) + 1)  # at most so many
     return Shares.of_rho(
-        composed_rho(epsilon, delta, numbers, grid**2),
+        composed_rho(epsilon, delta, numbers, grid**2 // NARROWEST),
         budget,
         statistics.n,
         int(design.numbers.sum()),

@@ -7,15 +7,13 @@ The entries are groups g with weights :math:`w_g`. A replaced record changes the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.laws import DiscreteGaussian
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["GaussianBlock"]
 
@@ -43,16 +41,6 @@ class GaussianBlock:
     sizes: tuple[int, ...]
     weights: tuple[Fraction, ...]
     bound: Fraction
-
-    norm: ClassVar[None] = None
-    """Records are not scaled: the sensitivities follow from the entries alone."""
-
-    def protecting(self, unit: PrivacyUnit) -> GaussianBlock:
-        """Return the same sums for several records of a person, which change them as many times.
-
-        One record that comes or goes changes them by no more than one that is replaced.
-        """
-        return replace(self, bound=unit.max_records**2 * self.bound)
 
     def __len__(self) -> int:
         return len(self.rows)

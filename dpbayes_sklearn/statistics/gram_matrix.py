@@ -16,25 +16,11 @@ bounded by what few records exceed (:mod:`~dpbayes_sklearn.statistics.row_norm`)
 up for windows of different reach: in units of its standard deviation every number counts the same,
 and its weighted square is u on average and varies by :math:`\sqrt 2 u`, if it is normal. Where
 target and numbers lie was released before, so weights and bound are public.
-
-**Gaussian noise** of variance :math:`\propto 1/w_{ij}` needs
-:math:`\sum_{i \le j} w_{ij} D_{ij}^2`, D the change of the sums. Take :math:`w_{ij} = a_i^2a_j^2`
-and on the diagonal :math:`\tfrac12a_i^4`, for a number or the target
-:math:`\tfrac12a_i^4 + \tfrac12ca_i^2`. Then it is at most :math:`c^2`: with
-:math:`P = \|z\|^2`, :math:`Q = \|z'\|^2`, the first part is
-:math:`\tfrac12\|zz^\top - z'z'^\top\|^2 = \tfrac12(P^2 + Q^2) - \langle z, z'\rangle^2`. The
-second is :math:`\tfrac12c\sum a_i^2(x_i^2 - x_i'^2)^2 \le \tfrac12c\sum a_i^2(1 - x_i^2)
-+ \tfrac12c\sum a_i^2(1 - x_i'^2) \le \tfrac12c(c - P) + \tfrac12c(c - Q)`, and
-:math:`P^2 + c(c - P) \le c^2`. A record that
-comes or goes adds :math:`\tfrac12P^2 + \tfrac12c\sum a_i^2x_i^4 \le c^2`.
-So squares of numbers, of which there are few, have little noise.
-The last step needs c to be the sum of all squared weights, so here records are not scaled.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -50,7 +36,7 @@ from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 from dpbayes_sklearn.statistics.moment_blocks import Block, whole_block
 from dpbayes_sklearn.statistics.row_norm import RowNorm
 
-__all__ = ["GramMatrix", "gaussian_gram", "gram_block", "noise_of_products"]
+__all__ = ["GramMatrix", "gram_block", "noise_of_products"]
 
 # Squared weights: the more, the less noise in what concerns a coordinate, and the more elsewhere.
 # A sign varies more than a number in its window, and a sum matters less than a product.
@@ -89,9 +75,14 @@ class GramMatrix:
     moves: int = RECORD.moves
 
     @property
+    def limit(self) -> Fraction:
+        """The part of the bound that numbers and target have."""
+        return Fraction(self.norm.limit, _STEPS**2)
+
+    @property
     def bound(self) -> Fraction:
         """The c: no record has a larger weighted square."""
-        return self.fixed + Fraction(self.norm.limit, _STEPS**2)
+        return self.fixed + self.limit
 
     @classmethod
     def of(
@@ -186,27 +177,3 @@ def noise_of_products(
     grid = 2**10  # fine enough
     weights = squares[block.rows] * squares[block.columns]
     return float((block.law(share, grid).variances * weights).mean()) / grid**4
-
-
-def gaussian_gram(design: Design) -> GaussianBlock:
-    """Return all entries that are not public, to be released with Gaussian noise.
-
-    Public are the squares of constant and signs, and the products of two levels of a column.
-    """
-    matrix, last = GramMatrix.of(design), design.width + 1
-    squares = dict(zip(np.unique(matrix.rows).tolist(), matrix.weights, strict=True))
-    squares = {i: a**2 for i, a in squares.items()}
-    column = dict(enumerate(design.column.tolist(), 1))
-    numbers = {*(1 + np.flatnonzero(design.numbers)).tolist(), last}
-    levels = {*(1 + np.flatnonzero(design.levels)).tolist()}
-    groups = defaultdict[Fraction, list[tuple[int, int]]](list)
-    for i, j in zip(matrix.rows.tolist(), matrix.columns.tolist(), strict=True):
-        if i in numbers and i == j:
-            groups[squares[i] * (squares[i] + matrix.bound) / 2].append((i, i))
-        elif i in levels and i == j:
-            groups[squares[i] ** 2 / 2].append((i, i))
-        elif i != j and not (i and j < last and column[i] == column[j]):
-            groups[squares[i] * squares[j]].append((i, j))
-    rows, columns = np.array([pair for group in groups.values() for pair in group], np.intp).T
-    sizes = tuple(len(group) for group in groups.values())
-    return GaussianBlock(rows, columns, sizes, tuple(groups), matrix.bound**2)

@@ -24,6 +24,7 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design, Scale
+from dpbayes_sklearn.statistics.gaussian_gram import NARROWEST
 from dpbayes_sklearn.statistics.moments import Moments
 
 DESIGN = Design((Interval(-1, 1),) * 2 + (Categories("ab"), Categories("xyz")))
@@ -76,9 +77,9 @@ def test_the_parts_add_up_to_rho_exactly(epsilon, intercept, n, monkeypatch):
     assert sum(tape.spent) == cost.rho
     assert (guarantee.epsilon, guarantee.delta) == (float(epsilon), float(DELTA))
     assert guarantee.rho >= float(cost.rho)
-    # what exact composition rests on: no noise is narrower than that of a sensitivity of 1
+    # what exact composition rests on: no noise is narrower than that of this sensitivity
     for law, grid in tape.laws:
-        assert min(law.parameters) >= grid**4 / (2 * cost.rho)
+        assert min(law.parameters) >= (grid**2 // NARROWEST) ** 2 / (2 * cost.rho)
         assert max(law.parameters) <= MAX_VARIANCE
 
 

@@ -17,7 +17,7 @@ from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
-from dpbayes_sklearn.statistics import gram_matrix
+from dpbayes_sklearn.statistics import gaussian_gram
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 
@@ -129,10 +129,10 @@ def temperature_is_free() -> Replacements:
 
 @fault("gaussian", "enumeration of Gaussian noise", "Products of a regression have 5 % less noise")
 def products_with_less_noise() -> Replacements:
-    real = gram_matrix.gaussian_gram
+    real = gaussian_gram.gaussian_gram
 
-    def sharper(design: Any) -> Any:
-        block = real(design)
+    def sharper(*public: Any) -> Any:
+        block = real(*public)
         return replace(block, bound=block.bound * Fraction(361, 400))
 
     yield gaussian, "gaussian_gram", sharper
@@ -144,13 +144,44 @@ def products_with_less_noise() -> Replacements:
     "The square of a number counts twice in the weights of its noise",
 )
 def squares_with_less_noise() -> Replacements:
-    real = gram_matrix.gaussian_gram
+    real = gaussian_gram.gaussian_gram
 
-    def sharper(design: Any) -> Any:
-        block = real(design)
+    def sharper(*public: Any) -> Any:
+        block = real(*public)
         square = {w for w, i, j in _entries(block) if i == j}
         weights = tuple(2 * w if w in square else w for w in block.weights)
         return replace(block, weights=weights)
+
+    yield gaussian, "gaussian_gram", sharper
+
+
+@fault(
+    "gaussian",
+    "enumeration of Gaussian noise",
+    "What the weights of squares add to the change of a record is left out",
+)
+def squares_for_nothing() -> Replacements:
+    real = gaussian_gram._scaled
+    free = 1 + gaussian_gram._FOR_SQUARES
+
+    def sharper(*public: Any) -> Any:
+        block = real(*public)
+        return replace(block, bound=block.bound / free)
+
+    yield gaussian_gram, "_scaled", sharper
+
+
+@fault(
+    "gaussian",
+    "enumeration of Gaussian noise",
+    "A replaced record counts as one that comes or goes in the products of a regression",
+)
+def replaced_counts_once() -> Replacements:
+    real = gaussian_gram.gaussian_gram
+
+    def sharper(*public: Any) -> Any:
+        block = real(*public)
+        return replace(block, bound=block.alone)
 
     yield gaussian, "gaussian_gram", sharper
 

@@ -1,0 +1,37 @@
+"""Every record of small worlds of numbers, signs and levels."""
+
+from itertools import product
+
+import numpy as np
+
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics.design import Design
+
+NUMBER, SIGN, LEVELS = Interval(-1, 1), Categories("ab"), Categories("xyz")
+DESIGNS = [
+    Design(kinds, intercept)
+    for intercept in (True, False)
+    for kinds in ((NUMBER,), (NUMBER, SIGN), (NUMBER, LEVELS), (LEVELS, LEVELS), (SIGN, LEVELS))
+]
+
+
+def coordinates(design):
+    """Every record of a small world, as z = (1, x, t)."""
+    columns = []
+    for domain in design.domains:
+        if isinstance(domain, Interval):
+            columns.append([[v] for v in (-1.0, 0.0, 0.5, 1.0)])
+        elif domain.n_values == 2 and design.intercept:
+            columns.append([[-1.0], [1.0]])
+        else:
+            columns.append(np.eye(domain.n_values).tolist())
+    for parts in product(*columns, [[-1.0], [0.0], [1.0]]):
+        yield np.array([1.0, *(value for part in parts for value in part)])
+
+
+def scaled(matrix, design, grid):
+    """Every record of the small world, scaled to the bound of its norm, in steps of the grid."""
+    for z in coordinates(design):
+        x, t = np.rint(z[None, 1:-1] * grid), np.rint(z[-1:] * grid)
+        matrix.norm.clip(x, t, grid)
+        yield np.concatenate([[grid], x[0], t]).astype(np.int64)
