@@ -172,6 +172,7 @@ def tree_augmented(
     schema: Schema,
     *,
     epsilon: float | None = None,
+    model_epsilon: float | None = None,
     privacy_unit: str = "record",
     max_records_per_person: int | None = None,
     neighbours: str = "replace",
@@ -184,10 +185,13 @@ def tree_augmented(
     A maximum spanning tree over the features, with the class as a parent of every feature (Chow and
     Liu, as used by Friedman, Geiger and Goldszmidt). With ``epsilon`` the edges are selected
     privately; the score of an edge is n times the total variation distance between the joint
-    distribution of two features given the class and the product of their distributions. Without
-    ``epsilon`` edges are weighted by their exact mutual information given the class, so **the data
-    must be public**: older published records, or synthetic records sampled from a model that was
-    released before (not naive Bayes, whose features are independent given the class).
+    distribution of two features given the class and the product of their distributions. Larger
+    tables mean more noise in the model, so a score is reduced by a public price, and first of all
+    it is asked, privately, whether any tree is worth its noise: if not, the features get no
+    further parents, and the model is naive Bayes. Without ``epsilon`` edges are weighted by their
+    exact mutual information given the class, so **the data must be public**: older published
+    records, or synthetic records sampled from a model that was released before (not naive Bayes,
+    whose features are independent given the class).
 
     Parameters
     ----------
@@ -197,6 +201,9 @@ def tree_augmented(
         With bins for every interval and the classes as target.
     epsilon : float, optional
         Privacy budget of the tree.
+    model_epsilon : float, optional
+        Budget of the model that the tree is for, by which the price of noise is known. By default
+        nine times ``epsilon``.
     privacy_unit, max_records_per_person, neighbours, groups
         Who is protected, as for all estimators and their ``fit``.
     accountant : BudgetAccountant, optional
@@ -227,6 +234,7 @@ def tree_augmented(
         learner = PrivateTree(
             epsilon,
             schema=schema,
+            model_epsilon=model_epsilon,
             privacy_unit=privacy_unit,
             max_records_per_person=max_records_per_person,
             neighbours=neighbours,
@@ -234,6 +242,11 @@ def tree_augmented(
             random_state=random_state,
         ).fit(X, y, groups=groups)
         return LearnedParents(_below_the_class(schema, learner.edges_), learner.guarantee_)
+    if groups is not None or (privacy_unit, neighbours) != ("record", "replace"):
+        raise ValueError(
+            "groups, privacy_unit and neighbours say whom a private tree protects: give epsilon. "
+            "Without it the data must be public."
+        )
     return _below_the_class(schema, _exact_tree(X, y, schema).items())
 
 

@@ -45,6 +45,24 @@ def test_edges_that_matter_are_found_for_one_charge():
     assert model.guarantee_.epsilon == 1.0
 
 
+@pytest.mark.parametrize(
+    ("n", "model_epsilon", "found"),
+    [(3000, None, 4), (3000, 0.05, 0), (60, 1.0, 0), (60, float("inf"), 4)],
+)
+def test_a_tree_that_is_not_worth_its_noise_is_left_out(n, model_epsilon, found):
+    tree = tree_augmented(CODES[:n], LABELS[:n], SCHEMA, epsilon=20.0, model_epsilon=model_epsilon)
+    assert len(edges(tree)) == found
+    assert tree.guarantee.epsilon == 20.0
+    if not found:
+        model = BayesianNetworkClassifier(parents=tree, schema=SCHEMA).fit(CODES, LABELS)
+        assert model.posterior_.released.network.is_star
+
+
+def test_independent_features_get_no_tree():
+    codes = np.random.default_rng(1).integers(0, 3, (3000, 5))
+    assert not edges(tree_augmented(codes, LABELS, SCHEMA, epsilon=1.0, model_epsilon=1.0))
+
+
 def test_without_noise_it_is_the_best_tree():
     tree = tree_augmented(CODES, LABELS, SCHEMA, epsilon=float("inf"))
     public = tree_augmented(CODES, LABELS, SCHEMA)

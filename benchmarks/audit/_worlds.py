@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -12,14 +13,14 @@ import numpy as np
 from scipy.stats import norm
 
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain
 from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, exponential
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics.choices import ColumnChoice
+from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.quantiles.plans import (
@@ -48,6 +49,21 @@ class World(NamedTuple):
     n: int
     options: dict[str, Any]
     tight: bool = False  # whether theory has neighbours that use up the claim
+
+
+class Alike(TreeDomain):
+    """Records whose features all have the same value: one of them changes all edges at once."""
+
+    @classmethod
+    def of(cls, n_features: int) -> Alike:
+        """Return the world of two such records."""
+        star = Network.star([2] * n_features, 1)
+        return cls(star, TreeChoice(star))
+
+    @cached_property
+    def records(self) -> list[tuple[int, ...]]:
+        """All zeros, and all ones but for the class."""
+        return [(value,) * self.network.target + (0,) for value in (0, 1)]
 
 
 WORLDS: dict[str, tuple[World, ...]] = {
@@ -95,6 +111,7 @@ WORLDS: dict[str, tuple[World, ...]] = {
         World("permute_and_flip", ColumnChoice(PAIR, 1), 4, {"epsilon": 8.0}),
         World("permute_and_flip", ColumnChoice(Network.star([3, 3], 3), 1), 2, {"epsilon": 0.5}),
         World("permute_and_flip", ColumnChoice(Network.star([2, 2, 2], 2), 2), 2, {"epsilon": 8.0}),
+        World("permute_and_flip", Alike.of(40), 6, {"epsilon": 2.0}),
     ),
 }
 

@@ -32,6 +32,7 @@ from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 from dpbayes_sklearn.statistics.quantiles.plans import Plans
 from dpbayes_sklearn.statistics.size import ReleasedSize
 from dpbayes_sklearn.statistics.texts import CommonTexts, TextCounts
+from dpbayes_sklearn.statistics.tree_prices import TreePrices
 
 __all__ = ["Domain", "TextDomain", "domain_of"]
 
@@ -238,7 +239,8 @@ class TreeDomain(CountDomain):
         codes = np.array([self.records[i] for i in chosen], np.uint8)
         codes = codes.reshape(-1, len(self.network.sizes))
         labels = codes[:, -1].astype(np.intp)
-        return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes))
+        prices = TreePrices.of(self.network, RECORD, math.inf)  # none: few records may have a tree
+        return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes), prices)
 
     def observed(self, chosen: Sequence[int], size: ReleasedSize | None) -> Any:
         """Return the scores, which need no number of records."""

@@ -3,10 +3,10 @@ r"""Choices one after the other, each of a candidate with a high score.
 Guarantee
 ---------
 *Precondition*: neighbours differ in no score by more than :math:`\Delta`; what can be chosen
-depends on earlier choices only. *Claim*: m choices with :math:`\varepsilon/m` each are
-:math:`\varepsilon`-DP. *Proof*: permute-and-flip (McKenna and Sheldon 2020), or above 64 candidates
-the exponential mechanism, with scores times :math:`\varepsilon/2m\Delta`, less what rounding to
-integers can add; adaptive composition.
+depends on earlier choices only. *Claim*: choices with shares :math:`s_i` of :math:`\varepsilon`,
+:math:`\sum_i s_i = 1`, are :math:`\varepsilon`-DP. *Proof*: permute-and-flip (McKenna and Sheldon
+2020), or above 64 candidates the exponential mechanism, with scores times
+:math:`s_i\varepsilon/2\Delta`, less what rounding to integers can add; adaptive composition.
 
 Noise law
 ---------
@@ -16,6 +16,7 @@ A candidate is drawn from integer weights: see :mod:`dpbayes_sklearn.noise.permu
 from __future__ import annotations
 
 from collections.abc import Hashable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,14 @@ class PermuteAndFlip(Mechanism):
     def _release_scores(
         self, statistics: Scored, prior: Any, budget: Budget, source: RandomSource
     ) -> tuple[Hashable, ...]:
-        chosen: tuple[Hashable, ...] = ()
-        epsilon = float(budget.epsilon) / max(prior.rounds, 1) * (1 - 2.0**-50)  # rounded down
-        for _ in range(prior.rounds):
-            candidates, scores = statistics.options(chosen)
-            weights = choice_weights(scores, statistics.sensitivity(budget.unit), epsilon)
-            chosen = (*chosen, candidates[int(finite_draw(weights, source)[0])])
-        return chosen
+        sensitivity = statistics.sensitivity(budget.unit)
+
+        def choose(scores: IntArray, share: Fraction) -> int:
+            epsilon = float(budget.epsilon) * float(share) * (1 - 2.0**-50)  # rounded down
+            return int(finite_draw(choice_weights(scores, sensitivity, epsilon), source)[0])
+
+        answers: tuple[Hashable, ...] = prior.ask(statistics, choose)
+        return answers
 
 
 def choice_weights(scores: IntArray, sensitivity: int, epsilon: float) -> npt.NDArray[np.uint64]:

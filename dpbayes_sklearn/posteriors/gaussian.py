@@ -143,7 +143,10 @@ class GaussianPosterior:
 
     def predictive(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the target for rows of coordinates."""
-        x = self.windows.clip(x.copy())
+        return self.predictive_inside(self.windows.clip(x.copy()))
+
+    def predictive_inside(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the same for coordinates that lie in the windows."""
         products = x @ self.covariance[1:, 1:]
         products += 2 * self.covariance[0, 1:]
         spread = np.einsum("ij,ij->i", products, x) + self.covariance[0, 0]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +21,13 @@ STEPS = 1024
 
 LARGEST = STEPS * 2**32
 """Larger scores count as this one: a public bound, also where the number of records is secret."""
+
+
+QUESTION_SHARE = Fraction(1, 4)
+"""Share of the question whether a tree is worth its noise."""
+
+Choose = Callable[[IntArray, Fraction], int]
+"""Chooses one of several scores with a share of the budget."""
 
 
 class Scored(Protocol):
@@ -40,16 +48,22 @@ class _Choices(ABC):
 
     @property
     @abstractmethod
-    def rounds(self) -> int:
-        """How many choices are made."""
+    def shares(self) -> tuple[Fraction, ...]:
+        """What every choice gets of the budget; together 1, if there are any."""
+
+    def ask(self, statistics: Scored, choose: Choose) -> tuple[Hashable, ...]:
+        """Return the choices, which end early if there is nothing left to choose from."""
+        chosen: tuple[Hashable, ...] = ()
+        for share in self.shares:
+            candidates, scores = statistics.options(chosen)
+            if not candidates:
+                break
+            chosen = (*chosen, candidates[choose(scores, share)])
+        return chosen
 
     def update(self, statistics: Scored) -> tuple[Hashable, ...]:
         """Return the choices with the highest scores, where no privacy is asked for."""
-        chosen: tuple[Hashable, ...] = ()
-        for _ in range(self.rounds):
-            candidates, scores = statistics.options(chosen)
-            chosen = (*chosen, candidates[int(np.argmax(scores))])
-        return chosen
+        return self.ask(statistics, lambda scores, share: int(np.argmax(scores)))
 
 
 @dataclass(frozen=True)
@@ -59,16 +73,17 @@ class ColumnChoice(_Choices):
     k: int
 
     @property
-    def rounds(self) -> int:
-        """One for each column; none if all are taken."""
-        return self.k if self.k < self.network.target else 0
+    def shares(self) -> tuple[Fraction, ...]:
+        """The same for each column; none if all are taken."""
+        return (Fraction(1, self.k),) * self.k if self.k < self.network.target else ()
 
 
 @dataclass(frozen=True)
 class TreeChoice(_Choices):
-    """The choice of the edges of a tree over all columns."""
+    """The choice between a tree over all columns and none, then of its edges."""
 
     @property
-    def rounds(self) -> int:
-        """One for each edge."""
-        return max(self.network.target - 1, 0)
+    def shares(self) -> tuple[Fraction, ...]:
+        """A quarter for the first question, the same for each edge."""
+        edges = self.network.target - 1
+        return (QUESTION_SHARE, *[(1 - QUESTION_SHARE) / edges] * edges) if edges > 0 else ()

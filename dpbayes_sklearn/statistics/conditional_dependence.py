@@ -12,7 +12,7 @@ class by 1 in L1. The product :math:`m\,p \otimes q` of its margins becomes
 :math:`\|mp \otimes (q'-q)\|_1 + \|e_j \otimes q'\|_1 \le 2(1 - q_k)\,m/(m-1) + 1 \le 3`, because
 :math:`q_k \ge 1/m`. So the score changes by at most 2, likewise for a record that comes, and by at
 most 4 if one is replaced. Records of a person change it one after the other. Rounding adds a step,
-floats another.
+floats another. Prices (:mod:`dpbayes_sklearn.statistics.tree_prices`) are public and change none.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.encoder import Encoder
@@ -31,10 +32,13 @@ from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 from dpbayes_sklearn.statistics.choices import LARGEST, STEPS
+from dpbayes_sklearn.statistics.tree_prices import TreePrices
 
-__all__ = ["EdgeScores", "PairTables", "conditional_dependence"]
+__all__ = ["STAR", "TREE", "EdgeScores", "PairTables", "conditional_dependence"]
 
 Edge = tuple[int, int]
+STAR, TREE = "star", "tree"
+"""Whether features depend on the class only, or on one of each other too."""
 
 
 def conditional_dependence(counts: IntArray) -> int:
@@ -112,33 +116,61 @@ def _pairs(sizes: tuple[int, ...]) -> Iterator[tuple[Edge, tuple[int, int, int]]
 
 @dataclass(frozen=True, repr=False)
 class EdgeScores:
-    """Sensitive: the score of every pair of features, from which the edges of a tree are chosen."""
+    """Sensitive: the score of every pair of features, less its price, for choosing a tree.
 
-    scores: IntArray  # (d, d), symmetric
+    Attributes
+    ----------
+    scores : array of int, shape (d, d)
+        Symmetric; the highest price is added to all, so that none is negative.
+    star : int
+        What the mean score of a tree is compared with: public.
+    n : int
+        Number of records.
+    """
+
+    scores: IntArray
+    star: int
     n: int
 
     kind: ClassVar[str] = "scores"
 
     @classmethod
-    def of(cls, tables: PairTables) -> EdgeScores:
+    def of(cls, tables: PairTables, prices: TreePrices) -> EdgeScores:
         """Return the scores of all pairs."""
         scores = np.zeros((len(tables.sizes) - 1,) * 2, np.int64)
         for (j, k), counts in tables:
             scores[j, k] = scores[k, j] = min(conditional_dependence(counts), LARGEST)
-        return cls(scores, tables.n)
+        less = np.minimum(scores - prices.edges + prices.highest, LARGEST)
+        return cls(less, prices.highest - prices.star, tables.n)
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return how far neighbours can differ in any of the scores, in steps."""
         return 2 * STEPS * unit.moves + 2
 
-    def options(self, chosen: tuple[Edge, ...]) -> tuple[list[Edge], IntArray]:
-        """Return the edges (new feature, feature of the tree), and their scores.
+    def options(self, chosen: tuple[Any, ...]) -> tuple[list[Any], IntArray]:
+        """Return what comes next, and the scores.
 
-        The tree grows from the first feature.
+        First `TREE` or `STAR`; then, for a tree, the edges (new feature, feature of the tree). It
+        grows from the first feature.
         """
-        inside = [0, *(child for child, _ in chosen)]
+        if not chosen:
+            return [TREE, STAR], np.array([self._mean_of_the_best_tree(), self.star])
+        first, *grown = chosen
+        if first == STAR:
+            return [], np.empty(0, np.int64)
+        inside = [0, *(child for child, _ in grown)]
         edges = [(j, k) for j in range(len(self.scores)) if j not in inside for k in inside]
         return edges, np.array([self.scores[edge] for edge in edges], np.int64)
+
+    def _mean_of_the_best_tree(self) -> int:
+        """Return the largest mean score of the edges of a tree, rounded down.
+
+        Every tree's sum differs between neighbours by at most as many sensitivities as it has
+        edges, and so does the largest sum: their means differ by one.
+        """
+        # the solver takes zeros for missing edges, so every edge gets a negative weight
+        tree = minimum_spanning_tree(-1.0 - self.scores).tocoo()
+        return int(self.scores[tree.row, tree.col].sum()) // (len(self.scores) - 1)
 
     def without_noise(self) -> EdgeScores:
         """Return the scores themselves, where no privacy is asked for."""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
@@ -30,6 +31,7 @@ from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.feature_selection.k_best import columns_for
+from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
 from dpbayes_sklearn.statistics.network import Network
 
 RNG = np.random.default_rng(0)
@@ -185,3 +187,29 @@ def test_dask_collections_are_like_arrays():
     target = frames.from_pandas(pd.Series(LABELS), npartitions=3)
     there = PrivateSelectKBest(2, random_state=0, **DECLARED).fit(lazy, target)
     assert there.transform(lazy).compute().equals(here.fit(frame, LABELS).transform(frame))
+
+
+def test_a_plain_grid_search_over_k_charges_every_step_of_every_fit():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 800)
+    X = rng.normal(size=(800, 6))
+    X[:, [1, 4]] += 1.5 * labels[:, None]
+    coded = {"bounds": (0, 3), "n_bins": 4, "classes": [0, 1]}
+    pipe = make_pipeline(
+        PrivateKBinsDiscretizer(4, epsilon=4.0),
+        PrivateSelectKBest(1, epsilon=4.0, **coded),
+        BayesianNaiveBayes(4.0, temperature=1, inference="plug_in", **coded),
+    )
+    grid = {"privateselectkbest__k": [1, 2]}
+    with (
+        BudgetAccountant() as ledger,
+        pytest.warns(PrivacyLeakWarning, match="Scores are computed from the data"),
+    ):
+        search = GridSearchCV(pipe, grid, cv=2).fit(X, labels)
+    assert len(ledger) == (2 * 2 + 1) * 3
+    assert ledger.total("sum").epsilon == 12.0 * 5
+    assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+    best = search.best_estimator_
+    assert set(np.flatnonzero(best[1].get_support())) >= {1, 4}
+    assert search.best_score_ > 0.8
+    assert search.predict(X[:3]).shape == (3,)

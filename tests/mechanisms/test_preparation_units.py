@@ -83,7 +83,7 @@ def test_distances_of_a_quantile_change_by_the_sensitivity_of_its_level(unit, q)
     rng, points, k = np.random.default_rng(0), np.arange(-0.5, 6, 0.25), unit.max_records
     (level,) = BinEdges(2).levels if q == 0.5 else CentreAndSpread(9, 1.0).levels[1:]
     worst = 0.0
-    for _ in range(3_000):
+    for _ in range(1_000):
         rest = (
             rng.integers(0, 6, rng.integers(0, 40))
             if rng.random() < 0.5
@@ -98,11 +98,13 @@ def test_distances_of_a_quantile_change_by_the_sensitivity_of_its_level(unit, q)
 
 
 @by_unit
-@pytest.mark.parametrize("choice", [STAR, PAIR], ids=["columns", "tree"])
-def test_choices_stay_within_the_claim(unit, choice):
-    found = enumerate_loss("permute_and_flip", choice, 3, epsilon=8.0, unit=unit, transcripts=1)
+def test_choices_stay_within_the_claim(unit):
+    found = enumerate_loss("permute_and_flip", STAR, 3, epsilon=8.0, unit=unit, transcripts=1)
     assert found.within
     assert found.ratio > 0.1
+    tree = enumerate_loss("permute_and_flip", PAIR, 2, epsilon=8.0, unit=unit, transcripts=2)
+    assert tree.within
+    assert tree.ratio > 0.05
 
 
 def test_scores_thought_to_change_a_quarter_as_far_are_seen():

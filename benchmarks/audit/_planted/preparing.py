@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn._private_tree import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import Domains, permute_and_flip, quantiles, stable_histogram
@@ -19,6 +20,7 @@ from dpbayes_sklearn.preprocessing import _columns
 from dpbayes_sklearn.preprocessing._columns import ColumnwiseTransformer
 from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
 from dpbayes_sklearn.statistics import conditional_dependence, dependence, texts
+from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores
 from dpbayes_sklearn.statistics.quantiles import plans, ranks
 from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
 
@@ -91,6 +93,36 @@ def choices_do_not_share() -> Replacements:
 def scores_change_half() -> Replacements:
     real = dependence.dependence_sensitivity
     yield dependence, "dependence_sensitivity", lambda *facts: real(*facts) // 2
+
+
+@fault(
+    "preparing",
+    "enumeration of preparation",
+    "Naive Bayes is compared with the sum of a tree's scores, not with their mean",
+)
+def sum_of_a_tree() -> Replacements:
+    real = EdgeScores._mean_of_the_best_tree
+
+    def total(self: EdgeScores) -> int:
+        return real(self) * (len(self.scores) - 1)
+
+    yield EdgeScores, "_mean_of_the_best_tree", total
+
+
+@fault(
+    "preparing",
+    "replay of units of preparation",
+    "The scores of the edges are kept as an attribute",
+)
+def edge_scores_are_kept() -> Replacements:
+    real = PrivateTree._statistics
+
+    def statistics(self: Any, public: Any, records: Any) -> Any:
+        found = real(self, public, records)
+        self.scores_ = found.scores
+        return found
+
+    yield PrivateTree, "_statistics", statistics
 
 
 @fault("preparing", "replay of preparation", "The scores of the columns are kept as an attribute")

@@ -1,15 +1,17 @@
 r"""Public lattices that a quantile is chosen from, each with a public measure in exact integers.
 
 `Magnitudes` needs no bounds. Its points are the floats with 33 significant bits, on either side of
-an origin: signed powers of two, each cut into :math:`2^{32}` steps. A power :math:`2^e` has a
-weight of about :math:`(1 + |e|/16)^{-3}`, so a column of any unit is found, one in thousandths or
-millions sooner than one in :math:`10^{300}`. Within a power of two the measure is the mean of 33
-even ones, on 1, 2, 4, ..., :math:`2^{32}` points: short binary numbers, integers among them, weigh
-more. A ninth of the measure, or a fifth on one side, is on the origin, because data have ties.
+an origin: signed powers of two, each cut into :math:`2^{32}` steps. A power :math:`2^e` has the
+weight `power_weights`, which falls slowly, so a column of any unit is found, one in hundredths or
+millions sooner than one in :math:`10^{300}`. Below one it falls faster at first: otherwise most of
+the measure would be next to the origin, and the median of a column that is centred there would
+be drawn towards it. Within a power of two the measure is the mean of 33 even ones, on 1, 2, 4, ...,
+:math:`2^{32}` points: short binary numbers, integers among them, weigh more. The origin, where data
+often have ties, weighs as much as 1/64 of all numbers on one side of it.
 
-`Even` has :math:`2^{32}` steps between two public bounds, and an eighth of the measure on each.
-It has about ten times the measure of `Magnitudes`, because where bounds are known, evenly spread
-numbers are likelier than those near zero.
+`Even` has :math:`2^{32}` steps between two public bounds, and 1/32 of the measure on each. It has
+about ten times the measure of `Magnitudes`, because where bounds are known, evenly spread numbers
+are likelier than those near zero.
 
 A quantile may be looked for in several lattices at once, each with its own candidates: distances
 from a number that is known already find a column far from zero, whole numbers and zero find ties.
@@ -26,7 +28,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 
-__all__ = ["LARGEST", "Even", "Lattice", "Magnitudes", "key_at", "shortened"]
+__all__ = ["LARGEST", "Even", "Lattice", "Magnitudes", "key_at", "power_weights", "shortened"]
 
 LARGEST = 2.0**1022
 """Numbers beyond it, infinities included, count as it; sums and differences then are finite."""
@@ -36,8 +38,22 @@ _STEPS = 1 << _BITS
 _DROPPED = 52 - _BITS  # bits of a float's fraction that the lattice leaves out
 _POWERS = 2047
 _STOP = _POWERS << _BITS
+
+
+def power_weights(e: FloatArray) -> FloatArray:
+    r"""Return the weights of powers :math:`2^e`, 1 for e = 0.
+
+    :math:`(1 + e/16)^{-3}`; for e < 0 only a 64th of it, and :math:`2^{e/2}` for the rest.
+
+    >>> power_weights(np.array([-1000.0, -10.0, 0.0, 10.0, 1000.0])).round(8).tolist()
+    [6e-08, 0.03440305, 1.0, 0.23304506, 3.91e-06]
+    """
+    slow = (1 + np.abs(e) / 16) ** -3
+    return np.where(e < 0, slow / 64 + np.exp2(np.minimum(e, 0) / 2) * 63 / 64, slow)
+
+
 _WEIGHTS = np.append(
-    1 + (2.0**15 / (1 + np.abs(np.arange(_POWERS) - 1023) / 16) ** 3).astype(np.int64), 0
+    1 + (2.0**15 * power_weights(np.arange(-1023.0, _POWERS - 1023))).astype(np.int64), 0
 )
 _BEFORE = np.concatenate([[0], np.cumsum(_WEIGHTS[:-1]) * ((_BITS + 1) * _STEPS)])
 
@@ -140,7 +156,7 @@ def _up_to(magnitudes: IntArray) -> IntArray:
 
 
 _ZERO = int(_before(np.array([1]))[0])
-_ORIGIN = int(_BEFORE[-1]) // 4  # of about nine quarters: both sides have one each
+_ORIGIN = int(_BEFORE[-1]) // 64  # of one side
 
 
 @dataclass(frozen=True)
@@ -159,7 +175,7 @@ class Even:
 
     first = 0
     stop = _STEPS + 1
-    _END = _STEPS // 6  # an eighth of the whole at each end
+    _END = _STEPS // 30  # 1/32 of the whole at each end
     _UNIT = 1 << 28  # about ten times as much in all as `Magnitudes`
 
     def keys(self, values: FloatArray) -> IntArray:

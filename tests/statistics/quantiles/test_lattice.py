@@ -74,7 +74,7 @@ def test_whole_numbers_and_the_origin_weigh_more_than_their_neighbours():
     odd = int(lattice.keys(np.array([np.pi]))[0])
     assert mass(int(lattice.keys(np.array([37.0]))[0])) > 1e6 * mass(odd)
     whole = int(np.diff(lattice.below(np.array([lattice.first, lattice.stop])))[0])
-    assert 1 / 10 < mass(0) / whole < 1 / 8
+    assert 1 / 130 < mass(0) / whole < 1 / 128
     assert whole < 2**63
 
 
