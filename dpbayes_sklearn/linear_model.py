@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, overload
@@ -295,6 +296,11 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
             predicted = answer_in_threads(answer, table)
         return (predicted[:, 0], predicted[:, 1]) if return_std else predicted
 
+    def _predict_by_row(self, X: Any) -> FloatArray:
+        """Return the expected targets; no row changes another, not even by rounding."""
+        answer = partial(_predictions, self._design, self._scale, self.posterior_, np.empty(0))
+        return answer(self._read_rows(X), product=_column_by_column)
+
     def coefficients(self, level: float = 0.95) -> CoefficientTable:
         """Return names, estimates and intervals of the coefficients, in the units of the data.
 
@@ -336,14 +342,19 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
 
 
 def _predictions(
-    design: Design, scale: Scale, posterior: Any, like: FloatArray, table: Table
+    design: Design,
+    scale: Scale,
+    posterior: Any,
+    like: FloatArray,
+    table: Table,
+    product: Callable[[FloatArray, FloatArray], FloatArray] = np.matmul,
 ) -> FloatArray:
     """Return the mean of every row, or its mean and standard deviation if ``like`` has columns."""
     out, coefficients = np.empty((table.n_rows, *like.shape[1:])), posterior.mean()
     for rows, x in design.chunks(table):
         inside = posterior.windows.clip(x)
         if like.ndim == 1:
-            out[rows] = inside @ coefficients[1:] + coefficients[0]
+            out[rows] = product(inside, coefficients[1:]) + coefficients[0]
         else:
             out[rows, 0], variance = posterior.predictive_inside(inside)
             out[rows, 1] = np.sqrt(variance)
@@ -351,3 +362,11 @@ def _predictions(
     means = out if like.ndim == 1 else out[:, 0]
     means += scale.centre
     return out
+
+
+def _column_by_column(x: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """Return ``x @ coefficients``, added up in one order; BLAS may round a row by its position."""
+    total = np.zeros(len(x))
+    for column, coefficient in zip(x.T, coefficients, strict=True):
+        total += column * coefficient
+    return total

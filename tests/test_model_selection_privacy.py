@@ -329,3 +329,25 @@ def test_the_training_people_are_counted_once_for_all_runs_of_a_candidate(monkey
     gaussian_search(runs_per_candidate=40).fit(RECORDS, LABELS)
     assert len(counted) == 6  # three candidates, rehearsed and prepared
     assert len(drawn) > 6
+
+
+# ------------------------------------------------------------------ no row changes another
+
+
+@pytest.mark.parametrize("d", [1, 3, 13, 64, 200])
+def test_predictions_that_are_scored_do_not_depend_on_other_rows(d):
+    X = RNG.integers(0, 2, (1200, d))
+    y = X[:, 0] ^ (RNG.random(1200) < 0.2)
+    for model in (binary(temperature=1), linear()):
+        fitted = model.fit(X, y)
+        together = fitted._predict_by_row(X)
+        for rows in (slice(1, None), slice(3, 40), slice(1023, 1026), slice(7, 8)):
+            assert np.array_equal(fitted._predict_by_row(X[rows]), together[rows])
+    joint = binary(temperature=1).fit(X, y).predict_joint_log_proba
+    assert np.array_equal(joint(X)[5:], joint(X[5:]))
+
+
+def test_column_by_column_is_the_product():
+    X, y = RNG.random((300, 6)), RNG.random(300)
+    fitted = linear().fit(X, y)
+    assert np.allclose(fitted._predict_by_row(X), fitted.predict(X), rtol=1e-12)

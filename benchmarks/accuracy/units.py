@@ -112,7 +112,7 @@ def persons(repeats: int, jobs: int) -> None:
         for most in (None, 1, 3, 6, MOST):
             for kind in KINDS:
                 accuracy, loss = averaged(jobs, repeats, on_visits, epsilon, most, kind)
-                what = "a record (wrong)" if most is None else f"a person, {most} records"
+                what = "a record (wrong)" if most is None else f"a person (k = {most})"
                 real = epsilon * (MOST if most is None else 1)
                 print(f"| {what} | {kind} | {epsilon:g} | {real:g} | {accuracy:.3f} / {loss:.3f} |")
 

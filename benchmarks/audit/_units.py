@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -24,6 +25,8 @@ from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential, size
+from dpbayes_sklearn.model_selection.runs import points
+from dpbayes_sklearn.posteriors import network
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.schema.resolution import Bins
@@ -88,6 +91,7 @@ def replays_of_units() -> Iterator[str]:
     yield from _split_persons()
     yield from _similar_labels()
     yield from _evidence_by_position()
+    yield from _predictions_by_position()
 
 
 def _models() -> list[Any]:
@@ -195,3 +199,20 @@ def _evidence_by_position() -> Iterator[str]:
     alone = np.concatenate([evidence(codes[i : i + 1]) for i in range(len(codes))])
     if not np.array_equal(evidence(codes), alone):
         yield "the loss of a record depends on its position"
+
+
+def _predictions_by_position() -> Iterator[str]:
+    """See that what a search scores is the same, bit by bit, wherever a record stands."""
+    rng = np.random.default_rng(3)
+    rows = network._exact_in_sums(rng.normal(size=(2, 40)))
+    x = rng.integers(0, 2, (50, 40)) == 1
+    if any(float(row[of].sum()) != math.fsum(row[of][::-1]) for row in rows for of in x):
+        yield "sums of Boolean evidence depend on the order of adding"
+    Z = rng.random((400, 13))
+    line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 13)).fit(Z, Z.sum(axis=1))
+    alone = [points(line, Z[i : i + 1], Z[i : i + 1].sum(axis=1)) for i in range(len(Z))]
+    means = [line._predict_by_row(Z[i : i + 1]) for i in range(len(Z))]
+    if not np.array_equal(line._predict_by_row(Z), np.concatenate(means)):
+        yield "the prediction that a search scores depends on the position of a record"
+    if not np.array_equal(points(line, Z, Z.sum(axis=1)), np.concatenate(alone)):
+        yield "the points of a record depend on its position"

@@ -180,6 +180,12 @@ class PrivatePipeline(SupervisedEstimator):
         """Return the predictions of the last step."""
         return self.posterior_.predict(X)
 
+    def _predict_by_row(self, X: Any) -> Any:
+        *steps, model = (step for _, step in private_steps(self.posterior_))
+        for step in steps:
+            X = step.transform(X)
+        return model._predict_by_row(X)
+
     def __sklearn_tags__(self) -> Any:
         return self.pipeline.__sklearn_tags__()
 

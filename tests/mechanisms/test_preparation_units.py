@@ -83,7 +83,7 @@ def test_distances_of_a_quantile_change_by_the_sensitivity_of_its_level(unit, q)
     rng, points, k = np.random.default_rng(0), np.arange(-0.5, 6, 0.25), unit.max_records
     (level,) = BinEdges(2).levels if q == 0.5 else CentreAndSpread(9, 1.0).levels[1:]
     worst = 0.0
-    for _ in range(3_000):
+    for _ in range(1_000):
         rest = (
             rng.integers(0, 6, rng.integers(0, 40))
             if rng.random() < 0.5

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _estimator, _protection
+from dpbayes_sklearn import _estimator, _protection, linear_model
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.mechanisms import _noisy_categories, _split_release, exponential
@@ -211,6 +211,21 @@ def losses_by_position() -> Replacements:
         return total
 
     yield network, "_by_cells", rounded
+
+
+@fault("units", REPLAY, "Boolean evidence is added up with a rounding that depends on the order")
+def sums_by_position() -> Replacements:
+    yield network, "_exact_in_sums", lambda rows: rows.copy()
+
+
+@fault("units", REPLAY, "A regression is scored with a product that rounds by position")
+def products_by_position() -> Replacements:
+    def rounded(x: Any, coefficients: Any) -> Any:
+        total = x @ coefficients
+        total[1::2] = (total[1::2] + 64) - 64
+        return total
+
+    yield linear_model, "_column_by_column", rounded
 
 
 @fault("units", REPLAY, "A sample is taken by position where a record may be gone")

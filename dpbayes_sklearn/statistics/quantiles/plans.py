@@ -364,7 +364,9 @@ class CentreAndSpread:
     @property
     def levels(self) -> Sequence[Level]:
         """First the median, then the distance of any share of the records."""
-        return [_disjoint(HALF, [HALF]), Level(HALF, replaced=Fraction(2), moved=Fraction(2))]
+        median = Fraction(1, 3) if self.unit.size_is_secret else HALF  # in proportion to changes
+        distance = Level(1 - median, replaced=Fraction(2), moved=Fraction(2))
+        return [_disjoint(median, [HALF]), distance]
 
     def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
         """Return median and spread."""
