@@ -242,6 +242,11 @@ def tree_augmented(
             random_state=random_state,
         ).fit(X, y, groups=groups)
         return LearnedParents(_below_the_class(schema, learner.edges_), learner.guarantee_)
+    if groups is not None or (privacy_unit, neighbours) != ("record", "replace"):
+        raise ValueError(
+            "groups, privacy_unit and neighbours say whom a private tree protects: give epsilon. "
+            "Without it the data must be public."
+        )
     return _below_the_class(schema, _exact_tree(X, y, schema).items())
 
 

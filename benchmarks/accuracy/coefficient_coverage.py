@@ -147,7 +147,7 @@ def proportional(n: int, rng: np.random.Generator) -> Data:
     """Costs per day of stay: a skewed feature, and residuals in proportion to it."""
     stay, age = rng.gamma(2, 2, n), rng.normal(60, 15, n)
     X = pd.DataFrame({"age": age, "stay": stay})
-    y = (1000 + 20 * age + 600 * stay + 250 * stay * rng.normal(size=n)).to_numpy()
+    y = 1000 + 20 * age + 600 * stay + 250 * stay * rng.normal(size=n)
     domains = {"age": Interval(0, 110), "stay": Interval(0, 60)}
     return Data(X, y, Schema(domains, target=Interval(0, 40_000)), {"age": 20, "stay": 600})
 

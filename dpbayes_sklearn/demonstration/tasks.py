@@ -110,7 +110,8 @@ def _patients(repeats: int) -> Task:
         "diabetes",
         "Linear regression: how far will diabetes progress in a year?",
         "442 patients, three measurements. With so few records the noise is large: at small "
-        "epsilon the model falls back to the mean of the target (R² near 0).",
+        "epsilon the model falls back to the mean of the target, and at epsilon = 0.1 that mean "
+        "itself is uncertain (R² below 0).",
         BayesianLinearRegression(schema=PATIENTS),
         np.asarray(data.data)[:, columns],
         data.target,

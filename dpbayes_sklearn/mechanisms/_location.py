@@ -32,6 +32,7 @@ __all__ = ["located"]
 _MOST_RECORDS = 100_000  # times 1/epsilon: more records say nothing new about a location
 _LEAST_RECORDS = 10_000
 _TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
+_ANYWHERE = 1 / 3  # variance of a place within [-1, 1], of which nothing is known
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
 
 
@@ -75,9 +76,14 @@ class Steps:
         self._rows, self._grid, self._shares, self._source = rows, grid, shares, source
 
     def means(self, sums: IntArray, block: Block, share: Fraction) -> tuple[FloatArray, FloatArray]:
-        """Release means, and return the standard deviations of their noise."""
-        noisy, variance = self._noisy(sums, block, share)
-        return np.clip(noisy / self._rows, -1.0, 1.0), np.sqrt(variance) / self._rows
+        """Release means, and return them, averaged with a prior, and their standard deviations.
+
+        The prior is that of any place within the bounds: mean 0 and variance 1/3.
+        """
+        noisy, noise = self._noisy(sums, block, share)
+        variance = noise / self._rows**2
+        kept = _ANYWHERE / (_ANYWHERE + variance)
+        return kept * np.clip(noisy / self._rows, -1.0, 1.0), np.sqrt(kept * variance)
 
     def shells(self, counts: IntArray, columns: int, share: Fraction) -> tuple[FloatArray, float]:
         """Release shares of shells, and return the variance of their noise."""

@@ -15,6 +15,7 @@ __all__ = ["Shares"]
 
 _TARGET_RECORDS = 150  # the target's location gets the budget that so many records are worth
 _MEAN_RECORDS = 80  # likewise for its mean in its window
+_FEW_RECORDS = 40  # with fewer, there is nothing but the mean of the target to learn
 _COLUMN_RECORDS = 60  # likewise for the location of a number
 _LEAST_RECORDS = 350  # for each number; with fewer, locating them costs more than it gives
 _RESIDUAL_RECORDS = 50  # likewise for the residuals
@@ -78,7 +79,8 @@ class Shares(NamedTuple):
 
         All parts but the model's shrink with n epsilon, since a few hundred records suffice to
         locate a column and to estimate the error of the model. Numbers are located if there are
-        350 records, times epsilon, for each.
+        350 records, times epsilon, for each. With less than about a hundred in all, most of the
+        budget is spent on the mean of the target.
 
         >>> parts = Shares.of(Budget(Fraction(1)), 1000, 1, residuals=True)
         >>> [str(part) for part in parts[:5]]
@@ -87,7 +89,8 @@ class Shares(NamedTuple):
         epsilon = Fraction(budget.epsilon)
         records = n * Fraction(budget.unit.equivalent(epsilon))
         first = _within(_TARGET_RECORDS / records, 25, 3)
-        own = _within(_MEAN_RECORDS / records, 100, 12) * mean
+        own = _within(_MEAN_RECORDS / records, 100, 12)
+        own = max(own, min((_FEW_RECORDS / records) ** 2, Fraction(1, 2))) * mean
         pays = 0 < _LEAST_RECORDS * numbers <= records
         second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
         last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals

@@ -122,7 +122,7 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
 
 def norm_deviations(n_epsilon: float) -> float:
     """Return the deviations of a record's squared norm beyond which it is scaled."""
-    return widening(n_epsilon, _LARGER_FROM) ** 2
+    return widening(n_epsilon, _LARGER_FROM) ** 3
 
 
 def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:

@@ -208,7 +208,7 @@ def _exact_in_sums(rows: FloatArray) -> FloatArray:
     (True, True)
     """
     total = float(np.abs(rows).sum(axis=1).max(initial=0.0))
-    if not 0.0 < total < np.inf:
+    if not 2.0**-900 < total < np.inf:  # so small that it changes no sum
         return rows.copy()
     step = 2.0 ** (np.frexp(total)[1] - 51)
     return np.asarray(np.rint(rows / step) * step)

@@ -142,7 +142,8 @@ def test_the_grid_gets_coarser_before_noise_overflows():
 def test_shares_add_up_and_shrink_with_data(n, numbers, residuals):
     shares = Shares.of(Budget(Fraction(1, 3)), n, numbers, residuals=residuals)
     assert shares.epsilon == Fraction(1, 3)
-    assert shares.model >= Fraction(1, 3) * Fraction(2, 5)
+    least = Fraction(2, 5) if n >= 300 else Fraction(1, 10)  # few records: the mean comes first
+    assert shares.model >= Fraction(1, 3) * least
     assert bool(shares.residuals) == residuals
     assert bool(shares.columns) == (0 < 1000 * numbers <= n / 3)
 

@@ -229,6 +229,13 @@ def test_a_tree_is_learned_for_persons(whom):
     assert "another unit" not in str(model.guarantee_)
 
 
+@pytest.mark.parametrize("whom", [{"groups": [0, 1]}, ADDED, PERSON], ids=str)
+def test_an_exact_tree_protects_nobody(whom):
+    schema = Schema(dict.fromkeys("ab", COIN), COIN)
+    with pytest.raises(ValueError, match="give epsilon"):
+        tree_augmented([[0, 1], [1, 0]], [0, 1], schema, **whom)
+
+
 @whom
 @pytest.mark.parametrize("model", TRANSFORMERS, ids=str)
 def test_nothing_exact_survives(model, whom, monkeypatch):

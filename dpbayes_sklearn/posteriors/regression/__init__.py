@@ -10,5 +10,6 @@ and inverts it, which is unstable. Here the errors of C and of the means are par
 - ``slopes``: for the coefficients themselves. Weak priors only, and the error of every variance is
   integrated over, so that intervals cover.
 
-As the noise vanishes both become the conjugate posterior.
+As the noise vanishes both become the conjugate posterior, but that variances of the second allow
+for residuals that are not the same everywhere.
 """

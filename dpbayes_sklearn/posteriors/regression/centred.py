@@ -131,7 +131,7 @@ def _averaged(value: float, error: float, known: float) -> tuple[float, float]:
     """Average a mean in its window with the centre of the window, known to a deviation."""
     prior = known**2 + _CLIPPED**2
     kept = prior / (prior + error) if np.isfinite(prior) else 1.0
-    return float(np.clip(kept * value, -1, 1)), float(kept * error)
+    return float(kept * np.clip(value, -1, 1)), float(kept * error)
 
 
 def _means(

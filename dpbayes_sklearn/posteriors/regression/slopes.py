@@ -5,10 +5,13 @@ the coefficient, in proportion: no single guess of it may decide. So the equatio
 several quantiles of the posterior of every uncertain variance, and the solutions are combined,
 their differences counted as uncertainty. Coefficients of correlated columns are divided by the
 variance of a combination of columns, a small eigenvalue of their correlations, so that is treated
-in the same way. What clipping to the windows may hide is counted too.
+in the same way. What clipping to the windows may hide is counted too, and so is a residual variance
+that is not the same everywhere, up to a public factor.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +30,7 @@ _SURE = 10.0  # standard deviations above zero from which a variance is taken fo
 _CORRELATED = 0.5  # eigenvalue of the correlations below which columns are nearly dependent
 _LEAST_EIGENVALUE = 1e-3  # of correlations
 _QUANTILES = np.array([0.04, 0.25, 0.5, 0.75, 0.96])
+_UNEVEN = 1.5  # variance of the sampling error, in units of that of even residuals
 _LOOSE = 0.9  # of the logarithm of a variance about its located spread, beside its error
 
 
@@ -36,6 +40,7 @@ def slope_belief(known: Centred, noise: float | None) -> Belief:
     The prior of a standardised coefficient is N(0, 1); `prior_precision` is no part of it, because
     on the scale of wide bounds any fixed precision decides the coefficients of narrow columns.
     """
+    known = replace(known, n=max(1, int(known.n / _UNEVEN)))  # as fewer records have it
     own, own_error = np.diag(known.covariance), known.own_error
     unsure = own < _SURE * np.sqrt(own_error)
     variances = np.where(unsure[:, None], _quantiles(known), np.maximum(own, 1e-9)[:, None])
