@@ -37,7 +37,7 @@ def pipe(whom):
     return make_pipeline(
         PrivateKBinsDiscretizer(4, epsilon=0.2, **whom),
         PrivateSelectKBest(2, epsilon=0.2, **coded),
-        BayesianNaiveBayes(0.6, **coded),
+        BayesianNaiveBayes(0.6, inference="plug_in", temperature=1, **coded),
     )
 
 
@@ -45,8 +45,9 @@ def persons(whom, who):
     return {"groups": who} if "privacy_unit" in whom else {}
 
 
-@whom
-@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize(
+    ("whom", "routing"), [*((whom, False) for whom in WHOM), (WHOM[-1], True)], ids=str
+)
 def test_one_charge_for_one_unit(whom, routing):
     ledger = BudgetAccountant()
     search = PrivateSearchCV(pipe(whom), GRID, epsilon=6.0, runs_per_candidate=3, test_size=0.3)

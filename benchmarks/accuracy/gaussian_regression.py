@@ -1,11 +1,11 @@
 """What a delta buys a regression: noise of a product and R², pure against Gaussian.
 
 The first table is the standard deviation of a released sum of products of two numbers, by the
-number of columns, and follows from public facts alone. The second is R² on records left out, for
-the default model with ``mechanism="laplace"`` and ``mechanism="gaussian"``: eight public tables
-(the public constants of the library were chosen on the first four, with pure noise; none were
-chosen on Gaussian releases but the shares of the steps, by the first four) and simulated ones of
-40 normal columns, whose best possible R² is 0.5.
+number of columns, and follows from public facts alone. The second is the error of a coefficient
+that planning expects. The third is R² on records left out, for the default model with
+``mechanism="laplace"`` and ``mechanism="gaussian"``: eight public tables (the public constants of
+the library were chosen on the first four) and simulated ones of 40 normal columns, whose best
+possible R² is 0.5.
 
 Run ``python -m benchmarks.accuracy.gaussian_regression [--repeats 20] [--tables labsup,injury]``;
 it prints Markdown.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -25,34 +26,51 @@ from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, Regression
 from dpbayes_sklearn import BayesianLinearRegression, Interval
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import gaussian, laplace
+from dpbayes_sklearn.mechanisms import Auto, gaussian, laplace
+from dpbayes_sklearn.planning import Spread, expected_error
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.gram_matrix import gaussian_gram, gram_block
+from dpbayes_sklearn.statistics.gaussian_gram import gaussian_gram
+from dpbayes_sklearn.statistics.gram_matrix import gram_block
 from dpbayes_sklearn.statistics.moments import Moments
 
 DELTA = 1e-6
 EPSILONS = (0.1, 0.3, 1.0)
 COLUMNS = (1, 2, 3, 5, 10, 20, 40, 100)
+PLANNED = (1, 2, 5, 20)
 SIMULATED = (20_000, 40)
 
 
-def deviations(columns: int, epsilon: float, n: int = 20_000) -> tuple[float, float]:
-    """Return the pure and the Gaussian standard deviation of a product of two numbers."""
+def noise_cell(columns: int, epsilon: float, n: int = 20_000) -> str:
+    """Return the pure and the Gaussian deviation of a product, bold the one that "auto" takes."""
     design = Design((Interval(-1, 1),) * columns)
     nothing = Moments(
         design, Scale(0, 1), LocalRecords([(Table(np.zeros((n, columns))), np.zeros(n))])
     )
     prior, budget = GaussianPrior(design), Budget(Fraction(str(epsilon)), Fraction(str(DELTA)))
     grid, found = 2**10, []
-    for module, block in ((laplace, gram_block(design)), (gaussian, gaussian_gram(design))):
+    blocks: tuple[tuple[Any, Any], ...] = (
+        (laplace, gram_block(design, deviations=laplace.norm_deviations(n * epsilon))),
+        (gaussian, gaussian_gram(design, deviations=gaussian.norm_deviations(n * epsilon))),
+    )
+    for module, block in blocks:
         law = block.law(module.moment_shares(nothing, prior, budget).model, grid)
         products = (block.rows > 0) & (block.columns <= columns) & (block.rows != block.columns)
         squares = (block.rows == 1) & (block.columns == 1)  # the only one of a single column
         which = products if products.any() else squares
-        found.append(math.sqrt(float(law.variances[which].mean())) / grid**2)
-    return found[0], found[1]
+        found.append(f"{math.sqrt(float(law.variances[which].mean())) / grid**2:.3g}")
+    taken = Auto().chosen(nothing, prior, budget).name() == "gaussian"
+    found[taken] = f"**{found[taken]}**"
+    return " / ".join(found)
+
+
+def planned_errors(columns: int) -> str:
+    """Return the expected errors of a coefficient that planning computes, pure and Gaussian."""
+    public = {"bounds_X": ([0] * columns, [1] * columns), "bounds_y": (0, 1), "delta": DELTA}
+    guess = Spread(0.2, target=0.2)
+    models = [BayesianLinearRegression(1.0, mechanism=m, **public) for m in ("laplace", "gaussian")]
+    return " | ".join(f"{expected_error(model, n=4000, spread=guess).mean:.3f}" for model in models)
 
 
 def simulated(seed: int, epsilon: float, mechanism: str) -> float:
@@ -87,8 +105,12 @@ def main() -> None:
     print("| columns | " + " | ".join(f"ε = {e:g}" for e in EPSILONS) + " |")
     print("|---" * (len(EPSILONS) + 1) + "|")
     for columns in COLUMNS:
-        cells = ["{:.3g} / {:.3g}".format(*deviations(columns, e)) for e in EPSILONS]
+        cells = [noise_cell(columns, e) for e in EPSILONS]
         print(f"| {columns} | {' | '.join(cells)} |")
+    print("\nExpected error of a coefficient, 4,000 records, ε = 1\n")
+    print("| columns | pure | Gaussian |\n|---|---|---|")
+    for columns in PLANNED:
+        print(f"| {columns} | {planned_errors(columns)} |", flush=True)
     print(
         "\n| R² | " + " | ".join(f"{m}, ε = {e:g}" for e in EPSILONS for m in ("pure", "Gaussian"))
     )
