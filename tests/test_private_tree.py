@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,7 +21,12 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn._private_tree import PrivateTree
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
+from dpbayes_sklearn.mechanisms import PermuteAndFlip, permute_and_flip
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.choices import TreeChoice
+from dpbayes_sklearn.statistics.conditional_dependence import TREE, EdgeScores
 from dpbayes_sklearn.statistics.network import Network
 
 RNG = np.random.default_rng(0)
@@ -76,6 +83,26 @@ def test_all_neighbours_stay_within_the_claim():
         found = enumerate_loss("permute_and_flip", choice, 2, epsilon=epsilon, transcripts=2)
         assert found.within
         assert found.loss > 0
+
+
+@pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit("person", "add_remove", 3)], ids=str)
+def test_the_question_takes_a_quarter_of_the_budget(unit):
+    """Of two candidates x nats apart, permute-and-flip draws the lower one in e^-x / 2 of cases."""
+    scores, weights = np.array([[0, 50_000], [50_000, 0]]), []
+    sensitivity = EdgeScores(scores, 0, 9).sensitivity(unit)
+    question = EdgeScores(scores, 50_000 - 4 * sensitivity, 9)
+
+    def draw(row, source):
+        weights.append(row[0].astype(float))
+        return [0]
+
+    choice, budget = TreeChoice(Network.star([2, 2], 2)), Budget(Fraction(2), unit=unit)
+    with mock.patch.object(permute_and_flip, "finite_draw", draw):
+        found = PermuteAndFlip().release(question, choice, budget, random_source(0))
+    assert found.posterior == (TREE, (1, 0))
+    nats = 4 * (2 / 4) / 2  # four sensitivities, a quarter of epsilon = 2
+    assert weights[0][1] / weights[0].sum() == pytest.approx(np.exp(-nats) / 2, rel=1e-5)
+    assert weights[1].shape == (1,)
 
 
 @pytest.mark.parametrize("freeze", [CHOKE_POINT, DRAWS])

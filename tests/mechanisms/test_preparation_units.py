@@ -11,7 +11,10 @@ import pytest
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
+from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.mechanisms import PermuteAndFlip
+from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
 from dpbayes_sklearn.statistics.dependence import ColumnScores
@@ -142,3 +145,19 @@ def test_a_threshold_for_one_record_of_a_person_is_seen(change):
     with mock.patch.object(TextCounts, "law", one_record):
         found = texts_of(PrivacyUnit("person", change, 2))
     assert found.delta > found.claim
+
+
+def test_choices_of_persons_are_as_private_as_they_claim_and_no_more():
+    """Two scores change as far as they can, in opposite directions: a loss of 1.49 of 2."""
+    unit, sizes = PrivacyUnit("person", "add_remove", 3), (2, 2, 2)
+    far = ColumnScores(np.zeros(2, np.int64), 50, sizes).sensitivity(unit)
+    sides = [ColumnScores(np.array(scores), 50, sizes) for scores in ((0, far), (far, 0))]
+
+    def bound(epsilon):
+        budget = Budget(Fraction(epsilon), unit=unit)
+        return audit_release(
+            PermuteAndFlip(), *sides, STAR, budget, 1_000, random_state=0, verbose=False
+        ).epsilon
+
+    assert 1.1 < bound(2) <= 2
+    assert bound(4) > 2  # as with half the sensitivity

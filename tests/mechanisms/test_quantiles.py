@@ -47,7 +47,7 @@ def test_all_neighbours_stay_within_the_claim(plan, epsilon):
 def test_a_median_uses_up_its_claim():
     found = enumerate_loss("quantiles", Plans((BinEdges(2),)), 4, epsilon=8.0, transcripts=2)
     assert found.within
-    assert found.ratio > 0.98
+    assert found.ratio > 0.97
 
 
 def test_columns_share_the_budget():

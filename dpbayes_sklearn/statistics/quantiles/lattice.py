@@ -43,13 +43,14 @@ _STOP = _POWERS << _BITS
 def power_weights(e: FloatArray) -> FloatArray:
     r"""Return the weights of powers :math:`2^e`, 1 for e = 0.
 
-    :math:`(1 + e/16)^{-3}`; for e < 0 only a 64th of it, and :math:`2^{e/2}` for the rest.
+    :math:`(1 + e/16)^{-4}`; for e < 0 only a 64th of :math:`(1 + |e|/16)^{-3}`, and
+    :math:`2^{e/2}` for the rest.
 
     >>> power_weights(np.array([-1000.0, -10.0, 0.0, 10.0, 1000.0])).round(8).tolist()
-    [6e-08, 0.03440305, 1.0, 0.23304506, 3.91e-06]
+    [6e-08, 0.03440305, 1.0, 0.14341234, 6e-08]
     """
-    slow = (1 + np.abs(e) / 16) ** -3
-    return np.where(e < 0, slow / 64 + np.exp2(np.minimum(e, 0) / 2) * 63 / 64, slow)
+    away = 1 + np.abs(e) / 16
+    return np.where(e < 0, away**-3 / 64 + np.exp2(np.minimum(e, 0) / 2) * 63 / 64, away**-4)
 
 
 _WEIGHTS = np.append(

@@ -244,6 +244,19 @@ def _normal_ratio(wanted: Fraction, found: Fraction) -> float:
     return 1.0 if wanted == found else float(ndtri(float(wanted)) / ndtri(float(found)))
 
 
+def _around(centre: float, down: float, up: float) -> tuple[float, float]:
+    """Return a range that is never empty, also where distances vanish beside the centre.
+
+    >>> _around(5.0, 1.0, 0.0), _around(0.25, 0.0, 0.0), _around(1e22, 1.0, 2.0)
+    ((4.0, 5.0), (-0.75, 1.25), (0.0, 2e+22))
+    """
+    low, high = max(centre - down, -LARGEST), min(centre + up, LARGEST)
+    if low < high:
+        return low, high
+    wide = max(1.0, abs(centre))
+    return max(centre - wide, -LARGEST), min(centre + wide, LARGEST)
+
+
 @dataclass(frozen=True)
 class OuterQuantiles:
     """The range between two quantiles, one on each side of the median.
@@ -314,8 +327,7 @@ class OuterQuantiles:
             centre, spread = self._distance.ask(column, choose)
             tail = max(min(self.low, 1 - self.high), Fraction(1, 1000))
             away = -spread * float(ndtri(float(tail)))
-            away = away or max(1.0, abs(centre))
-            return max(centre - away, -LARGEST), min(centre + away, LARGEST)
+            return _around(centre, away, away)
         rate = _nats_per_rank(second, self.unit, self.epsilon)
         low = reachable(self.low, self.n, rate, QUARTER)
         high = reachable(1 - self.high, self.n, rate, QUARTER)
@@ -329,9 +341,7 @@ class OuterQuantiles:
             down = up
         if not up and high > 1 - self.high:
             up = down
-        if not down and not up:
-            down = up = max(1.0, abs(centre))
-        return max(centre - down, -LARGEST), min(centre + up, LARGEST)
+        return _around(centre, down, up)
 
     def could_answer(self, numbers: Sequence[float]) -> bool:
         """Tell whether numbers are two ends."""

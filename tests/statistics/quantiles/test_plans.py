@@ -112,3 +112,13 @@ def test_missing_values_count_in_no_column():
     assert columns.column(0).tolist() == [2.0, 3.0]
     assert np.isfinite(columns.column(1)).all()
     assert (columns.n, columns.n_columns) == (3, 2)
+
+
+@pytest.mark.parametrize("n", [10, 100_000])
+@pytest.mark.parametrize("answers", [(1e22, 1.0, 1e22), (1e22, 1e22, 1e22), (0.0, 0.0, 0.0)])
+def test_a_range_is_never_empty(n, answers):
+    said = iter(answers)
+    plan = OuterQuantiles(Fraction(1, 100), Fraction(99, 100), n, 1.0)
+    low, high = plan.ask(np.arange(20.0), lambda ranks, level: next(said))
+    assert low < high
+    assert low <= answers[0] <= high
