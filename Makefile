@@ -7,7 +7,7 @@ VENV := .venv
 OLDEST_VENV := .venv-oldest
 OLDEST := $(shell sed -n 's/^ *scikit-learn>=//p' setup.cfg)
 BIN := $(VENV)/bin
-PYTEST := -m pytest -n $(WORKERS) -q
+PYTEST := -m pytest -n $(WORKERS) --dist worksteal -q
 
 # Each test worker has a core to itself, and no more.
 test coverage test-oldest audit: export OPENBLAS_NUM_THREADS = 1

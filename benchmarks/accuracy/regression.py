@@ -7,7 +7,8 @@ script makes in the user's cache; where that fails, its row is left out with a m
 The constants of the noise-aware inference were chosen on the first four sets, with these splits
 among others, so their rows flatter it; ``--unseen`` runs four sets that no choice was made on.
 
-Run ``python -m benchmarks.accuracy.regression [--unseen] [--repeats 20] [--no-diffprivlib]``.
+Run ``python -m benchmarks.accuracy.regression [--unseen] [--repeats 20] [--no-diffprivlib]``;
+``--rows "laplace, noise_aware" map`` runs only some rows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dpbayes_sklearn import BayesianLinearRegression, Interval
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.statistics.design import Design
 
-EPSILONS = (0.1, 1.0, 10.0)
+EPSILONS = (0.1, 0.3, 1.0, 10.0)
 ROWS: dict[str, dict[str, object]] = {
     "laplace, noise_aware": {},
     "laplace, plug_in": {"inference": "plug_in"},
@@ -91,6 +92,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=-1)
     parser.add_argument("--unseen", action="store_true")
     parser.add_argument("--no-diffprivlib", action="store_true")
+    parser.add_argument("--rows", nargs="+", choices=[*ROWS], default=[*ROWS])
     options = parser.parse_args()
     sets = {name: load() for name, load in (REPORTED_ON if options.unseen else CHOSEN_ON).items()}
     sizes = "".join(f"{f'{name} ({int(0.7 * len(d.y)):,})':>22}" for name, d in sets.items())
@@ -109,8 +111,8 @@ def main() -> None:
     row("no privacy", {"epsilon": math.inf}, min(5, options.repeats))
     for epsilon in EPSILONS:
         print(f"epsilon = {epsilon:g}")
-        for label, params in ROWS.items():
-            row(f"  {label}", {"epsilon": epsilon, **params}, options.repeats)
+        for label in options.rows:
+            row(f"  {label}", {"epsilon": epsilon, **ROWS[label]}, options.repeats)
     if options.no_diffprivlib:
         return
     python = diffprivlib_python()

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.data.per_column import PerColumn, long_rows
+from dpbayes_sklearn.data.sparse_codes import SparseCodes
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 
@@ -26,7 +27,14 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 _MOST_VALUES = 2**16  # what the codes can hold
 _MOST_EXACT = 2**53  # up to here every integer is a float
+_STORED = 1 << 21  # values of a sparse matrix that are encoded at a time,
+_MOST_CELLS = 1 << 27  # of so many cells at most
 _CACHE_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache from one operation to the next
+
+
+class _Alike(NamedTuple):
+    domains: tuple[Domain, ...]
+    place: npt.NDArray[np.intp]
 
 
 class Encoder:
@@ -86,10 +94,7 @@ class Encoder:
 
     def _fill(self, table: Table, chunk: Any, codes: Codes) -> None:
         if table.is_sparse:
-            codes[:] = self.zeros(chunk.dtype)
-            codes[np.repeat(np.arange(len(codes)), np.diff(chunk.indptr)), chunk.indices] = (
-                self.stored(chunk)
-            )
+            codes[:] = self._sparse(chunk, self.zeros(chunk.dtype)).dense()
         elif self._numeric and (numbers := table.as_numbers(chunk)) is not None:
             self._encode_numbers(numbers, codes)
         else:
@@ -98,8 +103,8 @@ class Encoder:
 
     @cached_property
     def _by_column(self) -> tuple[Encoder, ...]:
-        one_each = {domain: Encoder([domain]) for domain in set(self.domains)}
-        return tuple(one_each[domain] for domain in self.domains)
+        one_each = [Encoder([domain]) for domain in self._alike.domains]
+        return tuple(one_each[i] for i in self._alike.place)
 
     def _encode_column(self, values: npt.NDArray[Any], codes: Codes) -> None:
         if self._numeric and values.dtype.kind in "biuf":
@@ -109,16 +114,35 @@ class Encoder:
 
     # Sparse matrices: what is not stored is zero.
 
+    def compact_chunks(self, table: Table) -> Iterator[tuple[slice, Codes | SparseCodes]]:
+        """Yield ``(rows, codes)`` over the table; of sparse rows only what they store."""
+        if not table.is_sparse:
+            yield from self.chunks(table)
+            return
+        zeros = self.zeros(table.dtype)
+        stored = max(1, table.n_stored, table.n_rows * table.n_columns * _STORED // _MOST_CELLS)
+        for rows, chunk in table.chunks(max(1, table.n_rows * _STORED // stored)):
+            yield rows, self._sparse(chunk, zeros)
+
+    def _sparse(self, matrix: Any, zeros: Codes) -> SparseCodes:
+        return SparseCodes(matrix.indptr, matrix.indices, self.stored(matrix), zeros)
+
     def zeros(self, dtype: Any) -> Codes:
         """Return the code of zero in every column."""
-        zero = np.zeros(1, dtype)
-        code_of = {d: d.encode(zero)[0] for d in set(self.domains)}
-        return np.array([code_of[d] for d in self.domains], self.dtype)
+        zero, alike = np.zeros(1, dtype), self._alike
+        codes = np.array([domain.encode(zero)[0] for domain in alike.domains], self.dtype)
+        return codes[alike.place]
+
+    @cached_property
+    def _alike(self) -> _Alike:
+        """The different domains, and which of them each column has."""
+        place = {domain: i for i, domain in enumerate(dict.fromkeys(self.domains))}
+        return _Alike(tuple(place), np.array([place[domain] for domain in self.domains], np.intp))
 
     def stored(self, matrix: Any) -> Codes:
         """Return the codes of the values that a matrix of sparse rows stores, in their order."""
         codes = np.empty((len(matrix.data), 1), self.dtype)
-        if len(set(self.domains)) == 1:
+        if len(self._alike.domains) == 1:
             self._by_column[0]._encode_column(matrix.data, codes)
             return codes[:, 0]
         order = np.argsort(matrix.indices, kind="stable")

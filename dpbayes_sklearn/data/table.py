@@ -108,8 +108,10 @@ class Table:
 
         All columns of an array share one type, so there text may stand for anything.
         """
-        kind = kind_of(_by_position(self._X)[:0, j].dtype)
-        return "anything" if kind == "text" and self.names is None else kind
+        if self.names is not None:
+            return kind_of(_by_position(self._X)[:0, j].dtype)
+        kind = kind_of(self._X.dtype)
+        return "anything" if kind == "text" else kind
 
 
 class SealedTable(Table):

@@ -79,7 +79,12 @@ class NoiseLaw(ABC):
 
     def variance(self, array: int = 0) -> float:
         """Return the variance of the noise in one number of an array."""
-        return float(self.variances[sum(self.sizes[:array])])
+        return float(self.variances[self._starts[array]])
+
+    @cached_property
+    def _starts(self) -> IntArray:
+        """Where each array begins among all numbers."""
+        return np.cumsum((0, *self.sizes[:-1]))
 
     def log_weight(self, x: FloatArray, array: int = 0) -> FloatArray:
         """Return the log probability, up to a constant, of noise ``x`` in one number."""

@@ -77,12 +77,12 @@ class ClassRows(NoiseLaw):
         scale, grid = lattice_scale(_dimension(values), sensitivity, epsilon)
         return cls(scale, values, n_classes, grid)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Numbers of cells of the tables, then of the class counts."""
         return tuple(self.n_classes * size for size in (*self.values, 1))
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         """How many numbers of a class's rows are free: all but one of a row, and their sum."""
         return _dimension(self.values)
@@ -92,7 +92,7 @@ class ClassRows(NoiseLaw):
         """Scale in steps of the grid."""
         return self.scale * self.grid
 
-    @property
+    @cached_property
     def squared_radius(self) -> float:
         r"""Mean square :math:`b^2 (m+1)(m+2)` of the radius T, which is Gamma(m + 1, b)."""
         m = self.dimension
@@ -106,8 +106,8 @@ class ClassRows(NoiseLaw):
 
     def contrast_variance(self, array: int = 0) -> float:
         """Variance of a row's noise along any contrast: what cells have beyond the row's sum."""
-        size = (*self.values, 1)[array]
-        cell = self._cell_variance(size) - self.shared_row_variance / size**2
+        size = self.sizes[array] // self.n_classes
+        cell = self.variance(array) - self.shared_row_variance / size**2
         return cell * size / max(size - 1, 1)
 
     def _cell_variance(self, size: int) -> float:
@@ -136,8 +136,7 @@ class ClassRows(NoiseLaw):
 
     def marginal(self, array: int = 0) -> LaplaceMarginal:
         """Return Laplace noise of the same variance, which approximates that of one number."""
-        size = (*self.values, 1)[array]
-        return LaplaceMarginal(math.sqrt(self._cell_variance(size) / 2.0))
+        return LaplaceMarginal(math.sqrt(self.variance(array) / 2.0))
 
     def row_marginal(self, array: int = 0) -> Marginal:
         """Return Gaussian noise of the variance that a row has along its contrasts.

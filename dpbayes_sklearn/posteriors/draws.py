@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes
+from dpbayes_sklearn.data.sparse_codes import SparseCodes
 from dpbayes_sklearn.posteriors.network import NetworkPosterior, log_joint, weighted
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
@@ -46,7 +47,9 @@ class DrawsPosterior(NetworkPosterior):
         draws = tuple(np.concatenate(pair) for pair in zip(self.draws, other.draws, strict=True))
         return DrawsPosterior(self.network, draws, np.append(self.weights, other.weights))
 
-    def log_predictive(self, codes: Codes, weights: FloatArray | None = None) -> FloatArray:
+    def log_predictive(
+        self, codes: Codes | SparseCodes, weights: FloatArray | None = None
+    ) -> FloatArray:
         """Return log of the weighted average over draws of p(x, c | draw)."""
         shares = self.weights / self.weights.sum()
         logs = [tuple(np.log(t[draw]) for t in self.draws) for draw in range(len(shares))]

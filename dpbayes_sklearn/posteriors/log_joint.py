@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
+from dpbayes_sklearn.data.sparse_codes import SparseCodes
 from dpbayes_sklearn.data.table import Table
 
 __all__ = ["RowFunction", "answer_by_row", "log_proba", "log_sum", "most_probable", "proba"]
@@ -22,7 +23,7 @@ RowFunction = Callable[[FloatArray], npt.NDArray[Any]]
 class Classifying(Protocol):
     """A posterior of a discrete network."""
 
-    def log_predictive(self, codes: Codes, /) -> FloatArray:
+    def log_predictive(self, codes: Codes | SparseCodes, /) -> FloatArray:
         """Return log p(x, c) for every row and class."""
 
 
@@ -34,7 +35,7 @@ def answer_by_row(
     ``like`` is an array without rows that has the type and the columns of the answer.
     """
     out = np.empty((table.n_rows, *like.shape[1:]), like.dtype)
-    for rows, codes in encoder.chunks(table):
+    for rows, codes in encoder.compact_chunks(table):
         out[rows] = of(posterior.log_predictive(codes))
     return out
 

@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes
+from dpbayes_sklearn.data.sparse_codes import SparseCodes
 from dpbayes_sklearn.posteriors.adaptive.information import mutual_information
+from dpbayes_sklearn.posteriors.sparse_star import sparse_star
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.temperature import Tempering
@@ -54,7 +56,9 @@ class NetworkPosterior(ABC):
         """Keep what was released and inferred; logarithms are taken again at need."""
         return {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]
 
-    def log_predictive(self, codes: Codes, weights: FloatArray | None = None) -> FloatArray:
+    def log_predictive(
+        self, codes: Codes | SparseCodes, weights: FloatArray | None = None
+    ) -> FloatArray:
         """Return log p(x, c) for every row x of feature codes and every class c.
 
         With ``weights``, the log probabilities of every feature are multiplied by its weight.
@@ -62,7 +66,7 @@ class NetworkPosterior(ABC):
         return log_joint(self.network, weighted(self._log_mean, weights), codes)
 
     def evidence(
-        self, codes: Codes, emphases: tuple[float, ...]
+        self, codes: Codes | SparseCodes, emphases: tuple[float, ...]
     ) -> tuple[FloatArray, dict[float, FloatArray]]:
         """Return log p(c) and, by emphasis, the weighted log probabilities of the features.
 
@@ -100,18 +104,21 @@ def weighted(log_tables: Tables, weights: FloatArray | None) -> Tables:
     return (*(w * table for w, table in zip(weights, features, strict=True)), classes)
 
 
-def log_joint(network: Network, log_tables: Tables, codes: Codes) -> FloatArray:
+def log_joint(network: Network, log_tables: Tables, codes: Codes | SparseCodes) -> FloatArray:
     """Return the sum over nodes of log p(node | parents) for every class; shape (rows, classes)."""
-    if network.is_star and set(network.sizes[:-1]) == {2}:
-        return _boolean_star(log_tables, codes)
-    return _by_cells(network, log_tables, codes)
+    if isinstance(codes, SparseCodes) or not network.is_star or set(network.sizes[:-1]) != {2}:
+        return _by_cells(network, log_tables, codes)
+    return _boolean_star(log_tables, codes)
 
 
-def _by_cells(network: Network, log_tables: Tables, codes: Codes) -> FloatArray:
+def _by_cells(network: Network, log_tables: Tables, codes: Codes | SparseCodes) -> FloatArray:
     """Return the same by cells of tables, added in one order.
 
     A product of matrices rounds rows differently by their position.
     """
+    if isinstance(codes, SparseCodes):
+        found = sparse_star(log_tables, codes) if network.is_star else None
+        return _by_cells(network, log_tables, codes.dense()) if found is None else found
     if network.is_star:
         return _star(log_tables, codes)
     total = np.zeros((len(codes), network.sizes[-1]))

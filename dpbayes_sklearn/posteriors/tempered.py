@@ -16,6 +16,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes
+from dpbayes_sklearn.data.sparse_codes import SparseCodes
 from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
@@ -81,7 +82,9 @@ class TemperedPosterior(NetworkPosterior):
         """Return joint draws of the tables."""
         return self.posterior.sample(rng, n)
 
-    def log_predictive(self, codes: Codes, weights: FloatArray | None = None) -> FloatArray:
+    def log_predictive(
+        self, codes: Codes | SparseCodes, weights: FloatArray | None = None
+    ) -> FloatArray:
         """Return log p(c) plus the weighted log probabilities of the features."""
         return self.posterior.log_predictive(codes, self.weights if weights is None else weights)
 

@@ -25,6 +25,7 @@ import numpy as np
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
 from dpbayes_sklearn.data.records import Records, Shard
+from dpbayes_sklearn.data.sparse_codes import SparseCodes
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 
@@ -187,7 +188,7 @@ class EvidenceModel(Protocol):
     """A released model whose temperature is to be chosen."""
 
     def evidence(
-        self, codes: Codes, emphases: tuple[float, ...], /
+        self, codes: Codes | SparseCodes, emphases: tuple[float, ...], /
     ) -> tuple[FloatArray, dict[float, FloatArray]]:
         """Return log p(c), and for each emphasis the features' log probabilities, by row."""
 
@@ -212,7 +213,7 @@ def _loss_sums(
     total = LossSums.none(classes.n_values)
     first = -shard.start % every
     labels: Any = shard.target[first::every]
-    for rows, codes in encoder.chunks(shard.table.rows(slice(first, None, every))):
+    for rows, codes in encoder.compact_chunks(shard.table.rows(slice(first, None, every))):
         prior, evidence = model.evidence(codes, emphases())
         total = total + LossSums.of(prior, evidence, classes.encode(labels[rows]))
     return total

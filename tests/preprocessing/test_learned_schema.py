@@ -46,7 +46,7 @@ def test_bins_are_learned_for_one_charge_and_printed(capsys):
     codes = schema.columns["wage"].encode(FRAME["wage"])
     assert np.bincount(codes, minlength=8).min() > 0.05 * N
     assert schema.columns["day"].dates
-    assert "2020" in schema.columns["day"].short
+    assert schema.columns["day"].short.startswith(("[2019", "[2020"))
 
 
 def test_it_serves_classifiers_and_comes_back_from_json():

@@ -179,9 +179,16 @@ def guarantee_of_a_run() -> Replacements:
     yield pipelines.PrivatePipeline, "winner", winner
 
 
+def _fitted_as_a_pipeline(pipeline: Any, people: Any, _: bool) -> list[Any]:
+    """Fit a pipeline by its own method, which caches steps and prints."""
+    pipeline.fit(people.X, people.y)
+    return [step.guarantee_ for _, step in steps.private_steps(pipeline)]
+
+
 @fault("searching", "searches", "A verbose pipeline prints a line for every run")
 def pipelines_are_verbose() -> Replacements:
     yield pipelines, "fresh", lambda pipeline: clone(pipeline).set_params(memory=None)
+    yield pipelines, "_fitted_in_turn", _fitted_as_a_pipeline
 
 
 @fault("searching", "searches", "joblib prints how many runs are done")
@@ -192,6 +199,7 @@ def joblib_is_verbose() -> Replacements:
 @fault("searching", "searches", "Runs share the noise of a step that a pipeline has cached")
 def cached_noise() -> Replacements:
     yield pipelines, "fresh", lambda pipeline: clone(pipeline).set_params(verbose=False)
+    yield pipelines, "_fitted_in_turn", _fitted_as_a_pipeline
 
 
 @fault("searching", "searches", "A step of a pipeline is not told whose records they are")

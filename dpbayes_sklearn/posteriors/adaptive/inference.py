@@ -10,6 +10,7 @@ import numpy as np
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.adaptive.cells import cell_moments
 from dpbayes_sklearn.posteriors.adaptive.class_counts import CountBelief
+from dpbayes_sklearn.posteriors.adaptive.class_effects import ClassEffects, class_effects
 from dpbayes_sklearn.posteriors.adaptive.components import exchangeable, smooth
 from dpbayes_sklearn.posteriors.adaptive.pooled_rows import PooledRows, pool
 from dpbayes_sklearn.posteriors.adaptive.row_messages import row_messages
@@ -103,10 +104,14 @@ def adaptive_means(
         nodes = belief.nodes()
         belief = belief.update(nodes, reading.messages(nodes), _STEP)
     reading = _Reading(groups, belief, freedom, alpha)
+    effects = reading.class_effects()
+    if any(effect.effects.any() for effect in effects):
+        reading = _Reading(reading.without(effects), belief, freedom, alpha)
     C = len(belief.mean)
     means = [np.ones((C, 1)) for _ in tables]
     variances = [np.zeros((C, 1)) for _ in tables]
-    for rows, mean, variance in reading.cells():
+    for effect, (rows, *moments) in zip(effects, reading.cells(), strict=True):
+        mean, variance = effect.put_back(*moments)
         # a row estimate is 1/K + contrasts/n_c: an error of n_c shifts all its cells
         relative = (belief.deviation / belief.mean)[:, None] * (mean - 1.0 / rows.size)
         for i, j in enumerate(rows.features):
@@ -157,6 +162,17 @@ class _Reading:
             for found, weights in zip(self._found[i], self._posterior[i], strict=True):
                 total += row_messages(rows, found, weights, nodes)
         return total
+
+    def class_effects(self) -> list[ClassEffects]:
+        """Return what the features of each group have in common in a class."""
+        spreads = [posterior[0] @ SPREADS for _, posterior in sorted(self._posterior.items())]
+        every = zip(self._groups, self._pooled, spreads, strict=True)
+        return [class_effects(rows, m.mean, g, self._counts) for rows, m, g in every]
+
+    def without(self, effects: list[ClassEffects]) -> list[Rows]:
+        """Return the rows without these effects."""
+        every = zip(effects, self._groups, self._pooled, strict=True)
+        return [effect.taken_out(rows, m.mean, self._counts) for effect, rows, m in every]
 
     def cells(self) -> list[tuple[Rows, FloatArray, FloatArray]]:
         """Return posterior means and variances of cells by group of features."""

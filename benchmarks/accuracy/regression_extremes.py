@@ -1,0 +1,101 @@
+"""Private regression at the edges: the worst of many releases, and many columns.
+
+``worst``: R² of single releases of 2,000 records at nε = 1,000, of simulated tables and of real
+ones, of which 2,000 records are drawn for every release; R² is that on fresh records, or on the
+other ones. ``columns``: forty normal columns that explain half of the target's variance.
+
+Run ``python -m benchmarks.accuracy.regression_extremes worst|columns [--repeats 100]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.accuracy.coefficient_coverage import FAMILIES
+from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON
+from dpbayes_sklearn import BayesianLinearRegression, Interval, Schema
+
+RECORDS = 2000
+SIMULATED = ("wide bounds (hospital)", "correlation 0.9", "six realistic features")
+REAL = ("injury", "fertil2")
+
+
+def r2(model: BayesianLinearRegression, X: pd.DataFrame, y: np.ndarray) -> float:
+    """Return R² without a warning about private scores."""
+    return 1 - float(np.mean((y - model.predict(X)) ** 2) / np.var(y))
+
+
+def simulated(family: str, epsilon: float) -> Callable[[int], float]:
+    """Return the R² of a release by its seed."""
+
+    def release(seed: int) -> float:
+        rng = np.random.default_rng([seed, 2])
+        train, test = (FAMILIES[family](n, rng) for n in (RECORDS, 5000))
+        model = BayesianLinearRegression(epsilon, schema=train.schema, random_state=seed)
+        return r2(model.fit(train.X, train.y), test.X, np.asarray(test.y))
+
+    return release
+
+
+def real(name: str, epsilon: float) -> Callable[[int], float]:
+    """Return the R² of a release by its seed."""
+    data = {**CHOSEN_ON, **REPORTED_ON}[name]()
+
+    def release(seed: int) -> float:
+        order = np.random.default_rng([seed, 3]).permutation(len(data.y))
+        train, test = order[:RECORDS], order[RECORDS:]
+        model = BayesianLinearRegression(epsilon, schema=data.schema, random_state=seed)
+        model.fit(data.X.iloc[train], data.y[train])
+        return r2(model, data.X.iloc[test], data.y[test])
+
+    return release
+
+
+def worst(repeats: int) -> None:
+    """Print how low the R² of a release gets."""
+    epsilon = 1000 / RECORDS
+    cases = {name: simulated(name, epsilon) for name in SIMULATED}
+    cases |= {name: real(name, epsilon) for name in REAL}
+    print("| table | mean | 1 % | worst | below -0.1 |\n|---|---|---|---|---|")
+    for name, release in cases.items():
+        found = np.array([release(seed) for seed in range(repeats)])
+        low = f"{np.quantile(found, 0.01):.2f} | {found.min():.2f} | {np.mean(found < -0.1):.1%}"
+        print(f"| {name} | {found.mean():.2f} | {low} |", flush=True)
+
+
+def columns(repeats: int, width: int = 40) -> None:
+    """Print the R² for many columns, beside that of exact Bayes."""
+    print("| n | no privacy | ε = 1 | worst |\n|---|---|---|---|")
+    names = [f"x{i}" for i in range(width)]
+    schema = Schema(dict.fromkeys(names, Interval(-4, 4)), target=Interval(-6, 6))
+    for n in (20_000, 50_000):
+        found = []
+        for seed in range(repeats):
+            rng = np.random.default_rng([seed, n])
+            X = pd.DataFrame(rng.normal(size=(n + 10_000, width)), columns=names)
+            w = rng.normal(size=width)
+            y = X.to_numpy() @ (w / np.sqrt(w @ w)) + rng.normal(size=len(X))
+            models = [
+                BayesianLinearRegression(e, schema=schema, random_state=seed).fit(X[:n], y[:n])
+                for e in (float("inf"), 1.0)
+            ]
+            found.append([r2(model, X[n:], y[n:]) for model in models])
+        exact, private = np.array(found).T
+        print(f"| {n:,} | {exact.mean():.3f} | {private.mean():.3f} | {private.min():.3f} |")
+
+
+def main() -> None:
+    """Run one of the two."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["worst", "columns"])
+    parser.add_argument("--repeats", type=int, default=100)
+    options = parser.parse_args()
+    {"worst": worst, "columns": columns}[options.what](options.repeats)
+
+
+if __name__ == "__main__":
+    main()
