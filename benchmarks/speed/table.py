@@ -1,9 +1,9 @@
 """One table of speed: floors, other libraries and this one, in wall-clock and processor time.
 
 Nothing is pinned: BLAS has its default threads, as a user has it. Floors and this library take
-turns, the best of several is shown; others, and all on wide tables, run once. Extra memory is the peak of what was allocated
-while a call ran. Run ``python -m benchmarks.speed.table`` (about five minutes), with ``--quick``
-for a tenth of the records.
+turns, the best of several is shown; others, and all on wide tables, run once. Extra memory is the
+peak of what was allocated while a call ran. Run ``python -m benchmarks.speed.table`` (about ten
+minutes), with ``--quick`` for a tenth of the records.
 """
 
 from __future__ import annotations
