@@ -103,7 +103,8 @@ def locate(
         Standard deviations that the window reaches.
     """
     delta = error[:, None] * _SHIFTS  # (columns, shifts)
-    cells = _shares(delta)  # (columns, shifts, spreads, shells)
+    errors, which = np.unique(error, return_inverse=True)  # most columns have the same
+    cells = _shares(errors[:, None] * _SHIFTS)[which]  # (columns, shifts, spreads, shells)
     misfit = _misfit(shells[:, None, None] - cells, variance).sum(axis=-1)
     prior = -0.5 * ((np.log(_SPREADS) - np.log(_USUAL)) / _USUAL_SD) ** 2
     log_p = prior - 0.5 * _SHIFTS[:, None] ** 2 - misfit
