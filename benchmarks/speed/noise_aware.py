@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.count_inference.inference import StarInference, infer_star
@@ -40,12 +41,13 @@ def release(
 def infer(tables: list[IntArray], n: int, scale: Fraction) -> StarInference:
     """Run both passes of the inference."""
     classes, *features = tables
+    noise = LaplaceMarginal(float(scale))
     inference = infer_star(
         classes,
         features,
         n,
-        class_scales=[float(scale)],
-        table_scales=[[float(scale)]] * len(features),
+        class_noise=noise,
+        table_noises=[noise] * len(features),
         class_alpha=np.ones(len(classes)),
         table_alphas=[np.ones(table.shape[1]) for table in features],
     )
