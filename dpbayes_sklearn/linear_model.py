@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, overload
@@ -29,6 +28,12 @@ from dpbayes_sklearn.data.threads import answer_in_threads
 from dpbayes_sklearn.data.undeclared import domain_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.posteriors.linear_predictions import (
+    LinearModel,
+    means,
+    means_and_deviations,
+    means_by_row,
+)
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.domains import as_numbers
@@ -73,7 +78,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         released first; and corrected by the residuals, which have 3 to 5 % of the budget.
     coef_bound : float, optional
         Norm that the coefficients drawn by "sampler" and "map" may have, in units of the windows
-        in which target and columns lie; the smaller, the less noise. Left out, it is 0.375.
+        in which target and columns lie; the smaller, the less noise. Left out, there is no bound:
+        "map" releases a perturbed mode, and "sampler" draws around one.
     fit_intercept : bool, default=True
         Whether the model has a constant.
     bounds_X : tuple (low, high), optional
@@ -288,18 +294,20 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         """
         check_is_fitted(self)
         table = self._read_rows(X)
-        like = np.empty((0, 2) if return_std else 0)
-        answer = partial(_predictions, self._design, self._scale, self.posterior_, like)
+        answer = partial(means_and_deviations if return_std else means, self._released)
         if isinstance(table, PartitionedTable):
-            predicted = rowwise(answer, table, like)
+            predicted = rowwise(answer, table, np.empty((0, 2) if return_std else 0))
         else:
             predicted = answer_in_threads(answer, table)
         return (predicted[:, 0], predicted[:, 1]) if return_std else predicted
 
+    @property
+    def _released(self) -> LinearModel:
+        return LinearModel(self._design, self._scale, self.posterior_)
+
     def _predict_by_row(self, X: Any) -> FloatArray:
         """Return the expected targets; no row changes another, not even by rounding."""
-        answer = partial(_predictions, self._design, self._scale, self.posterior_, np.empty(0))
-        return answer(self._read_rows(X), product=_column_by_column)
+        return means_by_row(self._released, self._read_rows(X))
 
     def coefficients(self, level: float = 0.95) -> CoefficientTable:
         """Return names, estimates and intervals of the coefficients, in the units of the data.
@@ -339,34 +347,3 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         # regression has 0.81: no private release of so few records gets there at epsilon 1.
         tags.regressor_tags.poor_score = True
         return tags
-
-
-def _predictions(
-    design: Design,
-    scale: Scale,
-    posterior: Any,
-    like: FloatArray,
-    table: Table,
-    product: Callable[[FloatArray, FloatArray], FloatArray] = np.matmul,
-) -> FloatArray:
-    """Return the mean of every row, or its mean and standard deviation if ``like`` has columns."""
-    out, coefficients = np.empty((table.n_rows, *like.shape[1:])), posterior.mean()
-    for rows, x in design.chunks(table):
-        inside = posterior.windows.clip(x)
-        if like.ndim == 1:
-            out[rows] = product(inside, coefficients[1:]) + coefficients[0]
-        else:
-            out[rows, 0], variance = posterior.predictive_inside(inside)
-            out[rows, 1] = np.sqrt(variance)
-    out *= scale.half
-    means = out if like.ndim == 1 else out[:, 0]
-    means += scale.centre
-    return out
-
-
-def _column_by_column(x: FloatArray, coefficients: FloatArray) -> FloatArray:
-    """Return ``x @ coefficients``, added up in one order; BLAS may round a row by its position."""
-    total = np.zeros(len(x))
-    for column, coefficient in zip(x.T, coefficients, strict=True):
-        total += column * coefficient
-    return total

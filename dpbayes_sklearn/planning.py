@@ -132,7 +132,7 @@ def expected_error(
     >>> from dpbayes_sklearn import BayesianNaiveBayes
     >>> model = BayesianNaiveBayes(classes=[0, 1], bounds=([0, 0], [1, 1]), n_bins=2)
     >>> expected_error(model, n=1000, epsilon=1.0)
-    ExpectedError(of='counts', mean=3.42, median=2.55, 95 %=9.61)
+    ExpectedError(of='counts', mean=3.38, median=2.5, 95 %=9.64)
     """
     return _expected(estimator, n, epsilon, n_features, spread)
 

@@ -24,6 +24,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.mechanisms import _coefficient_draws as draws_module
 from dpbayes_sklearn.mechanisms import _moment_noise as release_module
+from dpbayes_sklearn.mechanisms import _perturbed_mode as mode_module
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 CANARY, NUMBER, MARK = "HIV+7391", 73917391.25, "7391"
@@ -201,6 +202,7 @@ def test_replay(mechanism, row, value, which):
     neighbour, target = X.copy(), Y.copy()
     neighbour[which], target[which] = row, value
     real_noise, real_draws = release_module.add_noise, draws_module.ball_gaussian
+    real_mode = mode_module.perturbed_mode
     tape, play = [], False
 
     def watched(real):
@@ -216,6 +218,7 @@ def test_replay(mechanism, row, value, which):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release_module, "add_noise", watched(real_noise))
         patch.setattr(draws_module, "ball_gaussian", watched(real_draws))
+        patch.setattr(mode_module, "perturbed_mode", watched(real_mode))
         for data, labels in ((X, Y), (neighbour, target)):
             pickles.append(pickle.dumps(declared(mechanism=mechanism).fit(data, labels)))
             play = True

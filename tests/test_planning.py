@@ -108,7 +108,7 @@ def coefficient_errors(model, n):
 def test_epsilon_for_coefficients_is_achieved(mechanism):
     n, target = 3000, 0.05
     spread = Spread(12**-0.5, target=0.1**0.5 / 2)
-    # draws have a bound, which by default is too narrow for a target that is explained so well
+    # draws in a ball around 0, which holds coefficients that explain the target so well
     model = regression(mechanism=mechanism, noise_variance=0.01, coef_bound=1.0)
     epsilon = epsilon_for(model, n, target, spread=spread)
     less, right, more = (

@@ -38,7 +38,8 @@ GRID = {"privateselectkbest__k": [1, 4]}
 
 def test_a_search_is_one_charge_and_the_winner_a_pipeline():
     ledger = BudgetAccountant()
-    search = PrivateSearchCV(PIPE, GRID, epsilon=3.0, accountant=ledger).fit(X, LABELS)
+    search = PrivateSearchCV(PIPE, GRID, epsilon=3.0, accountant=ledger, runs_per_candidate=2)
+    search.fit(X, LABELS)
     (entry,) = ledger
     assert (entry.epsilon, search.guarantee_.epsilon) == (3.0, 3.0)
     assert "PrivateKBinsDiscretizer and PrivateSelectKBest and BayesianNaiveBayes" in entry.label
@@ -92,7 +93,8 @@ def test_a_step_that_is_not_private_is_refused_before_anything_is_spent():
 
 def test_a_passing_step_needs_no_budget():
     pipe = clone(PIPE).set_params(privateselectkbest="passthrough")
-    search = PrivateSearchCV(pipe, {"bayesiannaivebayes__alpha": [1.0]}, epsilon=3.0)
+    grid = {"bayesiannaivebayes__alpha": [1.0]}
+    search = PrivateSearchCV(pipe, grid, epsilon=3.0, runs_per_candidate=1)
     assert search.fit(X, LABELS).guarantee_.epsilon == 3.0
 
 

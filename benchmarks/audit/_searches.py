@@ -44,8 +44,8 @@ def searches() -> Iterator[str]:
     yield from _who_is_held_out()
     yield from _what_is_heard()
     yield from _number_of_runs()
-    yield from _with_a_delta()
     yield from steps_of_pipelines()
+    yield from _with_a_delta()
 
 
 def _what_runs_get() -> Iterator[str]:

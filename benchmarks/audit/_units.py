@@ -26,7 +26,7 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential, size
 from dpbayes_sklearn.model_selection.runs import points
-from dpbayes_sklearn.posteriors import network
+from dpbayes_sklearn.posteriors import star_scores
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.schema.resolution import Bins
@@ -59,16 +59,26 @@ def unit_worlds() -> Iterator[str]:
     worlds += [(name, 2, 20, PERSON, False) for name in ("exponential", "hellinger")]
     drawn = (Sampler(n_points=33), MAP(n_points=33))
     worlds += [(m, Network.star([2], 2), 3, unit, False) for m, unit in product(drawn, UNITS)]
-    moments = (("laplace", NUMBER), ("fourier", NUMBER), ("sampler", NUMBER))
-    worlds += [(*world, 2, unit, False) for world, unit in product(moments, UNITS)]
-    worlds += [("laplace", MATRIX, 1, ADDED, False)]
+    yield from _gaussian(STAR)
+    yield from _enumerated(worlds)
+    yield from _gaussian(SLOPE)
+    names = ("laplace", "fourier", "sampler")
+    moments = [(name, NUMBER, 2, unit, False) for name, unit in product(names, UNITS)]
+    yield from _enumerated([*moments, ("laplace", MATRIX, 1, ADDED, False)])
+
+
+def _enumerated(worlds: list[tuple[Any, ...]]) -> Iterator[str]:
+    """Compare the losses of worlds, with a flag for those that use up the claim, with it."""
     for mechanism, structure, n, unit, exact in worlds:
         found = enumerate_loss(mechanism, structure, n, unit=unit, transcripts=1)
         if not found.within:
             yield f"{mechanism}, {unit.label}: loss {found.loss:g} of {found.claim:g}"
         if exact and found.ratio < 0.99:
             yield f"{mechanism}, {unit.label}: loss {found.loss:g}, where 1 can be reached"
-    for structure, unit in product((STAR, SLOPE), UNITS):
+
+
+def _gaussian(structure: Any) -> Iterator[str]:
+    for unit in UNITS:
         options: Any = {"epsilon": 1.0, "delta": 1e-3, "unit": unit}
         spent = enumerate_delta("gaussian", structure, 2, **options)
         if not spent.within:
@@ -194,7 +204,7 @@ def _evidence_by_position() -> Iterator[str]:
     codes = X.astype(np.uint8)
 
     def evidence(rows: Any) -> Any:
-        return model.posterior_.evidence(rows, (0.0,))[1][0.0]
+        return model.posterior_.evidence((0.0,))(rows)[1][0.0]
 
     alone = np.concatenate([evidence(codes[i : i + 1]) for i in range(len(codes))])
     if not np.array_equal(evidence(codes), alone):
@@ -204,10 +214,10 @@ def _evidence_by_position() -> Iterator[str]:
 def _predictions_by_position() -> Iterator[str]:
     """See that what a search scores is the same, bit by bit, wherever a record stands."""
     rng = np.random.default_rng(3)
-    rows = network._exact_in_sums(rng.normal(size=(2, 40)))
+    terms, _ = star_scores.exact_in_sums(rng.normal(size=(40, 2)), np.arange(40), np.zeros(2))
     x = rng.integers(0, 2, (50, 40)) == 1
-    if any(float(row[of].sum()) != math.fsum(row[of][::-1]) for row in rows for of in x):
-        yield "sums of Boolean evidence depend on the order of adding"
+    if any(float(row[of].sum()) != math.fsum(row[of][::-1]) for row in terms.T for of in x):
+        yield "sums of evidence depend on the order of adding"
     Z = rng.random((400, 13))
     line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 13)).fit(Z, Z.sum(axis=1))
     alone = [points(line, Z[i : i + 1], Z[i : i + 1].sum(axis=1)) for i in range(len(Z))]

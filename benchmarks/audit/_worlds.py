@@ -37,6 +37,7 @@ TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
 NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories("abc"),))
 SLOPE = Design((Interval(-1, 1),), intercept=False)
 MATRIX = MomentDomain(Design((Categories("abc"),) * 4), levels=2)  # has matrix noise
+SIGNS = MomentDomain(Design((Categories("ab"),) * 4), levels=2)  # likewise, and they are centred
 ODD = 0.12345678901234567  # its fraction is longer than what samplers take
 LOCATED = 1500.0  # so large that the number of one record is located too
 
@@ -102,6 +103,7 @@ WORLDS: dict[str, tuple[World, ...]] = {
         World("sampler", NUMBER, 1, {"prior": 100.0}),  # draws of norm 1 at most
         World("laplace", LEVELS, 1, {}),
         World("laplace", MATRIX, 1, {}),
+        World("laplace", SIGNS, 1, {"epsilon": LOCATED}),
     ),
     "preparation": (
         World("quantiles", Plans((BinEdges(4),)), 3, {"epsilon": 6.0}),

@@ -30,6 +30,7 @@ DESIGNS = (
     Design((Interval(-1, 1), Interval(0, 1))),
 )
 MATRIX = Design((Categories("abc"),) * 4)
+SIGNS = Design((Categories("ab"),) * 4)
 LOCATED = 2500.0  # so large that numbers are located too
 PRIORS = (1.0, 0.01, (0.01, 5.0), (20.0, 3.0), 50.0)
 
@@ -105,9 +106,9 @@ def moments() -> Iterator[Case]:
         small = len(design.domains) == 1
         options = {"epsilon": epsilon, "transcripts": 2}
         yield Case(f"moments, {mechanism}", mechanism, design, 2 if small else 1, options)
-    for epsilon in (0.5, 4.0):
+    for design, epsilon in ((MATRIX, 0.5), (MATRIX, 4.0), (SIGNS, 4.0), (SIGNS, LOCATED)):
         options = {"epsilon": epsilon, "transcripts": 1}
-        yield Case("moments, laplace, matrix noise", "laplace", MATRIX, 1, options)
+        yield Case("moments, laplace, matrix noise", "laplace", design, 1, options)
 
 
 def run(scale: float) -> Iterator[Row]:

@@ -23,9 +23,10 @@ from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.laws import ClassRows, SupNorm
-from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_noise
+from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_noise, _perturbed_mode
 from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC
+from dpbayes_sklearn.mechanisms._perturbed_mode import perturbed_mode
 from dpbayes_sklearn.noise.ball_gaussian import LATTICE, ball_gaussian
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid
@@ -172,18 +173,29 @@ def coefficients(scale: float) -> Iterator[Row]:
         counted[1] += int((~whole(drawn / (LATTICE * radius))).sum())
         return drawn
 
+    def mode(data: Any, window: Any, windows: Any, plan: Any, source: Any) -> Any:
+        released = perturbed_mode(data, window, windows, plan, source)
+        counted[0] += released.size
+        counted[1] += int((~whole(released / plan.step * plan.jitter.grid)).sum())
+        return released
+
     for mechanism in (mechanisms.Sampler(500), mechanisms.MAP()):
         counted[:] = [0, 0]
-        with mock.patch.object(_coefficient_draws, "ball_gaussian", watched):
+        with (
+            mock.patch.object(_coefficient_draws, "ball_gaussian", watched),
+            mock.patch.object(_perturbed_mode, "perturbed_mode", mode),
+        ):
             while counted[0] < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
                 mechanism.release(statistics, prior, BUDGET, random_source())
         yield row(f"coefficients, {mechanism.name()}", *counted)
     X, y = np.zeros((20, 1)), np.zeros(20)
     silent = [
         name
-        for name in ("sampler", "map")
+        for name, bound in (("sampler", None), ("map", 1.0))
         if REAL_ARITHMETIC
-        not in BayesianLinearRegression(mechanism=name, bounds_X=(0, 1), bounds_y=(0, 1))
+        not in BayesianLinearRegression(
+            mechanism=name, coef_bound=bound, bounds_X=(0, 1), bounds_y=(0, 1)
+        )
         .fit(X, y)
         .guarantee_.conditions
     ]

@@ -16,8 +16,8 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.fourier import CharacterSums
 from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
-from dpbayes_sklearn.statistics.moment_sums import RADII
 from dpbayes_sklearn.statistics.moments import WHOLE, largest_grid
+from dpbayes_sklearn.statistics.shells import RADII
 
 __all__ = ["Shift", "shifts"]
 
@@ -105,7 +105,7 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     declared = tuple(
         float(block.protecting(unit).sensitivity)
         for block in (
-            vars(_location)["location_block"](one.design),
+            vars(_location)["location_block"](one.design.single),
             vars(_location)["target_block"](),
             vars(_location)["shell_block"](columns, len(RADII)),
         )

@@ -12,6 +12,9 @@ known in closed form:
   over the common refinement of both lists of segments, in exact rationals.
 - **Ball** draws from :math:`e^{-\frac12 w^\top A w + b^\top w}` on a ball: at most the range of
   :math:`\tfrac12 w^\top(A'-A)w + (b-b')^\top w` over it.
+- **Mode** releases the minimum of a perturbed objective: the records that only one side has move
+  its gradient by at most h times their coordinates, wherever the minimum is, and the volume by at
+  most :math:`\prod(1 + x^\top\Lambda^{-1}x)`; the noise of the search is paid for on both sides.
 
 Whatever else a release contains must not move at all.
 """
@@ -20,7 +23,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,9 +34,23 @@ from scipy.optimize import minimize_scalar
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.laws import NoiseLaw
+from dpbayes_sklearn.mechanisms._perturbed_mode import ModePlan
+from dpbayes_sklearn.statistics.moment_sums import coordinates
 from dpbayes_sklearn.statistics.quantiles.ranks import RankLaw, Segments
 
-__all__ = ["Ball", "Choice", "Fixed", "Noise", "Opaque", "Point", "Step", "quadratic_range"]
+__all__ = [
+    "Ball",
+    "Choice",
+    "Fixed",
+    "Mode",
+    "Noise",
+    "Opaque",
+    "Point",
+    "Step",
+    "quadratic_range",
+    "seen_records",
+    "shared_laws",
+]
 
 
 _OUTWARD = 2.0**-44  # a difference of logarithms of 62-bit integers errs by less
@@ -74,6 +92,18 @@ class Noise(Step):
         if self.law != other.law:
             return math.inf
         return self.law.privacy_loss(self.centre - other.centre)
+
+
+def shared_laws(releases: list[list[Step]]) -> list[list[Step]]:
+    """Return the steps with one object for all equal noise laws, which are then soon compared."""
+    known: dict[str, NoiseLaw] = {}
+
+    def shared(step: Step) -> Step:
+        if not isinstance(step, Noise):
+            return step
+        return replace(step, law=known.setdefault(repr(step.law), step.law))
+
+    return [[shared(step) for step in own] for own in releases]
 
 
 @dataclass(frozen=True)
@@ -184,6 +214,52 @@ class Ball(Step):
 
 
 @dataclass(frozen=True)
+class Mode(Step):
+    """The minimum of a perturbed objective; ``records`` are (x, t), without a constant if none."""
+
+    records: FloatArray
+    plan: ModePlan
+
+    def key(self) -> bytes:
+        """Return everything, the records in one order."""
+        order = np.lexsort(self.records.T)
+        return self._public + self.records[order].tobytes()
+
+    @property
+    def _public(self) -> bytes:
+        return repr(self.plan._replace(ridge=self.plan.ridge.tolist())).encode()
+
+    def _loss(self, other: Mode) -> float:
+        if self._public != other._public:
+            return math.inf
+        mine, theirs = Counter(self._rows), Counter(other._rows)
+        gone, come = ([*(a - b).elements()] for a, b in ((mine, theirs), (theirs, mine)))
+        if not (gone or come):
+            return 0.0
+        moved = np.abs(np.array(gone + come)[:, :-1]).sum(axis=0) * self.plan.limit
+        pulled = self.plan.pull.privacy_loss(np.rint(moved * self.plan.grid).astype(np.int64))
+        volume = max(self._volume(gone), self._volume(come))
+        return float(pulled) + volume + float(2 / self.plan.jitter.scale)
+
+    @property
+    def _rows(self) -> list[tuple[float, ...]]:
+        return [tuple(row) for row in self.records.tolist()]
+
+    def _volume(self, rows: list[tuple[float, ...]]) -> float:
+        return sum(math.log1p((np.square(row[:-1]) / self.plan.ridge).sum()) for row in rows)
+
+    def log_density(self, w: FloatArray) -> FloatArray:
+        """Return the log of the density of the exact minimum at rows of coefficients."""
+        x, h = self.records[:, :-1], self.plan.limit / self.plan.grid
+        residuals = self.records[:, -1] - w @ x.T
+        pull = np.clip(residuals, -h, h) @ x
+        norm = np.abs(self.plan.ridge * w - pull).max(axis=1) * self.plan.grid**2
+        inside = (np.abs(residuals) < h).astype(np.float64)
+        curvature = np.einsum("rn,ni,nj->rij", inside, x, x) + np.diag(self.plan.ridge)
+        return np.asarray(np.linalg.slogdet(curvature)[1] - norm / float(self.plan.pull.scale))
+
+
+@dataclass(frozen=True)
 class Fixed(Step):
     """What leaves a release without noise: it must be the same for all data sets."""
 
@@ -209,6 +285,21 @@ class Opaque(Step):
     def _loss(self, other: Opaque) -> float:
         """Return infinity."""
         return math.inf
+
+
+def seen_records(statistics: Any, window: Any, windows: Any, grid: int) -> FloatArray:
+    """Return (constant, coordinates, target) of all records as a release in windows sees them."""
+    design = statistics.design
+    rows: list[FloatArray] = []
+
+    def collected(shard: Any) -> int:
+        chunks = coordinates(shard, design, statistics.scale, window, grid, windows)
+        rows.extend(np.column_stack([edge[:, :1], x, edge[:, 1:]]) / grid for x, edge in chunks)
+        return 0
+
+    statistics.records.total(collected)
+    found = np.concatenate([np.empty((0, design.width + 2)), *rows])
+    return found if design.intercept else found[:, 1:]
 
 
 def quadratic_range(curvature: FloatArray, slope: FloatArray, radius: float) -> float:

@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 from dpbayes_sklearn.audit._reading import Recorder, no_bytes
-from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, Point, Step
+from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Mode, Noise, Point, Step, seen_records
 from dpbayes_sklearn.laws import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -30,6 +30,7 @@ from dpbayes_sklearn.mechanisms import (
     Mechanism,
     _coefficient_draws,
     _moment_noise,
+    _perturbed_mode,
     permute_and_flip,
     quantiles,
 )
@@ -69,11 +70,13 @@ class _Steps:
         self._said, self._seed = said, seed
         self._add_noise = _moment_noise.add_noise
         self._ball = vars(_coefficient_draws)["ball_gaussian"]
+        self._mode = _perturbed_mode.perturbed_mode
         self._point = quantiles.point_of
         self._choice = vars(permute_and_flip)["finite_draw"]
         self._patches: Sequence[Any] = (
             mock.patch.object(_moment_noise, "add_noise", self.noise),
             mock.patch.object(_coefficient_draws, "ball_gaussian", self.ball),
+            mock.patch.object(_perturbed_mode, "perturbed_mode", self.mode),
             mock.patch.object(quantiles, "point_of", self.point),
             mock.patch.object(permute_and_flip, "finite_draw", self.choice),
         )
@@ -119,6 +122,14 @@ class _Steps:
         self.laws.append(Ball(np.array(precision), np.array(linear), float(radius), n))
         return self._answer(
             lambda seed: self._ball(precision, linear, radius, n, seed), ("draws", len(linear))
+        )
+
+    def mode(self, statistics: Any, window: Any, windows: Any, plan: Any, source: Any) -> Any:
+        """Stand in for a perturbed mode."""
+        self.laws.append(Mode(seen_records(statistics, window, windows, plan.grid), plan))
+        return self._answer(
+            lambda seed: self._mode(statistics, window, windows, plan, seed),
+            ("mode", len(plan.ridge)),
         )
 
     def point(self, law: Any, source: Any) -> Any:

@@ -24,7 +24,7 @@ from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._domains import domain_of
-from dpbayes_sklearn.audit._steps import Choice, Noise, Step
+from dpbayes_sklearn.audit._steps import Choice, Noise, Step, shared_laws
 from dpbayes_sklearn.audit.enumeration import known_size, readers_of
 from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
@@ -119,8 +119,12 @@ def enumerate_delta(
     pairs += [(b, a) for a, b in pairs]
     deltas = np.zeros(len(pairs))
     for read in readers_of(chosen, domain, data_sets, 1.0, budget, transcripts):
-        laws = [read(domain.observed(d, size)) for d in data_sets]
-        found = [_pair_delta(laws[a], laws[b], float(epsilon)) for a, b in pairs]
+        laws = shared_laws([read(domain.observed(d, size)) for d in data_sets])
+        keys = [[step.key() for step in own] for own in laws]
+        found = [
+            _pair_delta(_apart(laws[a], keys[a], laws[b], keys[b]), float(epsilon))
+            for a, b in pairs
+        ]
         deltas = np.maximum(deltas, found)
     worst = int(np.argmax(deltas))
     records = [tuple(domain.records[i] for i in data_sets[side]) for side in pairs[worst]]
@@ -129,22 +133,28 @@ def enumerate_delta(
     )
 
 
-def _pair_delta(one: list[Step], other: list[Step], epsilon: float) -> float:
+def _apart(
+    one: list[Step], own: list[bytes], other: list[Step], their: list[bytes]
+) -> list[tuple[Step, Step]]:
+    """Return the steps whose laws differ."""
+    steps = zip(one, own, other, their, strict=True)
+    return [(mine, theirs) for mine, key, theirs, their_key in steps if key != their_key]
+
+
+def _pair_delta(apart: list[tuple[Step, Step]], epsilon: float) -> float:
     """Return delta between two releases; 1 if anything but one kind of law tells them apart."""
-    apart = [pair for pair in zip(one, other, strict=True) if pair[0].key() != pair[1].key()]
     if apart and all(isinstance(side, Choice) for pair in apart for side in pair):
         return _choices_delta(apart, epsilon)
     pattern: Counter[tuple[float, int]] = Counter()
-    for mine, theirs in zip(one, other, strict=True):
-        if mine.key() == theirs.key():
-            continue
+    for mine, theirs in apart:
         if not (isinstance(mine, Noise) and isinstance(theirs, Noise)):
             return 1.0
         variances = _gaussian_variances(mine.law)
         if mine.law != theirs.law or variances is None:
             return 1.0
         moved = np.abs(mine.centre - theirs.centre)
-        pattern.update((float(s), int(v)) for s, v in zip(variances, moved, strict=True) if v)
+        where = np.flatnonzero(moved)
+        pattern.update(zip(variances[where].tolist(), moved[where].tolist(), strict=True))
     if pattern and min(pattern)[0] > _WIDE:
         return _wide_delta(sum(k * v * v / s for (s, v), k in pattern.items()), epsilon)
     sizes = tuple((variance, size, cells) for (variance, size), cells in sorted(pattern.items()))

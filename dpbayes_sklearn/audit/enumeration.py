@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.audit._domains import DataSet, Domain, domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
-from dpbayes_sklearn.audit._steps import Choice, Fixed, Point, Step
+from dpbayes_sklearn.audit._steps import Choice, Fixed, Noise, Point, Step, shared_laws
 from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
@@ -171,7 +171,7 @@ class _Comparison:
 
     def __init__(self, laws: list[list[Step]], first: Rows, second: Rows) -> None:
         steps = max(map(len, laws))
-        self._laws = [[*own, *[Fixed(b"")] * (steps - len(own))] for own in laws]
+        self._laws = [[*own, *[Fixed(b"")] * (steps - len(own))] for own in shared_laws(laws)]
         self._here, self._there = (
             np.concatenate(sides) for sides in ((first, second), (second, first))
         )
@@ -195,7 +195,7 @@ class _Comparison:
                 laws.append(own[step])
         here, there = number_of[self._here], number_of[self._there]
         pairs, which = np.unique(here * len(laws) + there, return_inverse=True)
-        losses = [laws[p // len(laws)].loss(laws[p % len(laws)]) for p in pairs.tolist()]
+        losses = _losses([(laws[p // len(laws)], laws[p % len(laws)]) for p in pairs.tolist()])
         self._total += np.array(losses, np.float64)[which]
         self.n_outcomes += int(np.array([law.n_outcomes for law in laws])[here].sum())
         seen: dict[Any, int] = {}
@@ -233,6 +233,21 @@ class _Comparison:
             else:
                 rest += Fraction(loss)
         return rest <= epsilon and ratio <= _exp_from_below(epsilon - rest)
+
+
+def _losses(pairs: list[tuple[Step, Step]]) -> list[Fraction | float]:
+    """Return the loss of every pair; with the same noise it depends on their difference only."""
+    known: dict[tuple[int, bytes], Fraction | float] = {}
+    losses = []
+    for one, other in pairs:
+        if isinstance(one, Noise) and isinstance(other, Noise) and one.law is other.law:
+            shift = id(one.law), (one.centre - other.centre).tobytes()
+            if shift not in known:
+                known[shift] = one.loss(other)
+            losses.append(known[shift])
+        else:
+            losses.append(one.loss(other))
+    return losses
 
 
 def _exp_from_below(x: Fraction) -> Fraction:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._densities import halved, log_ratio
-from dpbayes_sklearn.audit._steps import Ball, Choice, Noise, Step
+from dpbayes_sklearn.audit._steps import Ball, Choice, Mode, Noise, Step, seen_records
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
@@ -32,6 +32,7 @@ from dpbayes_sklearn.mechanisms import (
     _moment_noise,
     _noisy_categories,
     _noisy_counts,
+    _perturbed_mode,
     _split_release,
     exponential,
     fourier,
@@ -150,10 +151,16 @@ def _ball_ratio(one: Ball, other: Ball, outcomes: npt.NDArray[Any]) -> FloatArra
     )
 
 
+def _mode_ratio(one: Mode, other: Mode, outcomes: npt.NDArray[Any]) -> FloatArray:
+    """Return the difference of the log densities of the minimum without the noise of the search."""
+    return one.log_density(outcomes) - other.log_density(outcomes)
+
+
 _RATIOS: dict[type[Step], Callable[..., FloatArray]] = {
     Noise: _noise_ratio,
     Choice: _choice_ratio,
     Ball: _ball_ratio,
+    Mode: _mode_ratio,
 }
 
 
@@ -180,6 +187,7 @@ class _Watch:
                 (_split_release, "finite_draw", self._chosen),
                 (exponential, "finite_draw", self._chosen),
                 (_coefficient_draws, "ball_gaussian", self._in_ball),
+                (_perturbed_mode, "perturbed_mode", self._perturbed),
             ):
                 real = getattr(module, name)
                 stack.enter_context(mock.patch.object(module, name, _Standing(real, stand_in)))
@@ -228,6 +236,20 @@ class _Watch:
 
         self.steps.append(Drawn(Ball(np.array(A), np.array(b), radius, n), draw, self._share))
         return self._answer(lambda: real(A, b, radius, n, source))
+
+    def _perturbed(
+        self, real: Any, statistics: Any, window: Any, windows: Any, plan: Any, source: Any
+    ) -> Any:
+        first = 0 if statistics.design.intercept else 1
+
+        def draw(runs: int, sharper: bool) -> npt.NDArray[Any]:
+            own = plan._replace(pull=halved(plan.pull)) if sharper else plan
+            found = [real(statistics, window, windows, own, self.source) for _ in range(runs)]
+            return np.array(found)[:, first:]
+
+        records = seen_records(statistics, window, windows, plan.grid)
+        self.steps.append(Drawn(Mode(records, plan), draw, self._share))
+        return self._answer(lambda: real(statistics, window, windows, plan, source))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ _MOST_EXACT = 2**53  # up to here every integer is a float
 _STORED = 1 << 21  # values of a sparse matrix that are encoded at a time,
 _MOST_CELLS = 1 << 27  # of so many cells at most
 _CACHE_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache from one operation to the next
+_IN_DOUBLES: Any = {"dtype": np.float64, "casting": "same_kind"}  # from whatever numbers there are
 
 
 class _Alike(NamedTuple):
@@ -59,6 +60,7 @@ class Encoder:
             stand_in = np.array([d.stand_in for d in intervals])
             self._high = high
             self._low, self._top = PerColumn(low), PerColumn(bins - 1)
+            self._from_zero = not low.any()
             self._scale = PerColumn(bins / (high - low))
             self._missing = PerColumn((stand_in - low) * self._scale.each)
             self._whole = all(
@@ -75,15 +77,35 @@ class Encoder:
     def chunks(self, table: Table) -> Iterator[tuple[slice, Codes]]:
         """Yield ``(rows, codes)`` over the table; codes has one column per domain.
 
-        The array is used again for the next chunk.
+        The array is the table's own, or is used again for the next chunk: not to be written to.
         """
         buffer: Codes | None = None
         for rows, chunk in table.chunks():
+            if self._are_codes(chunk):
+                yield rows, chunk
+                continue
             if buffer is None:
                 buffer = np.empty((rows.stop, len(self.domains)), self.dtype)
             codes = buffer[: rows.stop - rows.start]
             self._fill(table, chunk, codes)
             yield rows, codes
+
+    def _are_codes(self, chunk: Any) -> bool:
+        """Tell whether the values are their own codes: looking is faster than copying."""
+        return (
+            self._numeric
+            and self._whole
+            and self._from_zero
+            and isinstance(chunk, np.ndarray)
+            and chunk.dtype == self.dtype
+            and chunk.flags.c_contiguous
+            and bool(chunk.max(initial=0) <= self._fewest)
+        )
+
+    @cached_property
+    def _fewest(self) -> int:
+        """The last code of the column that has the fewest."""
+        return min(self.sizes, default=1) - 1
 
     def encode(self, table: Table) -> Codes:
         """Return the codes of the whole table."""
@@ -168,19 +190,19 @@ class Encoder:
         """One bin per integer: the code is the clipped value minus the low end."""
         if values.dtype == bool:
             values = values.view(np.uint8)
+        if self._from_zero and values.dtype == codes.dtype:
+            last = self._last(codes.dtype)
+            for x, out, repeat in long_rows(values, codes, last):
+                np.minimum(x, last.of(repeat), out=out)
+            return
         info = np.iinfo(values.dtype)
         # bounds that the type cannot hold are made good below
         low = self._low.cast(values.dtype, info.min, info.max)
         high = PerColumn(self._high).cast(values.dtype, info.min, info.max)
-        from_zero = not self._low.each.any()
-        if from_zero and info.min == 0 and values.dtype == codes.dtype:
-            for x, out, repeat in long_rows(values, codes, high):
-                np.minimum(x, high.of(repeat), out=out)
-            return
         for x, out, repeat in long_rows(values, codes, high, cells=_CACHE_CELLS):
             clipped = np.maximum(x, low.of(repeat))
             np.minimum(clipped, high.of(repeat), out=clipped)
-            if not from_zero:
+            if not self._from_zero:
                 clipped = clipped.astype(np.int64) - self._low.of(repeat)
                 np.clip(clipped, 0, self._top.of(repeat), out=clipped)
             np.copyto(out, clipped, casting="unsafe")
@@ -195,23 +217,32 @@ class Encoder:
 
     def _floats(self, values: npt.NDArray[Any], codes: Codes) -> None:
         """Many bins: the code is the position, in bins from the low end, without its fraction."""
-        space = np.empty(0)
-        used = self._low, self._scale, self._top
+        space, last = np.empty(0), self._last(codes.dtype)
+        too_large = np.float64(np.iinfo(codes.dtype).max + 1.0).view(np.uint64)
+        used = self._low, self._scale, self._top, last
         for x, out, repeat in long_rows(values, codes, *used, cells=_CACHE_CELLS):
             space = space if space.size >= x.size else np.empty(x.size)
             flat = space[: x.size]
             position = flat.reshape(x.shape)
             # infinities, also of a difference too large, go to the ends
             with np.errstate(over="ignore", invalid="ignore"):
-                np.subtract(
-                    x, self._low.of(repeat), out=position, dtype=np.float64, casting="same_kind"
-                )
-                position *= self._scale.of(repeat)
-                missing = np.isnan(flat @ flat)  # the fastest way to look at every cell
-            if missing:
+                if not self._from_zero:
+                    x = np.subtract(x, self._low.of(repeat), out=position, **_IN_DOUBLES)
+                np.multiply(x, self._scale.of(repeat), out=position, **_IN_DOUBLES)
+            # the bits of a double, read as an integer, tell what is negative or missing, too
+            if flat.view(np.uint64).max() >= too_large:
                 np.copyto(position, self._missing.of(repeat), where=np.isnan(position))
-            np.clip(position, 0, self._top.of(repeat), out=position)
+                np.clip(position, 0, self._top.of(repeat), out=position)
             np.copyto(out, position, casting="unsafe")
+            np.minimum(out, last.of(repeat), out=out)
+
+    def _last(self, dtype: np.dtype[Any]) -> PerColumn:
+        """Return the last code of every column in the type of the codes."""
+        return self._last_codes if dtype == self.dtype else PerColumn(self._top.each.astype(dtype))
+
+    @cached_property
+    def _last_codes(self) -> PerColumn:
+        return PerColumn(self._top.each.astype(self.dtype))
 
 
 def _is_even(interval: Interval) -> bool:

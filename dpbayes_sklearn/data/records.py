@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.data.threads import cuts, in_threads, threads_for
+from dpbayes_sklearn.data.threads import blas_for, cuts, in_threads, threads_for
 from dpbayes_sklearn.schema.kinds import Kind
 
 __all__ = ["Answer", "LocalRecords", "Records", "Shard", "asked", "quiet_numpy"]
@@ -129,7 +129,8 @@ class LocalRecords:
         """Return the sum of ``ask`` over all shards."""
         threads = threads_for(self.n * self.table.n_columns)
         shards = [one for shard in self.shards for one in _cut(shard, threads)]
-        return reduce(add, in_threads(partial(asked, ask), shards, threads))
+        with blas_for(self.table.n_columns):
+            return reduce(add, in_threads(partial(asked, ask), shards, threads))
 
 
 def asked(ask: Callable[[Shard], A], shard: Shard) -> A:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,10 @@ class Table:
         """
         if self.names is not None:
             return kind_of(_by_position(self._X)[:0, j].dtype)
+        return self._kind_of_array
+
+    @cached_property
+    def _kind_of_array(self) -> Kind:
         kind = kind_of(self._X.dtype)
         return "anything" if kind == "text" else kind
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import pairwise
-from threading import Lock
+from threading import RLock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -85,25 +86,31 @@ class _Blas:
     """
 
     def __init__(self) -> None:
-        self._lock, self._users, self._limit = Lock(), 0, None
+        self.lock, self._users, self._limit = RLock(), 0, None
 
     @contextmanager
     def single(self) -> Iterator[None]:
         """Hold BLAS at one thread."""
-        with self._lock:
+        with self.lock:
             if not self._users:
                 self._limit = _pools().limit(limits=1, user_api="blas")
             self._users += 1
         try:
             yield
         finally:
-            with self._lock:
+            with self.lock:
                 self._users -= 1
                 if not self._users:
                     self._limit.restore_original_limits()  # type: ignore[attr-defined]
 
 
 _BLAS = _Blas()
+if hasattr(os, "register_at_fork"):  # a lock that another thread holds would stay so in the child
+    os.register_at_fork(
+        before=_BLAS.lock.acquire,
+        after_in_parent=_BLAS.lock.release,
+        after_in_child=_BLAS.lock.release,
+    )
 _SMALL_MATRIX = 300  # columns up to which threads of BLAS wait for each other longer than they work
 
 

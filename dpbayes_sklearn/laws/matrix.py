@@ -102,10 +102,14 @@ class MatrixNoise(NoiseLaw):
     def privacy_loss(self, shift: IntArray) -> Fraction | float:
         """Return the nuclear norm of the weighted shift over the scale, from above."""
         matrix = np.zeros((len(self.weights),) * 2)
-        matrix[self.upper] = np.asarray(shift, np.float64)
+        matrix[self.upper[::-1]] = shift  # the lower half is all that is read of it
+        eigenvalues = np.linalg.eigvalsh(matrix * self._weight_products, "L")
+        return float(np.abs(eigenvalues).sum() / float(self.scale))
+
+    @cached_property
+    def _weight_products(self) -> FloatArray:
         a = np.array([float(weight) for weight in self.weights])
-        weighted = (matrix + np.triu(matrix, 1).T) * np.outer(a, a)
-        return float(np.abs(np.linalg.eigvalsh(weighted)).sum() / float(self.scale))
+        return np.outer(a, a)
 
 
 @dataclass(frozen=True)

@@ -1,50 +1,73 @@
-r"""Draws of regression coefficients in a ball, for the sampler and the MAP mechanism.
+r"""Draws of regression coefficients in a ball, for the sampler.
 
-With coordinates of norm at most R (one for every number, sign, column of levels and the constant),
-a target in [-1, 1] and coefficients of norm at most B, the residual of one record is at most
-:math:`1 + BR`. So the score :math:`-\tfrac\kappa2 \sum (t - w^\top x)^2` of any w changes by at
-most :math:`\tfrac\kappa2(1 + BR)^2` when a record is replaced, and a draw from
+The ball has a public centre c, the perturbed mode that half of the budget is spent on
+(:mod:`~dpbayes_sklearn.mechanisms._perturbed_mode`), and a radius B, what is nominally known of
+the error of c. With the residual :math:`r = t - c^\top x`, clipped to h, and :math:`v = w - c` the
+score of a record is
 
-.. math:: p(w) \propto \pi(w)\, e^{-\frac\kappa2 \sum (t - w^\top x)^2}, \qquad \|w\| \le B
+.. math:: \kappa\left(r\,v^\top x - \tfrac12 (v^\top x)^2\right), \qquad \|v\| \le B
 
-is :math:`\kappa(1+BR)^2`-private (half for the density, half for its normalisation). A record that
-comes or goes multiplies the density by a factor from :math:`e^{-\frac\kappa2(1+BR)^2}` to 1, and
-its normalisation too, so it loses half of that; k records of a person lose k times as much.
+which is that of the Gaussian likelihood but for what does not depend on v. Records have a norm of
+at most R (one for every number, sign, column of levels and the constant), so
+:math:`|v^\top x| \le BR`, and over the ball the score of a record has a range of at most
+:math:`\kappa\,a(h, BR)`,
+
+.. math:: a(h, b) = 2hb \text{ if } b \le h, \text{ else } \tfrac12(h + b)^2 .
+
+A record that comes or goes changes the exponent of every w by its score, and the normalisation by
+a number within its range: so a draw loses :math:`\kappa\,a`, twice that if a record is replaced,
+and k times as much for k records of a person.
+
+With ``coef_bound`` there is no mode: c is 0, h is 1 (the target itself), and B is declared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
-from math import isqrt
+from math import ceil, frexp, isqrt, ldexp, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn.mechanisms._location import located
-from dpbayes_sklearn.mechanisms._moment_noise import grid_for, widening
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.mechanisms._mode_release import (
+    check_mode,
+    read_units,
+    released_mode,
+    shares_of,
+)
+from dpbayes_sklearn.mechanisms._moment_noise import grid_for
 from dpbayes_sklearn.mechanisms._moment_release import calibrated
-from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.mechanisms._perturbed_mode import LIMIT
 from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.coefficient_draws import (
     CoefficientDraws,
-    ReleasedDraws,
+    DrawLaw,
+    Units,
+    even_squares,
     posterior_of_draws,
+    usual_variances,
 )
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget, Exact
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
-from dpbayes_sklearn.statistics.moments import Moments, Window, Windows, largest_grid
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.moments import Moments, largest_grid
+from dpbayes_sklearn.statistics.pulls import on_lattice
 
 __all__ = [
     "REAL_ARITHMETIC",
     "DrawPlan",
     "check_draws",
     "draws_cost",
-    "largest_residual",
+    "in_a_ball",
     "loss_of_a_draw",
     "release_draws",
+    "score_range",
 ]
 
 
@@ -52,25 +75,38 @@ REAL_ARITHMETIC = (
     "the Gaussian draws behave as draws of real numbers (they are made in 64-bit floats and "
     "rounded to a public lattice)"
 )
+_BOUND = 0.375  # norm of coefficients that explain a target in the units of the windows
+_MOST_COLUMNS = 2000  # coordinates of a mode, which the search then finds for certain
+_MODE = Fraction(1, 2)  # of the budget, for where draws are centred
 _SPARE = 1 - 2.0**-30  # pays for the rounding of floats
 _MOST_EVIDENCE = 10**13  # records times epsilon, from which floats cannot hold the density
 
 
-class Units(NamedTuple):
-    """Where target and columns lie, and how the target varies in its window."""
+class Place(NamedTuple):
+    """The ball in which coefficients are drawn.
 
-    window: Window
-    windows: Windows
-    variance: float
+    Attributes
+    ----------
+    centre : array of shape (width + 1,)
+    radius : float
+    limit : Fraction
+        What residuals at the centre are clipped to.
+    expected : array of shape (width + 1,)
+        Variance of the coefficients around the centre.
+    """
+
+    centre: FloatArray
+    radius: float
+    limit: Fraction
+    expected: FloatArray
 
 
-def read_units(statistics: Moments, shares: Shares, source: RandomSource) -> Units:
-    """Release where target and columns lie."""
-    places = located(statistics, shares, source, widening(statistics.n * float(shares.per_record)))
-    window = places.window
-    spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
-    windows = places.windows(statistics.design.numbers)
-    return Units(window, windows, min((spread / window.half) ** 2, 1.0))
+class DrawPlan(NamedTuple):
+    """How to draw: the kappa of one draw, the power of the prior, and the number of draws."""
+
+    weight: float
+    sharpness: float
+    n_draws: int
 
 
 def release_draws(
@@ -82,20 +118,78 @@ def release_draws(
     n_draws: int = 1,
 ) -> CoefficientDraws:
     """Read the units, draw as ``plan(affordable kappa, target's variance)`` says, calibrate."""
-    shares = _shares(statistics, prior, budget)
-    units = read_units(statistics, shares, source)
-    if prior.noise_variance is not None:
-        units = units._replace(variance=prior.noise_variance / units.window.half**2)
-    loss = float(loss_of_a_draw(shares.model, budget.delta, n_draws))
-    affordable = 2 * loss / (budget.unit.moves * largest_residual(prior) ** 2)
-    drawn = draw_coefficients(statistics, prior, units, plan(affordable, units.variance), source)
+    prior = in_a_ball(prior, budget.unit)
+    shares = shares_of(statistics, prior, budget)
+    units = read_units(statistics, prior, shares, source)
+    share = _mode_share(prior, shares.model)
+    place = _place(statistics, prior, units, share, source)
+    loss = float(loss_of_a_draw(shares.model - share, budget.delta, n_draws))
+    worst = score_range(float(place.limit), place.radius * _norm(prior.design))
+    drawn = draw_coefficients(
+        statistics,
+        prior,
+        units,
+        place,
+        plan(loss / (budget.unit.moves * worst), units.variance),
+        source,
+    )
     return calibrated(drawn, statistics, shares, source)
 
 
-def _shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
-    numbers = int(statistics.design.numbers.sum())
-    learn = prior.noise_variance is None
-    return Shares.of(budget, statistics.n, numbers, mean=False, residuals=learn)
+def in_a_ball(prior: GaussianPrior, unit: PrivacyUnit) -> GaussianPrior:
+    """Return the prior with a bound of the coefficients where no mode can be sought.
+
+    The search for a mode ends for certain only if n bounds the number of records and coefficients
+    are few: a released n may be far too small, and thousands of coefficients leave its range.
+    """
+    if prior.coef_bound is None and (unit.size_is_secret or prior.design.width > _MOST_COLUMNS):
+        return replace(prior, coef_bound=_BOUND)
+    return prior
+
+
+def _mode_share(prior: GaussianPrior, epsilon: Fraction) -> Fraction:
+    return epsilon * _MODE if prior.coef_bound is None else Fraction(0)
+
+
+def _place(
+    statistics: Moments, prior: GaussianPrior, units: Units, share: Fraction, source: RandomSource
+) -> Place:
+    """Return the declared ball, or one around a released mode, as wide as its nominal error."""
+    design = prior.design
+    if prior.coef_bound is not None:
+        usual = usual_variances(design, units.variance)
+        return Place(np.zeros(design.width + 1), prior.coef_bound, Fraction(1), usual)
+    mode = released_mode(statistics, prior, units, share, source)
+    centre, error = mode.law.belief(mode.coefficients[None], prior.inference)
+    if not design.intercept:
+        centre[0] = error[0] = 0.0
+    spread = units.variance / (statistics.n * even_squares(design))
+    radius = _few_bits(sqrt(float((error + spread).sum())))
+    return Place(on_lattice(centre), radius, LIMIT, error)
+
+
+def _few_bits(radius: float) -> float:
+    """Round up to eight bits, so that multiples of a power of two of it are exact.
+
+    >>> _few_bits(0.3)
+    0.30078125
+    """
+    part, power = frexp(radius)
+    return ldexp(ceil(256 * part), power - 8)
+
+
+def score_range(limit: float, reach: float) -> float:
+    r"""Return the range of :math:`ru - u^2/2` over :math:`|r| \le` limit, :math:`|u| \le` reach.
+
+    >>> score_range(1.0, 0.5), score_range(1.0, 1.0), score_range(1.0, 3.0)
+    (1.0, 2.0, 8.0)
+    """
+    return 2 * limit * reach if reach <= limit else (limit + reach) ** 2 / 2
+
+
+def _norm(design: Design) -> float:
+    """Return R, the largest norm of a record."""
+    return sqrt(len(design.features) + design.intercept)
 
 
 def loss_of_a_draw(epsilon: Fraction, delta: Exact, n_draws: int) -> Fraction:
@@ -116,22 +210,16 @@ def draws_cost(
     statistics: Moments, prior: GaussianPrior, budget: Budget, n_draws: int
 ) -> tuple[Fraction, bool]:
     """Return the zCDP of all steps, and whether the draws need the budget's delta."""
-    shares = _shares(statistics, prior, budget)
-    loss = loss_of_a_draw(shares.model, budget.delta, n_draws)
-    others = (shares.target, shares.columns, shares.residuals)
+    prior = in_a_ball(prior, budget.unit)
+    shares = shares_of(statistics, prior, budget)
+    mode = _mode_share(prior, shares.model)
+    loss = loss_of_a_draw(shares.model - mode, budget.delta, n_draws)
+    others = (shares.target, shares.columns, shares.residuals, mode)
     rho = n_draws * loss**2 / 8 + sum(share**2 / 2 for share in others)
-    return rho, n_draws * loss > shares.model
+    return rho, n_draws * loss > shares.model - mode
 
 
-class DrawPlan(NamedTuple):
-    """How to draw: the kappa of one draw, the power of the prior, and the number of draws."""
-
-    weight: float
-    sharpness: float
-    n_draws: int
-
-
-def check_draws(statistics: Moments, budget: Budget) -> None:
+def check_draws(statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
     """Refuse, from public facts, budgets at which floats could not hold the density."""
     if statistics.n * budget.epsilon > _MOST_EVIDENCE:
         raise ValueError(
@@ -140,34 +228,37 @@ def check_draws(statistics: Moments, budget: Budget) -> None:
         )
     epsilon = Fraction(budget.epsilon) / budget.unit.max_records
     grid_for(statistics.design, statistics.n, epsilon)
-
-
-def largest_residual(prior: GaussianPrior) -> float:
-    """Return 1 + BR, the largest residual of a record."""
-    columns = len(prior.design.features) + prior.design.intercept
-    return 1 + prior.radius * float(np.sqrt(columns))
+    prior = in_a_ball(prior, budget.unit)
+    share = _mode_share(prior, shares_of(statistics, prior, budget).model)
+    if share:
+        check_mode(statistics, share, budget)
 
 
 def draw_coefficients(
     statistics: Moments,
     prior: GaussianPrior,
     units: Units,
+    place: Place,
     plan: DrawPlan,
     source: RandomSource,
 ) -> CoefficientDraws:
-    """Draw from prior^sharpness * exp(-kappa/2 * squared residuals) in the ball."""
-    grid = largest_grid(statistics.n, 1.0)
-    gram = statistics.gram(grid, units.window, units.windows) / grid**2
+    """Draw from prior^sharpness * exp(kappa * score) in the ball."""
+    grid = largest_grid(32 * statistics.n, 1.0)
+    gram = statistics.gram(grid, units.window, units.windows)[:-1, :-1] / grid**2
+    limit = int(place.limit * grid)
+    pull = statistics.pulls(grid, units.window, units.windows, place.centre, limit).pull
     weight = plan.weight * _SPARE
     first = 0 if prior.design.intercept else 1
     precisions = plan.sharpness * prior.precisions(units.window, units.windows)
-    precisions[1:] += prior.design.width / prior.radius**2  # the ball, as a prior
-    precision = np.diag(precisions) + weight * gram[:-1, :-1]
-    draws = np.zeros((plan.n_draws, len(precisions)))
-    draws[:, first:] = ball_gaussian(
-        precision[first:, first:], weight * gram[first:-1, -1], prior.radius, plan.n_draws, source
+    linear = weight * pull - precisions * place.centre
+    precisions[1:] += prior.design.width / place.radius**2  # the ball, as a prior
+    precision = np.diag(precisions) + weight * gram
+    draws = np.repeat(place.centre[None], plan.n_draws, axis=0)
+    draws[:, first:] += ball_gaussian(
+        precision[first:, first:], linear[first:], place.radius, plan.n_draws, source
     )
-    released = ReleasedDraws(
-        draws, precisions, weight, statistics.n, units.window, units.windows, units.variance
-    )
-    return posterior_of_draws(released, prior)
+    seen = weight * statistics.n * even_squares(prior.design)
+    widest = place.radius**2 / (len(seen) + 2)  # the variance of a uniform draw from the ball
+    spread = np.minimum(1 / (precisions + seen), widest)
+    law = DrawLaw(place.centre, seen / (precisions + seen), spread, place.expected)
+    return posterior_of_draws(draws, law, units, prior)

@@ -2,8 +2,9 @@ r"""Where target and columns lie: the first releases of a regression.
 
 1. The sums of the target and of the numbers; a record changes each by at most 2.
 2. Counts of shells around the released means; a record changes two counts of a column.
+3. The sums of the signs, at which they are centred.
 
-Both become windows (:mod:`dpbayes_sklearn.posteriors.location`), in which moments are taken. So
+They become windows (:mod:`dpbayes_sklearn.posteriors.location`), in which moments are taken. So
 noise is relative to what the data do, not to the width of their bounds.
 """
 
@@ -24,8 +25,8 @@ from dpbayes_sklearn.statistics.moment_blocks import (
     shell_block,
     target_block,
 )
-from dpbayes_sklearn.statistics.moment_sums import RADII
 from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.shells import RADII
 
 __all__ = ["located"]
 
@@ -34,10 +35,11 @@ _LEAST_RECORDS = 10_000
 _TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
 _ANYWHERE = 1 / 3  # variance of a place within [-1, 1], of which nothing is known
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
+_FARTHEST_SIGN = 0.95  # mean that a sign is centred at
 
 
 def located(statistics: Moments, shares: Shares, source: RandomSource, reach: float) -> Located:
-    """Release where the target lies, and the numbers if they have a share.
+    """Release where the target lies, and numbers and signs if they have a share.
 
     Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
     """
@@ -45,10 +47,12 @@ def located(statistics: Moments, shares: Shares, source: RandomSource, reach: fl
     every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
     grid = shares.grid(design, n)
     rows, sums = statistics.location_sums(grid, every)
-    columns, steps = len(sums) - 1, Steps(rows, grid, shares, source)
+    numbers, signs = (sums[:-1][kind[design.single]] for kind in (design.numbers, design.signs))
+    columns, sums = len(numbers), np.append(numbers, sums[-1])
+    steps = Steps(rows, grid, shares, source)
     blocks = (
         (slice(columns, None), target_block(), shares.target, _TARGET_MEAN),
-        (slice(columns), location_block(design), shares.columns, _NUMBER_MEAN),
+        (slice(columns), location_block(design.numbers), shares.columns, _NUMBER_MEAN),
     )
     centres, errors = np.zeros(columns + 1), np.zeros(columns + 1)
     if design.intercept:  # without it, columns must not be shifted
@@ -64,9 +68,12 @@ def located(statistics: Moments, shares: Shares, source: RandomSource, reach: fl
             continue
         seen, variance = steps.shells(counts[which], len(block), rest)
         found.append(locate(centres[which], errors[which], seen, variance, at * reach))
-    target, numbers = found
+    target, others = found
     assert target is not None
-    return Located(target, numbers)
+    if not shares.signs:
+        return Located(target, others)
+    means, _ = steps.means(signs, location_block(design.signs), shares.signs)
+    return Located(target, others, np.clip(means, -_FARTHEST_SIGN, _FARTHEST_SIGN))
 
 
 class Steps:

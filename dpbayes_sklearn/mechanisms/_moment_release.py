@@ -7,6 +7,7 @@ already released: never from the data.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -58,8 +59,9 @@ def noisy_moments(
     grid = shares.grid(design, n)
     places = located(statistics, shares, source, products.reach)
     block = products.block(places)
-    exact = statistics.gram(grid, places.window, places.windows(design.numbers), block.norm)
-    noisy = PublicMoments.of(design, n)
+    places, windows = replace(places, target_end=block.target_end), places.windows(design)
+    exact = statistics.gram(grid, places.window, windows, block.norm)
+    noisy = PublicMoments.of(design, n, windows)
     sums = exact[block.rows, block.columns]
     noisy.put(block, *_moment_noise.add_noise(sums, block, grid, shares.model, source))
     if shares.mean:
@@ -77,8 +79,8 @@ def regression_posterior(
 ) -> GaussianPosterior:
     """Release moments, read them, and correct the variances by the residuals."""
     noisy, places = noisy_moments(statistics, shares, products, source)
-    released = noisy.released(places.window, places.windows(statistics.design.numbers))
-    return calibrated(prior.update(released, places), statistics, shares, source)
+    posterior = prior.update(noisy.released(places.window), places)
+    return calibrated(posterior, statistics, shares, source)
 
 
 Posterior = TypeVar("Posterior", bound=GaussianPosterior)
@@ -114,14 +116,16 @@ class PublicMoments(NamedTuple):
 
     design: Design
     n: int
+    windows: Windows
     gram: FloatArray
     variance: FloatArray
 
     @classmethod
-    def of(cls, design: Design, n: int) -> PublicMoments:
-        """Return moments without any entry."""
+    def of(cls, design: Design, n: int, windows: Windows | None = None) -> PublicMoments:
+        """Return moments without any entry, of coordinates in their windows."""
         size = design.width + 2
-        return cls(design, n, np.zeros((size, size)), np.zeros((size, size)))
+        within = Windows.whole(design.width) if windows is None else windows
+        return cls(design, n, within, np.zeros((size, size)), np.zeros((size, size)))
 
     def put(self, block: GramBlock, sums: FloatArray, variance: FloatArray) -> None:
         """Fill a block and its mirror image, then what is public or known twice."""
@@ -142,14 +146,19 @@ class PublicMoments(NamedTuple):
         self.variance[0, -1] = self.variance[-1, 0] = error
 
     def _put_public(self) -> None:
-        """Put n for squares of constant and signs, and 0 for products of two levels of a column."""
-        design, x = self.design, slice(1, -1)
+        """Put n for the constant, 0 for products of two levels, and squares of signs by their sums.
+
+        The errors of the latter are those of the sums: inference counts them there.
+        """
+        design, x, signs = self.design, slice(1, -1), 1 + np.flatnonzero(self.design.signs)
         apart = (design.column[:, None] == design.column) & design.levels
         np.fill_diagonal(apart, False)
         for matrix, n in ((self.gram, float(self.n)), (self.variance, 0.0)):
             matrix[x, x][apart] = 0.0
-            known = np.append(0, 1 + np.flatnonzero(design.signs))
-            matrix[known, known] = n
+            matrix[0, 0] = n
+        squares = self.windows.squares_of_signs(self.gram[0, x], self.n)
+        self.gram[signs, signs] = squares[design.signs]
+        self.variance[signs, signs] = 0.0
 
     def _put_levels(self) -> None:
         """Average the sum of a level and the sum of its squares: a level's square is the level."""
@@ -165,10 +174,9 @@ class PublicMoments(NamedTuple):
         for matrix, both in ((self.gram, average), (self.variance, error)):
             matrix[0, levels] = matrix[levels, 0] = matrix[levels, levels] = both
 
-    def released(
-        self, window: Window = WHOLE, windows: Windows | None = None, increment: float = 0.0
-    ) -> ReleasedMoments:
-        """Return the filled moments."""
+    def released(self, window: Window = WHOLE, increment: float = 0.0) -> ReleasedMoments:
+        """Return the filled moments, of targets in their window."""
         raised = self.gram + increment * np.eye(len(self.gram))
-        kept = Windows.whole(self.design.width) if windows is None else windows
-        return ReleasedMoments(self.design, self.n, raised, self.variance, window, kept, increment)
+        return ReleasedMoments(
+            self.design, self.n, raised, self.variance, window, self.windows, increment
+        )

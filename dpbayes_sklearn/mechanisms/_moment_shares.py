@@ -18,12 +18,15 @@ _MEAN_RECORDS = 80  # likewise for its mean in its window
 _FEW_RECORDS = 40  # with fewer, there is nothing but the mean of the target to learn
 _COLUMN_RECORDS = 60  # likewise for the location of a number
 _LEAST_RECORDS = 350  # for each number; with fewer, locating them costs more than it gives
+_SIGN_RECORDS = 5  # likewise for the mean of a sign, which need not be exact
+_LEAST_SIGN_RECORDS = 50  # for each sign
 _RESIDUAL_RECORDS = 50  # likewise for the residuals
 
 # A share of rho shrinks noise with its root only, so these are records over the noise of a release
 # of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.
 _GAUSSIAN_TARGET, _GAUSSIAN_MEAN, _GAUSSIAN_COLUMN, _GAUSSIAN_RESIDUAL = 100, 60, 60, 200
 _GAUSSIAN_LEAST = 250
+_GAUSSIAN_SIGN, _GAUSSIAN_LEAST_SIGN = 13, 60
 
 
 class Shares(NamedTuple):
@@ -31,7 +34,7 @@ class Shares(NamedTuple):
 
     Attributes
     ----------
-    target, columns, mean, model, residuals : Fraction
+    target, columns, signs, mean, model, residuals : Fraction
         Parts of epsilon, or of rho if the noise is Gaussian.
     epsilon : Fraction
         The epsilon of all together.
@@ -42,6 +45,7 @@ class Shares(NamedTuple):
 
     target: Fraction
     columns: Fraction
+    signs: Fraction
     mean: Fraction
     model: Fraction
     residuals: Fraction
@@ -57,7 +61,7 @@ class Shares(NamedTuple):
     @property
     def total(self) -> Fraction:
         """Return all parts together: epsilon, or rho."""
-        return sum((self.target, self.columns, self.mean, self.model, self.residuals), Fraction(0))
+        return sum(self[:6], Fraction(0))
 
     def step(self, block: Block) -> Step:
         """Return sums as they are released: with pure or with Gaussian noise."""
@@ -73,18 +77,25 @@ class Shares(NamedTuple):
 
     @classmethod
     def of(
-        cls, budget: Budget, n: int, numbers: int, *, mean: bool = True, residuals: bool
+        cls,
+        budget: Budget,
+        n: int,
+        numbers: int,
+        signs: int = 0,
+        *,
+        mean: bool = True,
+        residuals: bool,
     ) -> Shares:
-        """Share the budget: to locate target and numbers, for the target's mean, model, residuals.
+        """Share the budget: to locate the columns, for the target's mean, model, residuals.
 
         All parts but the model's shrink with n epsilon, since a few hundred records suffice to
         locate a column and to estimate the error of the model. Numbers are located if there are
-        350 records, times epsilon, for each. With less than about a hundred in all, most of the
-        budget is spent on the mean of the target.
+        350 records, times epsilon, for each, signs if there are 50. With less than about a
+        hundred in all, most of the budget is spent on the mean of the target.
 
         >>> parts = Shares.of(Budget(Fraction(1)), 1000, 1, residuals=True)
-        >>> [str(part) for part in parts[:5]]
-        ['3/20', '3/50', '2/25', '33/50', '1/20']
+        >>> [str(part) for part in parts[:6]]
+        ['3/20', '3/50', '0', '2/25', '33/50', '1/20']
         """
         epsilon = Fraction(budget.epsilon)
         records = n * Fraction(budget.unit.equivalent(epsilon))
@@ -93,9 +104,10 @@ class Shares(NamedTuple):
         own = max(own, min((_FEW_RECORDS / records) ** 2, Fraction(1, 2))) * mean
         pays = 0 < _LEAST_RECORDS * numbers <= records
         second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
+        third = _SIGN_RECORDS * signs / records * (_LEAST_SIGN_RECORDS * signs <= records)
         last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
-        rest = 1 - first - second - own - last
-        parts = (epsilon * f for f in (first, second, own, rest, last))
+        rest = 1 - first - second - third - own - last
+        parts = (epsilon * f for f in (first, second, third, own, rest, last))
         return cls._make([*parts, epsilon, False, budget.unit])
 
     @classmethod
@@ -105,6 +117,7 @@ class Shares(NamedTuple):
         budget: Budget,
         n: int,
         numbers: int,
+        signs: int = 0,
         *,
         mean: bool = True,
         residuals: bool,
@@ -112,17 +125,19 @@ class Shares(NamedTuple):
         """Share rho among the same steps with Gaussian noise.
 
         >>> parts = Shares.of_rho(Fraction(1, 32), Budget(Fraction(1)), 2000, 1, residuals=True)
-        >>> [str(part * 32) for part in parts[:5]], parts.total
-        (['1/25', '1/50', '9/625', '516/625', '1/10'], Fraction(1, 32))
+        >>> [str(part * 32) for part in parts[:6]], parts.total
+        (['1/25', '1/50', '0', '9/625', '516/625', '1/10'], Fraction(1, 32))
         """
         records = 2 * rho * n**2 / budget.unit.max_records**2
         first = _within(_GAUSSIAN_TARGET**2 / records, 100, 4)
         own = _within(_GAUSSIAN_MEAN**2 / records, 200, 12) * mean
         pays = 0 < _GAUSSIAN_LEAST**2 * numbers <= records
         second = _within(_GAUSSIAN_COLUMN**2 * numbers / records, 50, 4) * pays
+        centred = _GAUSSIAN_LEAST_SIGN**2 * signs <= records
+        third = _GAUSSIAN_SIGN**2 * signs / records * centred
         last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
-        rest, epsilon = 1 - first - second - own - last, Fraction(budget.epsilon)
-        parts = (rho * f for f in (first, second, own, rest, last))
+        rest, epsilon = 1 - first - second - third - own - last, Fraction(budget.epsilon)
+        parts = (rho * f for f in (first, second, third, own, rest, last))
         return cls._make([*parts, epsilon, True, budget.unit])
 
 

@@ -17,6 +17,7 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.contents import Contents, Questions
 from dpbayes_sklearn.statistics.counts import CountTables
@@ -164,7 +165,8 @@ class Mechanism(HelpfulEstimator):
         if statistics.kind == "counts":
             counts: Any = statistics
             posterior = tempered(posterior, counts, prior, budget, source)
-        conditions, cost = self._conditions(statistics.kind), self.cost(statistics, prior, budget)
+        conditions = self._conditions(statistics.kind, prior, budget.unit)
+        cost = self.cost(statistics, prior, budget)
         return Release(posterior, PrivacyGuarantee.of(cost, self.name(), conditions))
 
     def _refuse(self, kind: str) -> NoReturn:
@@ -250,6 +252,6 @@ class Mechanism(HelpfulEstimator):
             "see theory.map_score_gap."
         )
 
-    def _conditions(self, kind: str) -> Iterable[str]:
+    def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> Iterable[str]:
         """Assumptions about releases of this kind that a reader of the guarantee must know."""
         return ()

@@ -43,6 +43,7 @@ from dpbayes_sklearn.mechanisms._moment_release import (
     calibrated,
     noisy_moments,
 )
+from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.laplace import moment_shares
 from dpbayes_sklearn.noise import add
@@ -175,18 +176,23 @@ class Fourier(Mechanism):
         return max(table_bound(network, node, law, delta) for node in range(len(network.sizes)))
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        moment_shares(statistics, prior, budget).grid(statistics.design, statistics.n)
+        _shares(statistics, prior, budget).grid(statistics.design, statistics.n)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
-        design, shares = statistics.design, moment_shares(statistics, prior, budget)
+        design, shares = statistics.design, _shares(statistics, prior, budget)
         block = whole_block(design).protecting(budget.unit)
         products = Products(lambda _: block, widening(statistics.n * float(shares.per_record)))
         noisy, places = noisy_moments(statistics, shares, products, source)
         increment = moment_increment(design, self.stealth, budget.unit) / float(shares.model)
-        released = noisy.released(places.window, places.windows(design.numbers), increment)
+        released = noisy.released(places.window, increment)
         return calibrated(prior.update(released, places), statistics, shares, source)
+
+
+def _shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
+    """Share epsilon as for Laplace; only matrix noise gains if signs are centred."""
+    return moment_shares(statistics, prior, budget, centre_signs=False)
 
 
 def paper_increment(network: Network, epsilon: float, t: float) -> float:

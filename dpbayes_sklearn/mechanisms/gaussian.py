@@ -53,8 +53,8 @@ from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 from dpbayes_sklearn.statistics.categories import SimplexCounts
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.gaussian_gram import NARROWEST, GaussianGram, gaussian_gram
-from dpbayes_sklearn.statistics.moment_sums import RADII
 from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.statistics.shells import RADII
 
 __all__ = ["Gaussian", "moment_shares", "norm_deviations"]
 
@@ -95,7 +95,7 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
         design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
 
         def block(places: Located) -> GaussianGram:
-            reach, deviations = places.reach(design.numbers), norm_deviations(n_epsilon)
+            reach, deviations = places.reach(design), norm_deviations(n_epsilon)
             return gaussian_gram(design, reach, deviations).protecting(budget.unit)
 
         products = Products(block, widening(n_epsilon, _WIDER_FROM))
@@ -147,6 +147,7 @@ def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> 
         budget,
         statistics.n,
         int(design.numbers.sum()),
+        int(design.signs.sum()),
         mean=design.intercept,
         residuals=prior.noise_variance is None,
     )

@@ -19,8 +19,9 @@ independent noise in every cell. There, with a ``budget_split`` w, the class tab
 
 Regression
 ----------
-Four releases share :math:`\varepsilon` exactly: the target's two sums; the means; the products
-with the target and with each other; the squared residuals of the model. Each has the law
+These releases share :math:`\varepsilon` exactly: where target and numbers lie (sums and counts of
+shells); the sums of the signs; all products; the target's sum in its window; the squared residuals
+of the model. Each has the law
 :math:`P(z) \propto e^{-\varepsilon_i\|z\|/\Delta_i}` in the L1 or the sup norm, or matrix noise,
 whichever has less variance; for matrix noise the norm of a record is bounded too. Later ones may
 use earlier ones (they clip the target to a window, say): given what was released before, each is
@@ -53,7 +54,7 @@ from dpbayes_sklearn.statistics.moments import Moments
 __all__ = ["Laplace", "moment_shares", "norm_deviations"]
 
 # records times epsilon, from which windows are wider, and bounds of a record's norm larger
-_WIDER_FROM, _LARGER_FROM = 1000.0, 1500.0
+_WIDER_FROM, _LARGER_FROM = 1000.0, 3000.0
 
 
 class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
@@ -113,7 +114,7 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
 
         def block(places: Located) -> GramMatrix | Block:
-            reach, deviations = places.reach(design.numbers), norm_deviations(n_epsilon)
+            reach, deviations = places.reach(design), norm_deviations(n_epsilon)
             return gram_block(design, budget.unit, reach, deviations)
 
         products = Products(block, widening(n_epsilon, _WIDER_FROM))
@@ -122,15 +123,18 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
 
 def norm_deviations(n_epsilon: float) -> float:
     """Return the deviations of a record's squared norm beyond which it is scaled."""
-    return widening(n_epsilon, _LARGER_FROM) ** 3
+    return widening(n_epsilon, _LARGER_FROM) ** 4
 
 
-def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
+def moment_shares(
+    statistics: Moments, prior: GaussianPrior, budget: Budget, *, centre_signs: bool = True
+) -> Shares:
     """Return the shares of epsilon that the steps of a regression have, from public facts only."""
     return Shares.of(
         budget,
         statistics.n,
         int(statistics.design.numbers.sum()),
+        int(statistics.design.signs.sum()) * centre_signs,
         mean=statistics.design.intercept,
         residuals=prior.noise_variance is None,
     )

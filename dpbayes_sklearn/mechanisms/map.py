@@ -20,8 +20,9 @@ Both are drawn exactly from integer weights.
 
 Regression
 ----------
-The law of the sampler, with one draw and :math:`\kappa = \varepsilon/(1+BR)^2` however large; where
-it exceeds :math:`1/\sigma^2` the prior is sharpened alike.
+The mode of a robust posterior, its gradient perturbed; exact, with a proof in ``_perturbed_mode``.
+With ``coef_bound``, one draw by the exponential mechanism: the law of the sampler with a
+:math:`\kappa` however large; where it exceeds :math:`1/\sigma^2` the prior is sharpened alike.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ from dpbayes_sklearn.mechanisms._coefficient_draws import (
     REAL_ARITHMETIC,
     DrawPlan,
     check_draws,
+    in_a_ball,
     release_draws,
 )
+from dpbayes_sklearn.mechanisms._mode_release import release_mode
 from dpbayes_sklearn.mechanisms._split_release import (
     SplitPriors,
     draw_tables,
@@ -60,6 +63,7 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.draws import DrawsPosterior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.moments import Moments
 
@@ -72,7 +76,9 @@ _LEAST_TAU, _MOST_TAU = 1e-12, 1e9
 
 
 class MAP(Mechanism):
-    """Release one draw that concentrates on the maximum a posteriori tables.
+    """Release one draw that concentrates on the maximum a posteriori tables or coefficients.
+
+    The parameters are those of tables.
 
     Parameters
     ----------
@@ -176,19 +182,23 @@ class MAP(Mechanism):
         return grid, log_law
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        check_draws(statistics, budget)
+        check_draws(statistics, prior, budget)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
     ) -> GaussianPosterior:
+        if in_a_ball(prior, budget.unit).coef_bound is None:
+            return release_mode(statistics, prior, budget, source)
+
         def plan(affordable: float, variance: float) -> DrawPlan:
             weight = min(affordable, _SHARPEST / variance)
             return DrawPlan(weight, max(1.0, weight * variance), 1)
 
         return release_draws(statistics, prior, budget, source, plan)
 
-    def _conditions(self, kind: str) -> tuple[str, ...]:
-        return (REAL_ARITHMETIC,) if kind == "moments" else ()
+    def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> tuple[str, ...]:
+        drawn = kind == "moments" and in_a_ball(prior, unit).coef_bound is not None
+        return (REAL_ARITHMETIC,) if drawn else ()
 
 
 _mass_sensitivity = lru_cache(maxsize=256)(SplitGrid.mass_sensitivity)

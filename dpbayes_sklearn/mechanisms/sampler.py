@@ -22,8 +22,8 @@ integer weights.
 
 Regression
 ----------
-:math:`p(w) \propto \pi(w) e^{-\frac\kappa2\sum(t - w^\top x)^2}` on a ball of radius B, with
-:math:`\kappa = \min(\varepsilon_1/(1+BR)^2, 1/\sigma^2)`: the posterior, tempered as far as
+:math:`p(w) \propto \pi(w) e^{-\frac\kappa2\sum(t - w^\top x)^2}` on a ball around a perturbed mode,
+which has half of the budget, with :math:`\kappa \le 1/\sigma^2`: the posterior, tempered as far as
 needed, with :math:`\varepsilon_1` for each of N draws. The proof is in ``_coefficient_draws``; the
 draws are of real numbers, which the guarantee names as a condition.
 """
@@ -62,6 +62,7 @@ from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.draws import DrawsPosterior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.moments import Moments
@@ -201,7 +202,7 @@ class Sampler(Mechanism):
         return averaging_error(self.n_samples, delta)
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        check_draws(statistics, budget)
+        check_draws(statistics, prior, budget)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
@@ -211,5 +212,5 @@ class Sampler(Mechanism):
 
         return release_draws(statistics, prior, budget, source, plan, self.n_samples)
 
-    def _conditions(self, kind: str) -> tuple[str, ...]:
+    def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> tuple[str, ...]:
         return (REAL_ARITHMETIC,) if kind == "moments" else ()

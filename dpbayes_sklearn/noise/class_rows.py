@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from math import comb, factorial, isqrt, perm
 
 import numpy as np
@@ -41,26 +42,24 @@ from dpbayes_sklearn.laws.class_rows import ClassRows
 from dpbayes_sklearn.laws.scales import representable_scale
 from dpbayes_sklearn.noise.add import draw
 from dpbayes_sklearn.noise.bernoulli import any_below, random_subset, rounds
-from dpbayes_sklearn.noise.discrete_laplace import one_sided_laplace
+from dpbayes_sklearn.noise.discrete_laplace import laplace_magnitudes
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["discrete_rows", "many_rows", "row_choices"]
 
 Rows = tuple[int, list[IntArray]]
 
-_MOST_AT_A_TIME = 1 << 18  # geometric variables
+_MOST_AT_A_TIME = 1 << 15  # geometric variables; those of a noise that was found are wasted
 _MOST_TRIES = 1 << 16  # for one noise; never reached with a working source
 
 
 @draw.register
 def _(law: ClassRows, count: int, source: RandomSource) -> IntArray:
     """Draw the rows of every class, and put them into the tables that they belong to."""
-    shape = count, law.n_classes
-    tables = [np.empty((*shape, size), np.int64) for size in (*law.values, 1)]
     noises = many_rows(law.values, law.steps, count * law.n_classes, source)
-    for at, (total, rows) in zip(np.ndindex(shape), noises, strict=True):
-        for table, row in zip(tables, [*rows, np.array([total])], strict=True):
-            table[at] = row
+    cells = np.array([np.concatenate([*rows, [total]]) for total, rows in noises], np.int64)
+    by_class = cells.reshape(count, law.n_classes, -1)
+    tables = np.split(by_class, np.cumsum(law.values), axis=2)
     return np.concatenate([table.reshape(count, -1) for table in tables], axis=1)
 
 
@@ -116,11 +115,15 @@ def many_rows(
     free = [size - 1 for size in sizes]
     tries = 4 + 2 * isqrt(sum(n for n in free if n > 1))  # what one noise needs, or more
     proposals = _geometric_sums(sum(free) + 2, representable_scale(scale), count * tries, source)
+    ends = [*accumulate(sizes, initial=0)]
     for _ in range(count):
         positive, negative = _sums(free, proposals, source)
-        total = positive - negative
-        rows = [_row(n, positive, negative, source) for n in free]
-        yield total, [np.append(row, total - row.sum()) for row in rows]
+        total, cells = positive - negative, list[int]()
+        for n in free:
+            row = _row(n, positive, negative, source)
+            cells += *row, total - sum(row)
+        together = np.array(cells, np.int64)
+        yield total, [together[a:b] for a, b in pairwise(ends)]
 
 
 def _sums(free: Sequence[int], proposals: Iterator[int], source: RandomSource) -> tuple[int, int]:
@@ -142,7 +145,7 @@ def _geometric_sums(terms: int, scale: Fraction, tries: int, source: RandomSourc
     """Yield sums of geometric variables without end, drawn many at a time."""
     some = max(1, min(tries, _MOST_AT_A_TIME // terms))
     while True:
-        drawn = one_sided_laplace(scale, some * terms, source)
+        drawn = laplace_magnitudes(scale, some * terms, source)
         yield from drawn.reshape(some, terms).sum(axis=1).tolist()
 
 
@@ -162,16 +165,18 @@ def _accepts(
     return True
 
 
-def _row(n: int, positive: int, negative: int, source: RandomSource) -> IntArray:
+def _row(n: int, positive: int, negative: int, source: RandomSource) -> list[int]:
     """Draw the free entries of a row uniformly."""
     choices = row_choices(n, positive, negative)
     pick, i = any_below(sum(choices), source), 0
     while pick >= choices[i]:
         pick, i = pick - choices[i], i + 1
-    up = np.diff([0, *random_subset(positive, i, source)])
-    down = np.diff([0, *random_subset(negative + n - i, n - i, source)]) - 1
-    above = np.zeros(n, np.bool_)
-    above[np.array(random_subset(n, i, source), np.intp) - 1] = True
-    row = np.empty(n, np.int64)
-    row[above], row[~above] = up, -down
-    return row
+    up = _gaps(random_subset(positive, i, source))
+    down = _gaps(random_subset(negative + n - i, n - i, source))
+    above = random_subset(n, i, source)
+    return [next(up) if entry in above else 1 - next(down) for entry in range(1, n + 1)]
+
+
+def _gaps(places: list[int]) -> Iterator[int]:
+    """Yield the distance of every place from the one before, of the first from 0."""
+    return (b - a for a, b in pairwise([0, *places]))

@@ -20,7 +20,7 @@ from dpbayes_sklearn.noise.add import draw
 from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, fill, geometric, rounds, uniform_below
 from dpbayes_sklearn.noise.source import RandomSource
 
-__all__ = ["discrete_laplace", "one_sided_laplace"]
+__all__ = ["discrete_laplace", "laplace_magnitudes", "one_sided_laplace"]
 
 WORDS = ((2**8, np.uint16), (2**24, np.uint32), (MAX_TERM, np.uint64))
 """The shortest word for each numerator: 8 bits are spare, as `bernoulli_exp` needs."""
@@ -88,22 +88,47 @@ def one_sided_laplace(scale: Fraction, size: int, source: RandomSource) -> IntAr
     return found[:size]
 
 
+def laplace_magnitudes(scale: Fraction, size: int, source: RandomSource) -> IntArray:
+    """Draw from the law of `one_sided_laplace` in half the time, without signs.
+
+    Other numbers for the same seed: `one_sided_laplace` is for noise whose seeds are in use.
+
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> laplace_magnitudes(Fraction(5, 2), 3, random_source(0)).shape
+    (3,)
+    """
+    scale, found = representable_scale(scale), np.zeros(size, np.int64)
+    if scale == 0:
+        return found
+    return fill(found, _coin(scale), lambda count: _magnitudes(scale, count, source))
+
+
 def _acceptance(scale: Fraction) -> float:
     """Share of proposals that survive: P(coin of u) * (1 - P(Z = 0 before the sign)/2)."""
+    return _coin(scale) * (1 + math.exp(-1 / scale)) / 2
+
+
+def _coin(scale: Fraction) -> float:
+    """Share of the u below t whose coin of probability exp(-u/t) shows success."""
     t = scale.numerator
-    coin = math.expm1(-1) / (t * math.expm1(-1 / t))
-    return coin * (1 + math.exp(-1 / scale)) / 2
+    return math.expm1(-1) / (t * math.expm1(-1 / t))
 
 
 def _proposals(scale: Fraction, count: int, source: RandomSource) -> IntArray:
+    """Give the accepted of some proposals: a magnitude with a random sign."""
+    magnitude = _magnitudes(scale, count, source)
+    signs = np.unpackbits(np.frombuffer(source(-(-magnitude.size // 8)), dtype=np.uint8))
+    negative = signs[: magnitude.size].view(np.bool_)
+    kept = np.flatnonzero((magnitude != 0) | ~negative)  # -0 would count 0 twice
+    signed: IntArray = np.where(negative, -magnitude, magnitude)[kept]
+    return signed
+
+
+def _magnitudes(scale: Fraction, count: int, source: RandomSource) -> IntArray:
     """Give the accepted of some proposals: x = u + t*v has P(x) ~ exp(-x/t), then floor(x/s)."""
     t, s = scale.numerator, scale.denominator
     word = next(word for largest, word in WORDS if t <= largest)
     below_t = uniform_below(t, count, source, word)
     below_t = below_t[np.flatnonzero(bernoulli_exp(below_t, t, source))]
     magnitude: IntArray = (below_t.astype(np.int64) + t * geometric(below_t.size, source)) // s
-    signs = np.unpackbits(np.frombuffer(source(-(-below_t.size // 8)), dtype=np.uint8))
-    negative = signs[: below_t.size].view(np.bool_)
-    kept = np.flatnonzero((magnitude != 0) | ~negative)  # -0 would count 0 twice
-    signed: IntArray = np.where(negative, -magnitude, magnitude)[kept]
-    return signed
+    return magnitude

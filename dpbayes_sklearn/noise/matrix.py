@@ -24,7 +24,6 @@ __all__ = ["wishart_differences"]
 
 _LIMB = 20  # bits of a part: sums of products of two are exact in a double
 _CELLS = 1 << 16  # normals drawn at a time
-_MORE = 64  # bits of each normal, where the first ones do not decide
 
 
 @draw.register
@@ -74,39 +73,61 @@ def _rounded(
     count: int,
     source: RandomSource,
 ) -> IntArray:
-    """Return the rounded entries, with as many bits of the normals as that takes."""
+    """Return the rounded entries, with as many bits of the normals as each of them takes."""
     p = len(weights)
     rows, columns = np.triu_indices(p)
-    factors = [scale / (2 * weights[i] * weights[j]) for i, j in zip(rows, columns, strict=True)]
+    factors = _factors(scale, weights)
+    g = normals.cells.reshape(2, count, p + 1, p)
+    size = np.abs(g).sum(axis=(0, 2))  # (count, p)
+    middle = _products(g[0]) - _products(g[1])
+    low, high = _ends(middle, size[:, rows] + size[:, columns], factors, p, normals.bits)
     attempt = rounds()
-    while next(attempt):
+    while (undecided := low != high).any() and next(attempt):
+        normals = normals.refined(source)
+        which, entry = np.nonzero(undecided)
         g = normals.cells.reshape(2, count, p + 1, p)
-        plus, minus = _products(g[0]), _products(g[1])
-        size = np.abs(g).sum(axis=(0, 2))  # (count, p)
-        error = (size[:, rows] + size[:, columns]) + 2 * (p + 1)
-        middle = (plus - minus)[:, rows, columns]
-        numerators = np.array([factor.numerator for factor in factors], object)
-        units = np.array([factor.denominator << (2 * normals.bits) for factor in factors], object)
-        low, high = (
-            (2 * numerators * (middle + sign * error) + units) // (2 * units) for sign in (-1, 1)
-        )
-        if (low == high).all():
-            if max(abs(int(low.max())), abs(int(low.min()))) >= 2**62:
-                raise OverflowError("The noise does not fit 64-bit integers; use a coarser grid.")
-            return np.asarray(low, np.int64)
-        normals = normals.refined(_MORE, source)
-    return np.empty(0, np.int64)
+        one, other = g[:, which, :, rows[entry]], g[:, which, :, columns[entry]]
+        plus, minus = (one * other).sum(axis=2).T
+        sizes = (np.abs(one) + np.abs(other)).sum(axis=(1, 2))
+        of_these = factors[:, entry]
+        low[undecided], high[undecided] = _ends(plus - minus, sizes, of_these, p, normals.bits)
+    if max(abs(int(low.max())), abs(int(low.min()))) >= 2**62:
+        raise OverflowError("The noise does not fit 64-bit integers; use a coarser grid.")
+    return np.asarray(low, np.int64)
+
+
+def _factors(scale: Fraction, weights: tuple[Fraction, ...]) -> Integers:
+    """Return numerators and denominators of scale/(2 a_i a_j), for i <= j."""
+    rows, columns = np.triu_indices(len(weights))
+    above = np.array([weight.numerator for weight in weights], object)
+    below = np.array([weight.denominator for weight in weights], object)
+    numerators = scale.numerator * below[rows] * below[columns]
+    return np.stack([numerators, 2 * scale.denominator * above[rows] * above[columns]])
+
+
+def _ends(
+    middle: Integers, sizes: Integers, factors: Integers, p: int, bits: int
+) -> tuple[Integers, Integers]:
+    """Round the smallest and the largest numbers that are possible."""
+    numerators, units = 2 * factors[0], factors[1] << (2 * bits)
+    error = sizes + 2 * (p + 1)
+    low, high = ((numerators * (middle + sign * error) + units) // (2 * units) for sign in (-1, 1))
+    return low, high
 
 
 def _products(g: Integers) -> Integers:
-    """Return the exact g'g of integer matrices of any size, by exact products of their limbs."""
-    limbs, rest = [], np.abs(g)
-    signs = np.where(g < 0, -1.0, 1.0)
-    while rest.any():
-        limbs.append((rest & ((1 << _LIMB) - 1)).astype(np.float64) * signs)
-        rest = rest >> _LIMB
-    total = np.zeros((len(g), g.shape[2], g.shape[2]), object)
-    for i, a in enumerate(limbs):
-        for j, b in enumerate(limbs):
-            total += (np.swapaxes(a, 1, 2) @ b).astype(np.int64).astype(object) << (_LIMB * (i + j))
+    """Return the upper triangles of g'g, exactly, by exact products of the limbs of integers."""
+    count, n, p = g.shape
+    rows, columns = np.triu_indices(p)
+    size, signs, ones = np.abs(g), np.where(g < 0, -1.0, 1.0), (1 << _LIMB) - 1
+    number = -(-int(size.max()).bit_length() // _LIMB)
+    limbs = [((size >> _LIMB * k) & ones).astype(np.float64) * signs for k in range(number)]
+    together = np.stack(limbs, axis=2).reshape(count, n, number * p)
+    places = np.zeros((len(rows), count, 2 * number - 1), np.int64)
+    for i, one in enumerate(limbs):
+        products = (np.swapaxes(one, 1, 2) @ together).reshape(count, p, number, p)
+        places[..., i : i + number] += products[:, rows, :, columns].astype(np.int64)
+    total = np.zeros((count, len(rows)), object)
+    for k in range(2 * number - 1):
+        total += places[..., k].T.astype(object) << _LIMB * k
     return total

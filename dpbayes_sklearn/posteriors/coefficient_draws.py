@@ -1,15 +1,13 @@
-r"""A belief about coefficients that is known by a few released draws.
+r"""A belief about coefficients that is known by a few released draws, or by a released mode.
 
 The moments are not released, so the error of a draw is not known from the release. *Nominally*,
-for columns that fill their domains evenly, entry j has mean square :math:`s_j`, and n records of
-weight :math:`\kappa` against a prior precision :math:`\lambda_j` give
+for columns that fill their domains evenly, a draw around a public centre c is
 
-.. math:: \tilde w_j \approx \frac{\kappa n s_j}{\kappa n s_j + \lambda_j} w_j + N(0, v_j),
-          \qquad v_j = \frac{1}{\kappa n s_j + \lambda_j}
+.. math:: \tilde w_j \approx c_j + g_j (w_j - c_j) + N(0, v_j)
 
-for a draw, no wider than the ball allows. ``plug_in`` takes the draws as they are;
-``noise_aware`` does Bayes on them with a prior that explains a public share of the target's
-variance, so that a draw which is mostly noise counts for little.
+with a gain g below one, because a prior holds the draw back, and a variance v. ``plug_in`` takes
+the draws as they are; ``noise_aware`` does Bayes on them with a prior around c, so that a draw
+which is mostly noise counts for little.
 """
 
 from __future__ import annotations
@@ -25,35 +23,49 @@ from dpbayes_sklearn.posteriors.regression.belief import EXPLAINED, Belief
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moments import Window, Windows
 
-__all__ = ["CoefficientDraws", "ReleasedDraws", "posterior_of_draws"]
+__all__ = [
+    "CoefficientDraws",
+    "DrawLaw",
+    "Units",
+    "even_squares",
+    "posterior_of_draws",
+    "usual_variances",
+]
 
 
-class ReleasedDraws(NamedTuple):
-    """Draws of (constant, coefficients) and the public law they came from.
+class Units(NamedTuple):
+    """Where target and columns lie, and how the target varies in its window: all released."""
+
+    window: Window
+    windows: Windows
+    variance: float
+
+
+class DrawLaw(NamedTuple):
+    """The nominal law of a draw of (constant, coefficients), by public facts.
 
     Attributes
     ----------
-    draws : array of shape (n_draws, width + 1)
-        For a target on the scale of the window.
-    precisions : array of shape (width + 1,)
-        Precisions of the prior in the law.
-    weight : float
-        What a squared residual counts in the law, the kappa.
-    n : int
-        Number of records.
-    window : Window
-    windows : Windows
-    target_variance : float
-        Variance of the target, released or declared, on the scale of the window.
+    centre : array of shape (width + 1,)
+        Where draws are centred.
+    gain, noise : arrays of shape (width + 1,)
+        The share of a distance from the centre that a draw shows, and its variance.
+    expected : array of shape (width + 1,)
+        Variance of the coefficients around the centre.
     """
 
-    draws: FloatArray
-    precisions: FloatArray
-    weight: float
-    n: int
-    window: Window
-    windows: Windows
-    target_variance: float
+    centre: FloatArray
+    gain: FloatArray
+    noise: FloatArray
+    expected: FloatArray
+
+    def belief(self, draws: FloatArray, inference: str) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of the coefficients, given draws."""
+        mean, noise = draws.mean(axis=0), self.noise / len(draws)
+        if inference != "noise_aware":
+            return mean, self.noise + noise
+        variance = 1 / (self.gain**2 / noise + 1 / self.expected)
+        return self.centre + variance * self.gain / noise * (mean - self.centre), variance
 
 
 @dataclass(frozen=True)
@@ -67,28 +79,24 @@ class CoefficientDraws(GaussianPosterior):
         return self.draws[rng.integers(len(self.draws), size=n)]
 
 
-def posterior_of_draws(released: ReleasedDraws, prior: GaussianPrior) -> CoefficientDraws:
-    """Return the belief that the draws leave."""
-    draws, window = released.draws, released.window
-    squares = even_squares(prior.design)
-    seen = released.weight * released.n * squares
-    even = released.precisions + seen
-    widest = prior.radius**2 / (len(even) + 2)  # the variance of a uniform draw from the ball
-    spread = np.minimum(1 / even, widest)
-    mean, variance = draws.mean(axis=0), spread * (1 + 1 / len(draws))
-    if prior.inference == "noise_aware":
-        columns = len(prior.design.features) + prior.design.intercept
-        expected = EXPLAINED * released.target_variance / (columns * squares)
-        gain, noise = seen / even, spread / len(draws)
-        variance = 1 / (gain**2 / noise + 1 / expected)
-        mean = variance * gain / noise * mean
+def posterior_of_draws(
+    draws: FloatArray, law: DrawLaw, units: Units, prior: GaussianPrior
+) -> CoefficientDraws:
+    """Return the belief that draws leave, in units of the windows, on the scale of the bounds."""
+    mean, variance = law.belief(draws, prior.inference)
     if not prior.design.intercept:
         mean[0], variance[0] = 0.0, 0.0
-    moved = draws @ released.windows.to_bounds().T * window.half
-    moved[:, 0] += window.centre
-    belief = Belief(mean, np.diag(variance), released.target_variance)
-    scaled = GaussianPosterior.of(belief, belief, window, released.windows)
+    moved = draws @ units.windows.to_bounds().T * units.window.half
+    moved[:, 0] += units.window.centre
+    belief = Belief(mean, np.diag(variance), units.variance)
+    scaled = GaussianPosterior.of(belief, belief, units.window, units.windows)
     return CoefficientDraws(**vars(scaled), draws=moved)
+
+
+def usual_variances(design: Design, target_variance: float) -> FloatArray:
+    """Variances of (constant, coefficients) that explain a public share of the target's."""
+    columns = len(design.features) + design.intercept
+    return EXPLAINED * target_variance / (columns * even_squares(design))
 
 
 def even_squares(design: Design) -> FloatArray:

@@ -10,7 +10,8 @@ from scipy.special import logsumexp
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import Codes
 from dpbayes_sklearn.data.sparse_codes import SparseCodes
-from dpbayes_sklearn.posteriors.network import NetworkPosterior, log_joint, weighted
+from dpbayes_sklearn.posteriors.network import NetworkPosterior
+from dpbayes_sklearn.posteriors.scores import Scores, scores_of, weighted
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
 
@@ -47,15 +48,16 @@ class DrawsPosterior(NetworkPosterior):
         draws = tuple(np.concatenate(pair) for pair in zip(self.draws, other.draws, strict=True))
         return DrawsPosterior(self.network, draws, np.append(self.weights, other.weights))
 
-    def log_predictive(
-        self, codes: Codes | SparseCodes, weights: FloatArray | None = None
-    ) -> FloatArray:
-        """Return log of the weighted average over draws of p(x, c | draw)."""
+    def scores(self, weights: FloatArray | None = None) -> Scores:
+        """Return the function from codes to the log of the average of p(x, c | draw) over draws."""
         shares = self.weights / self.weights.sum()
         logs = [tuple(np.log(t[draw]) for t in self.draws) for draw in range(len(shares))]
-        per_draw = np.stack([log_joint(self.network, weighted(t, weights), codes) for t in logs])
-        if len(shares) == 1:
-            only: FloatArray = per_draw[0]
-            return only
-        average: FloatArray = logsumexp(per_draw, axis=0, b=shares[:, None, None])
+        each = [scores_of(self.network, weighted(tables, weights)) for tables in logs]
+        if len(each) == 1:
+            return each[0]
+
+        def average(codes: Codes | SparseCodes) -> FloatArray:
+            per_draw = np.stack([scores(codes) for scores in each])
+            return np.asarray(logsumexp(per_draw, axis=0, b=shares[:, None, None]))
+
         return average

@@ -9,12 +9,16 @@ negative. Accelerated projected gradient steps find them (Beck and Teboulle 2009
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
+from math import prod
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.statistics.counts import Tables
-from dpbayes_sklearn.statistics.fourier import Blocks, closure
+from dpbayes_sklearn.statistics.fourier import Blocks, closure, coefficient_tables, sum_count
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.splits import inverse_haar
 
@@ -39,79 +43,90 @@ def nonnegative_fit(network: Network, blocks: Blocks, n: int, tolerance: float) 
         By how much a cell may still be negative, and then set to zero, when the steps end.
     """
     z = np.concatenate([np.zeros(0), *(blocks[s].ravel() for s in closure(network))])
-    linear = _TablesOfSums(network)
+    linear = _CellsOfSums(network)
     step = 1.0 / linear.squared_norm()
-    multipliers = momentum = [np.zeros(shape) for shape in network.shapes]
+    multipliers = momentum = np.zeros(linear.n_cells)
     pace = 1.0
     for _ in range(_MOST_STEPS):
-        cells = linear.tables(z + linear.transposed(momentum), n)
-        if _settled(momentum, cells, step, tolerance):
+        cells = linear.cells(z + linear.transposed(momentum), n)
+        gradient_step = np.maximum(momentum - step * cells, 0.0)
+        if np.abs(gradient_step - momentum).max() <= step * tolerance:
             break
-        before = multipliers
-        pairs = zip(momentum, cells, strict=True)
-        multipliers = [np.maximum(m - step * t, 0.0) for m, t in pairs]
+        before, multipliers = multipliers, gradient_step
         faster = (1.0 + np.sqrt(1.0 + 4.0 * pace**2)) / 2.0
         ahead = (pace - 1.0) / faster
-        steps = zip(multipliers, before, strict=True)
-        momentum = [np.maximum(new + ahead * (new - old), 0.0) for new, old in steps]
+        momentum = np.maximum(multipliers + ahead * (multipliers - before), 0.0)
         pace = faster
-    return tuple(np.maximum(table, 0.0) for table in cells)
+    return _as_tables(np.maximum(cells, 0.0), network)
 
 
-def _settled(
-    multipliers: Sequence[FloatArray], cells: Sequence[FloatArray], step: float, tolerance: float
-) -> bool:
-    """Tell whether no gradient step would change a multiplier noticeably."""
-    return all(
-        np.abs(np.maximum(m - step * t, 0.0) - m).max() <= step * tolerance
-        for m, t in zip(multipliers, cells, strict=True)
-    )
+def _as_tables(cells: FloatArray, network: Network) -> Tables:
+    """Return the cells of all tables, one after another, as tables."""
+    ends = np.cumsum([prod(shape) for shape in network.shapes])
+    parts = zip(np.split(cells, ends[:-1]), network.shapes, strict=True)
+    return tuple(part.reshape(shape) for part, shape in parts)
 
 
-class _TablesOfSums:
-    """The linear map from all character sums, as one vector, to all tables, and its transpose."""
+class _CellsOfSums:
+    """The linear map from all character sums to the cells of all tables, and its transpose.
+
+    Both are vectors. A cell depends on few sums, so there is one sparse matrix for each axis.
+    """
 
     def __init__(self, network: Network) -> None:
-        self._shapes = network.shapes
-        self._places = [np.full(shape, -1) for shape in network.shapes]  # -1 is the constant n
-        self.size = 0
-        for support in closure(network):
-            shape = tuple(network.sizes[u] - 1 for u in support)
-            block = self.size + np.arange(np.prod(shape)).reshape(shape)
-            self.size += block.size
-            for family, places in zip(network.families, self._places, strict=True):
-                if set(support) <= set(family):
-                    index = tuple(slice(1, None) if u in support else 0 for u in family)
-                    order = [support.index(u) for u in family if u in support]
-                    places[index] = np.transpose(block, order)
-
-    def tables(self, sums: FloatArray, n: float) -> list[FloatArray]:
-        """Return the tables with these character sums."""
-        extended = np.append(sums, n)
-        return [
-            _along_axes(extended[places], [inverse_haar(k) for k in shape])
-            for places, shape in zip(self._places, self._shapes, strict=True)
+        self._places = _places(network)
+        self.n_cells, self.n_sums = self._places.size, sum_count(network)
+        self._axes = [
+            _inverse_haar_along(axis, network.shapes)
+            for axis in range(max(len(shape) for shape in network.shapes))
         ]
+        self._transposed = [matrix.T.tocsr() for matrix in self._axes]
 
-    def transposed(self, tables: Sequence[FloatArray]) -> FloatArray:
+    def cells(self, sums: FloatArray, n: float) -> FloatArray:
+        """Return the cells of the tables with these character sums."""
+        cells: FloatArray = np.append(sums, n)[self._places]
+        for matrix in self._axes:
+            cells = matrix @ cells
+        return cells
+
+    def transposed(self, cells: FloatArray) -> FloatArray:
         """Return the transpose of the map, without the constant."""
-        sums = np.zeros(self.size + 1)
-        for places, table in zip(self._places, tables, strict=True):
-            np.add.at(sums, places, _along_axes(table, [inverse_haar(k).T for k in table.shape]))
-        return sums[:-1]
+        for matrix in self._transposed:
+            cells = matrix @ cells
+        return np.bincount(self._places, cells, self.n_sums + 1)[:-1].astype(np.float64, copy=False)
 
     def squared_norm(self) -> float:
         """Return a bound on the largest squared singular value, by power iteration."""
-        vector, norm = np.random.default_rng(0).random(self.size), 1.0
+        vector, norm = np.random.default_rng(0).random(self.n_sums), 1.0
         for _ in range(_POWER_STEPS):
-            vector = self.transposed(self.tables(vector, 0.0))
+            vector = self.transposed(self.cells(vector, 0.0))
             norm = float(np.linalg.norm(vector)) or 1.0
             vector /= norm
         return 1.1 * norm
 
 
-def _along_axes(array: FloatArray, matrices: Sequence[FloatArray]) -> FloatArray:
-    """Apply one matrix along each axis."""
-    for axis, matrix in enumerate(matrices):
-        array = np.moveaxis(np.tensordot(matrix, array, (1, axis)), 0, axis)
-    return array
+def _places(network: Network) -> IntArray:
+    """Return which sum stands at every coefficient of every table; n follows the sums."""
+    shapes = {s: tuple(network.sizes[u] - 1 for u in s) for s in closure(network)}
+    starts = accumulate(map(prod, shapes.values()), initial=0)
+    numbers = {
+        support: start + np.arange(prod(shape)).reshape(shape)
+        for (support, shape), start in zip(shapes.items(), starts, strict=False)
+    }
+    tables = coefficient_tables(network, numbers, sum_count(network))
+    places: IntArray = np.concatenate([table.ravel() for table in tables]).astype(np.int64)
+    return places
+
+
+def _inverse_haar_along(axis: int, shapes: Sequence[tuple[int, ...]]) -> Any:
+    """Return the matrix that inverts the characters of one axis in the cells of all tables."""
+    blocks = {shape: _inverse_haar_of_table(axis, shape) for shape in set(shapes)}
+    return sparse.block_diag([blocks[shape] for shape in shapes], format="csr")
+
+
+def _inverse_haar_of_table(axis: int, shape: tuple[int, ...]) -> Any:
+    """Return I ⊗ M ⊗ I, with M at the place of the axis."""
+    if axis >= len(shape):
+        return sparse.identity(prod(shape), format="csr")
+    before, after = sparse.identity(prod(shape[:axis])), sparse.identity(prod(shape[axis + 1 :]))
+    return sparse.kron(before, sparse.kron(inverse_haar(shape[axis]), after), format="csr")

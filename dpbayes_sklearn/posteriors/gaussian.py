@@ -21,9 +21,6 @@ from dpbayes_sklearn.statistics.moments import Predictive, ReleasedMoments, Wind
 __all__ = ["GaussianPosterior", "GaussianPrior"]
 
 
-_BOUND = 0.375  # norm of drawn coefficients that explain a target in the units of the windows
-
-
 @dataclass(frozen=True)
 class GaussianPrior:
     """Independent N(0, 1/precision) beliefs about all coefficients but the constant's.
@@ -41,7 +38,7 @@ class GaussianPrior:
     inference : {"plug_in", "noise_aware"}
         How released moments are read: as exact moments, or as moments with noise of known variance.
     coef_bound : float or None
-        Norm that drawn coefficients may have, in units of the windows; None is 0.375.
+        Norm that drawn coefficients may have, in units of the windows; None if it has no bound.
     """
 
     design: Design
@@ -49,11 +46,6 @@ class GaussianPrior:
     noise_variance: float | None = None
     inference: str = "plug_in"
     coef_bound: float | None = None
-
-    @property
-    def radius(self) -> float:
-        """Return the largest norm of drawn coefficients."""
-        return self.coef_bound or _BOUND
 
     def precisions(self, window: Window, windows: Windows) -> FloatArray:
         """Return the prior precisions of (constant, coefficients) in units of the windows."""
@@ -143,15 +135,17 @@ class GaussianPosterior:
 
     def predictive(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the target for rows of coordinates."""
-        return self.predictive_inside(self.windows.clip(x.copy()))
+        inside = self.windows.clip(x.copy())
+        mean = inside @ self.coefficients[1:] + self.coefficients[0]
+        return mean, self.variance_inside(inside)
 
-    def predictive_inside(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the same for coordinates that lie in the windows."""
+    def variance_inside(self, x: FloatArray) -> FloatArray:
+        """Return the variance of the target for rows of coordinates that lie in the windows."""
         products = x @ self.covariance[1:, 1:]
         products += 2 * self.covariance[0, 1:]
         spread = np.einsum("ij,ij->i", products, x) + self.covariance[0, 0]
-        mean = x @ self.coefficients[1:] + self.coefficients[0]
-        return mean, self.noise_variance + np.maximum(spread, 0.0)
+        variance: FloatArray = self.noise_variance + np.maximum(spread, 0.0)
+        return variance
 
     def log_predictive(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the log density of targets for rows of coordinates."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtr
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.statistics.moment_sums import RADII
-from dpbayes_sklearn.statistics.windows import Window, Windows
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.shells import RADII
+from dpbayes_sklearn.statistics.windows import Reach, Window, Windows
 
 __all__ = ["Located", "Location", "locate"]
 
@@ -42,8 +42,10 @@ class Location:
         Mean and standard deviation of the logarithm of the spread.
     half : array
         Half of the width of the window.
-    beyond : array
-        Share of the records that lie outside of the window.
+    shells : array of shape (columns, len(RADII))
+        Shares of the records: the released ones averaged with the model.
+    shell_errors : array of the same shape
+        Their variances.
     """
 
     centre: FloatArray
@@ -51,38 +53,66 @@ class Location:
     log_spread: FloatArray
     log_spread_sd: FloatArray
     half: FloatArray
-    beyond: FloatArray
+    shells: FloatArray
+    shell_errors: FloatArray
+
+    def beyond(self, part: float = 1.0) -> FloatArray:
+        """Return the shares of the records outside of a part of the windows, seldom too small.
+
+        They are half a standard deviation above their means. A shell that the end cuts is counted
+        in proportion; nothing lies beyond the bounds.
+        """
+        inner, end = np.append(RADII[1:], 0.0), part * self.half[:, None]
+        outer = np.minimum(RADII, 1 + np.abs(self.centre)[:, None])
+        outside = np.clip((outer - end) / np.maximum(outer - inner, 1e-9), 0.0, 1.0)
+        error = np.sqrt((self.shell_errors * outside**2).sum(axis=1))
+        return np.asarray(np.clip((self.shells * outside).sum(axis=1) + error / 2, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
 class Located:
-    """Public locations: of the target, and of the numbers if there was a budget for them."""
+    """Public locations: of the target, and of numbers and signs if there was a budget for them.
+
+    Attributes
+    ----------
+    target : Location
+    numbers : Location or None
+    signs : array or None
+        Released means of the signs, at which they are centred.
+    target_end : float
+        Part of the target's window beyond which records of otherwise usual size are scaled.
+    """
 
     target: Location
     numbers: Location | None
+    signs: FloatArray | None = None
+    target_end: float = 1.0
 
     @property
     def window(self) -> Window:
         """Return where the target is clipped."""
         return Window.around(float(self.target.centre[0]), float(self.target.half[0]))
 
-    def reach(self, numbers: npt.NDArray[np.bool_]) -> FloatArray:
+    def reach(self, design: Design) -> Reach:
         """Return how many standard deviations the windows of coordinates and target reach.
 
         It is 2.5 for coordinates that were not located.
         """
-        reach = np.full(len(numbers) + 1, _NOT_LOCATED)
+        reach = np.full(design.width + 1, _NOT_LOCATED)
         reach[-1] = self.window.half / np.exp(self.target.log_spread[0])
         if self.numbers is not None:
-            reach[:-1][numbers] = self.numbers.half / np.exp(self.numbers.log_spread)
-        return reach
+            reach[:-1][design.numbers] = self.numbers.half / np.exp(self.numbers.log_spread)
+        return Reach(reach, self.signs)
 
-    def windows(self, numbers: npt.NDArray[np.bool_]) -> Windows:
-        """Return where the coordinates are clipped; ``numbers`` tells which are numbers."""
-        windows = Windows.whole(len(numbers))
+    def windows(self, design: Design) -> Windows:
+        """Return where the coordinates are clipped, and what they are centred at."""
+        windows = Windows.whole(design.width)
         if self.numbers is not None:
-            windows.centres[numbers] = self.numbers.centre
-            windows.halves[numbers] = self.numbers.half
+            windows.centres[design.numbers] = self.numbers.centre
+            windows.halves[design.numbers] = self.numbers.half
+        if self.signs is not None:
+            windows.centres[design.signs] = self.signs
+            windows.halves[design.signs] = 1 + np.abs(self.signs)
         return windows
 
 
@@ -120,9 +150,11 @@ def locate(
     far, far_sd = moments(np.log(reach * _SPREADS + delta[:, :, None]))
     half = np.minimum(np.exp(far + far_sd / 2), 1 + np.abs(centre))
     tails = (weight[..., None] * cells).sum(axis=(1, 2))
-    kept = _SHAPE**2 / (_SHAPE**2 + variance)
-    seen = tails + kept * (shells - tails)  # averaged with the model by inverse variance
-    return Location(centre, error, *moments(spread), half, _beyond(seen, half))
+    # averaged with the model by inverse variance; a shell differs from it by few times its share
+    shape = np.minimum(_SHAPE, 2 * tails)
+    kept = shape**2 / (shape**2 + variance)
+    seen = tails + kept * (shells - tails)
+    return Location(centre, error, *moments(spread), half, seen, kept * variance)
 
 
 def _misfit(gap: FloatArray, variance: float) -> FloatArray:
@@ -143,10 +175,3 @@ def _shares(delta: FloatArray) -> FloatArray:
     within[..., 0] = 1.0  # what lies farther out was clipped to the bounds
     inner = np.concatenate([within[..., 1:], np.zeros((*within.shape[:-1], 1))], axis=-1)
     return np.asarray(within - inner)
-
-
-def _beyond(shares: FloatArray, half: FloatArray) -> FloatArray:
-    """Return the share outside of the window, a shell that it cuts counted in proportion."""
-    inner = np.append(RADII[1:], 0.0)
-    outside = np.clip((RADII - half[:, None]) / (RADII - inner), 0.0, 1.0)
-    return np.asarray(np.clip((shares * outside).sum(axis=1), 0.0, 1.0))

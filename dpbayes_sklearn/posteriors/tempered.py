@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.encoder import Codes
-from dpbayes_sklearn.data.sparse_codes import SparseCodes
 from dpbayes_sklearn.posteriors.network import NetworkPosterior
+from dpbayes_sklearn.posteriors.scores import Scores
 from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.statistics.temperature import Tempering
@@ -82,11 +81,9 @@ class TemperedPosterior(NetworkPosterior):
         """Return joint draws of the tables."""
         return self.posterior.sample(rng, n)
 
-    def log_predictive(
-        self, codes: Codes | SparseCodes, weights: FloatArray | None = None
-    ) -> FloatArray:
-        """Return log p(c) plus the weighted log probabilities of the features."""
-        return self.posterior.log_predictive(codes, self.weights if weights is None else weights)
+    def scores(self, weights: FloatArray | None = None) -> Scores:
+        """Return the function from codes to log p(c) plus the features' weighted log tables."""
+        return self.posterior.scores(self.weights if weights is None else weights)
 
     def merge(self, other: TemperedPosterior) -> TemperedPosterior:
         """Return the belief after both batches, with the temperature of the larger one."""

@@ -74,6 +74,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -181,6 +182,19 @@ def gaussian_variance(
     """
     if not (0 < delta < 1 and pure < epsilon < math.inf):
         raise ValueError("epsilon must be positive and finite, delta between 0 and 1.")
+    changes = tuple(tuple(shifts.items()) for shifts in patterns)
+    return _least_variance(epsilon, delta, changes, pure, zcdp_only)
+
+
+@lru_cache(maxsize=256)  # the fits of a search, or of a cross-validation, ask for the same
+def _least_variance(
+    epsilon: Exact,
+    delta: Exact,
+    changes: tuple[tuple[tuple[tuple[int, int], int], ...], ...],
+    pure: Exact,
+    zcdp_only: bool,
+) -> Fraction:
+    patterns: list[Shifts] = [dict(items) for items in changes]
     rho = zcdp_rho(Fraction(epsilon) - Fraction(pure), delta)
     if not rho:
         raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
@@ -189,7 +203,7 @@ def gaussian_variance(
     high = largest = max(largest, low)
     if zcdp_only:
         return largest
-    patterns = tuple(_completed(shifts) for shifts in patterns)
+    patterns = [_completed(shifts) for shifts in patterns]
     while high > low * Fraction(10_001, 10_000):
         middle = (low + high) / 2
         enough = all(_with_pure(middle, epsilon, shifts, pure) <= delta for shifts in patterns)

@@ -19,6 +19,7 @@ from dpbayes_sklearn.schema.numbers import number_of
 __all__ = ["Categories"]
 
 _FAR = 1000  # integers that lie no further apart are looked up in a table
+_LARGE = 2**62  # no difference of a smaller integer and any other, if it overflows, is small
 _TRUTH = frozenset({"True", "False"})
 _TYPES = {"bool", "float16", "float32", "float64"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
@@ -126,7 +127,7 @@ class Categories:
         if len(whole) < len(self.values):
             return None
         low, high = min(whole) - 1, max(whole) + 1
-        if high - low > _FAR:
+        if high - low > _FAR or max(-low, high) > _LARGE:
             return None
         return low, np.array([self._code(v) for v in range(low, high + 1)], np.intp)
 
@@ -181,10 +182,8 @@ class Categories:
         column = cells_of(values)
         if column.dtype.kind in "bi" and self._lookup is not None:
             low, codes = self._lookup
-            places: npt.NDArray[np.intp] = np.clip(
-                column.astype(np.intp), low, low + codes.size - 1
-            )
-            return codes[places - low]
+            # what is so far away that the difference overflows goes to one of the ends as well
+            return codes.take(column.astype(np.intp, copy=False) - low, mode="clip")
         if column.dtype.kind in "biuf":  # few distinct numbers: look each of them up once
             distinct, inverse = np.unique(column, return_inverse=True)
             codes = np.fromiter((self._code(v) for v in distinct), np.intp, distinct.size)

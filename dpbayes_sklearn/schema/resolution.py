@@ -96,8 +96,10 @@ def intervals_from_bounds(bounds: Any, n_features: int, name: str = "bounds") ->
         )
     if n_features == 2 and all(isinstance(side, tuple) for side in (low, high)):
         _refuse_two_pairs(sides, name)
-    each = (np.broadcast_to(side, n_features) for side in sides)
-    return [Interval(a, b) for a, b in zip(*each, strict=True)]
+    different = n_features if any(side.ndim for side in sides) else 1
+    each = (np.broadcast_to(side, different) for side in sides)
+    made = [Interval(a, b) for a, b in zip(*each, strict=True)]
+    return made if len(made) == n_features else made * n_features
 
 
 def _values(side: Any) -> npt.NDArray[Any]:
@@ -166,10 +168,19 @@ class Bins:
         if isinstance(domain, Categories) or domain.bins is not None:
             return domain
         if not isinstance(self.n_bins, str):
-            return replace(domain, bins=self._given[j])
+            return self._with_bins(domain, self._given[j])
         whole = self.looks_at_types(domain) and kind in WHOLE
-        bins = domain.n_integers if whole else self._rule()
-        return replace(domain, bins=bins)
+        return self._with_bins(domain, domain.n_integers if whole else self._rule())
+
+    def _with_bins(self, domain: Interval, bins: int | None) -> Interval:
+        """Return an interval in bins; columns that are alike share one."""
+        if (domain, bins) not in self._made:
+            self._made[domain, bins] = replace(domain, bins=bins)
+        return self._made[domain, bins]
+
+    @cached_property
+    def _made(self) -> dict[tuple[Interval, int | None], Interval]:
+        return {}
 
     def looks_at_types(self, domain: Domain | None) -> bool:
         """Return whether the bins of a domain depend on the dtype of its column."""

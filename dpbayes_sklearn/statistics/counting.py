@@ -18,6 +18,7 @@ from dpbayes_sklearn.statistics.network import Network
 __all__ = ["Space", "count_by_state", "count_sparse_star"]
 
 _FEW_VALUES = 16  # up to here comparing with each value is faster than a histogram
+_FEW_STATES = 3  # up to here looking for each state is faster than sorting
 _BYTE = 255  # most ones that a byte can add up
 _CACHE_CELLS = 1 << 17  # cells of a histogram that stay in the cache
 _STORED = 1 << 18  # stored values of sparse rows that are counted at a time
@@ -52,8 +53,7 @@ def count_by_state(
     n_values = max(sizes)
     if n_values > _FEW_VALUES:
         return _histogram(states, n_states, codes, n_values)
-    # numpy sorts short words by counting them
-    order = np.argsort(states.astype(np.min_scalar_type(n_states)), kind="stable")
+    order = _by_state(states, n_states)
     totals = np.bincount(states, minlength=n_states)
     # "clip" because other modes fill a buffer of their own first
     out = space.take(codes.shape, codes.dtype, "sorted")
@@ -71,6 +71,14 @@ def count_by_state(
             counts[state, :, value] = _column_sums(ones)
     counts[:, :, 0] = totals[:, None] - counts.sum(axis=2)
     return counts
+
+
+def _by_state(states: npt.NDArray[np.intp], n_states: int) -> npt.NDArray[np.intp]:
+    """Return the positions of all rows, those of a state after another."""
+    if n_states <= _FEW_STATES:
+        return np.concatenate([np.flatnonzero(states == state) for state in range(n_states)])
+    # numpy sorts short words by counting them
+    return np.argsort(states.astype(np.min_scalar_type(n_states)), kind="stable")
 
 
 def _column_sums(ones: Codes) -> IntArray:

@@ -243,11 +243,12 @@ class _Group:
     def add(self, codes: Codes, classes: npt.NDArray[Any], space: Space) -> None:
         """Add one chunk of records."""
         target, sizes = self._network.target, self._network.sizes
-        state = np.zeros(len(classes), np.intp)
-        for u in self._parents:
-            state = state * sizes[u] + (classes if u == target else codes[:, u])
+        columns = [classes if u == target else codes[:, u].astype(np.intp) for u in self._parents]
+        state = columns[0] if columns else np.zeros(len(classes), np.intp)
+        for u, column in zip(self._parents[1:], columns[1:], strict=True):
+            state = state * sizes[u] + column
         if self._has_class:
-            cells = state * sizes[target] + classes
+            cells = state * sizes[target] + classes if columns else classes
             self._classes += np.bincount(cells, minlength=len(self._classes))
         if self._features:
             every = len(self._features) == codes.shape[1]

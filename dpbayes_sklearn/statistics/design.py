@@ -19,8 +19,8 @@ from dpbayes_sklearn.statistics.windows import Windows
 __all__ = ["MISSING", "Design", "Feature", "Scale"]
 
 
-_CHUNK_CELLS = 1 << 18  # so many that a product is worth its overhead
-_CACHE_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache while it is mapped
+_CHUNK_CELLS = 1 << 18  # stay in the cache, and are worth the turns that threads take
+_PRODUCT_ROWS = 512  # of a wide table: so many that adding their product is little of the work
 
 
 MISSING = Categories([False, True])
@@ -119,9 +119,14 @@ class Design:
         return np.array([self._is_sign(d) for _, d in self.features], dtype=bool)[self.column]
 
     @property
+    def single(self) -> npt.NDArray[np.bool_]:
+        """Tell which coordinates are numbers or signs: the only one of their feature."""
+        return self.numbers | self.signs
+
+    @property
     def levels(self) -> npt.NDArray[np.bool_]:
         """Tell which coordinates are levels of categories."""
-        return ~(self.numbers | self.signs)
+        return ~self.single
 
     @cached_property
     def n_values(self) -> FloatArray:
@@ -145,11 +150,12 @@ class Design:
         """Yield ``(rows, coordinates)``; the array is used again for the next chunk.
 
         Numbers are clipped, and a missing one is what stands in for it. With ``windows`` they are
-        clipped and mapped further. With a ``grid`` the coordinates are multiplied by it and rounded
-        to integers.
+        clipped and mapped further, and signs are mapped too. With a ``grid`` the coordinates are
+        multiplied by it and rounded to integers.
         """
         maps = self._maps if windows is None else self._narrowed(windows)
-        step = max(1, _CHUNK_CELLS // max(1, self.width, table.n_columns))
+        width = max(1, self.width, table.n_columns)
+        step = max(1, _CHUNK_CELLS // width, min(_PRODUCT_ROWS, width))
         buffer = np.empty((min(step, table.n_rows), self.width))
         for rows, chunk in table.chunks(step):
             out = buffer[: rows.stop - rows.start]
@@ -161,7 +167,7 @@ class Design:
     ) -> None:
         whole = table.as_numbers(chunk) if self.numbers.all() and self.width else None
         if whole is not None:
-            for x, mapped, rows in long_rows(whole, out, *maps, cells=_CACHE_CELLS):
+            for x, mapped, rows in long_rows(whole, out, *maps):
                 _map_numbers(x, [each.of(rows) for each in maps], mapped, grid or 1)
                 if grid:
                     np.rint(mapped, out=mapped)
@@ -175,7 +181,8 @@ class Design:
                 continue
             codes = domain.encode(np.isnan(as_numbers(values)) if domain is MISSING else values)
             if self._is_sign(domain):
-                mapped[:, 0] = (grid or 1) * (2 * codes - 1)
+                factor, shift, _ = (each.each[j] for each in maps)
+                mapped[:, 0] = (grid or 1) * (factor * (2 * codes - 1) - shift)
             else:
                 levels = codes[:, None] == np.arange(domain.n_values)
                 np.multiply(levels, grid or 1, out=mapped)
@@ -186,10 +193,10 @@ class Design:
     def _maps(self) -> _Maps:
         """The map of every feature: factor, shift, and where missing numbers go."""
         centres, halves = self.scales
-        return _Maps(*map(PerColumn, (1 / halves, centres / halves, self._stand_ins)))
+        return _Maps(*map(PerColumn, (1 / halves, centres / halves, self.stand_ins)))
 
-    @property
-    def _stand_ins(self) -> FloatArray:
+    @cached_property
+    def stand_ins(self) -> FloatArray:
         """Return what stands for a missing number, on the scale of the bounds; 0 of categories."""
         centres, halves = self.scales
         numbers = [d.stand_in if isinstance(d, Interval) else 0.0 for _, d in self.features]
@@ -199,10 +206,10 @@ class Design:
         """Return the map of every feature to its window."""
         (centres, halves), (c, h) = self.scales, np.zeros((2, len(self.features)))
         h[:] = 1.0
-        single = self.numbers
+        single = self.single
         c[self.column[single]] = windows.centres[single]
         h[self.column[single]] = windows.halves[single]
-        each = (1 / (halves * h), (centres / halves + c) / h, (self._stand_ins - c) / h)
+        each = (1 / (halves * h), (centres / halves + c) / h, (self.stand_ins - c) / h)
         return _Maps(*map(PerColumn, each))
 
     def in_units_of_columns(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
@@ -232,8 +239,9 @@ def _map_numbers(chunk: Any, maps: Sequence[Any], out: FloatArray, grid: int) ->
         np.multiply(chunk, grid * factor, out=out)
         if np.ndim(shift) or shift:
             out -= grid * shift
-        # two looks at the cache are cheaper than clipping; both are NaN if any number is
-        inside = out.size == 0 or (out.min() >= -grid and out.max() <= grid)
-    if not inside:
-        np.copyto(out, grid * missing, where=np.isnan(out))
-        np.clip(out, -grid, grid, out=out)
+        # looking at the cache is cheaper than clipping; the first look finds a NaN, too
+        low = out.min(initial=0.0)
+        if np.isnan(low):
+            np.copyto(out, grid * missing, where=np.isnan(out))
+        if not low >= -grid or out.max(initial=0.0) > grid:
+            np.clip(out, -grid, grid, out=out)

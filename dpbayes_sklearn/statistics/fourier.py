@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.laws import DiscreteLaplace, Marginal, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.laws.marginals import sum_of
 from dpbayes_sklearn.laws.scales import laplace_scale
@@ -28,6 +28,7 @@ __all__ = [
     "CharacterSums",
     "ReleasedCharacters",
     "closure",
+    "coefficient_tables",
     "sum_count",
     "tables_from_characters",
     "varying_families",
@@ -239,6 +240,15 @@ def tables_from_characters(network: Network, blocks: Blocks, n: float) -> Tables
     All numbers are integers over powers of two, so floating point makes no error here. Blocks
     may have further axes in front, the same for all: one set of tables for each of them.
     """
+    coefficients = coefficient_tables(network, blocks, n)
+    return tuple(
+        _along_axes(table, [inverse_haar(k) for k in shape])
+        for table, shape in zip(coefficients, network.shapes, strict=True)
+    )
+
+
+def coefficient_tables(network: Network, blocks: Blocks, n: float) -> list[FloatArray]:
+    """Return the character sums at their places in the coefficients of every table."""
     some_support, some_block = next(iter(blocks.items()), ((), np.zeros(())))
     batch = some_block.shape[: some_block.ndim - len(some_support)]
     tables = []
@@ -250,5 +260,5 @@ def tables_from_characters(network: Network, blocks: Blocks, n: float) -> Tables
                 back = np.argsort(_sorting(family, support)) - len(support)
                 axes = (*range(len(batch)), *back)
                 coefficients[(..., *index)] = np.transpose(blocks[support], axes)
-        tables.append(_along_axes(coefficients, [inverse_haar(k) for k in shape]))
-    return tuple(tables)
+        tables.append(coefficients)
+    return tables

@@ -11,11 +11,11 @@ there are few, have less noise. In the inner product
 .. math:: \langle zz^\top, z'z'^\top\rangle = \tfrac12\langle z, z'\rangle^2
     + e\sum a_i^2 x_i^2 x_i'^2 \ge 0,
 
-the last sum over numbers and target, which lie in [-1, 1]. (Public entries are included here; they
-do not change.) So a record that is replaced changes the sums, squared, by no more than the two do
+the last sum over numbers and target, which lie in [-1, 1]. (Entries that are not released are
+included here.) So a record that is replaced changes the sums, squared, by no more than the two do
 alone, and k records by :math:`k^2` times as much as one. Two bounds follow.
 
-**Records that are scaled**: numbers and target have :math:`\sum a_i^2x_i^2 \le \ell`
+**Records that are scaled**: numbers, centred signs and target have :math:`\sum a_i^2x_i^2 \le \ell`
 (:mod:`~dpbayes_sklearn.statistics.row_norm`), and :math:`P \le c`. As :math:`x_i^4 \le x_i^2`, a
 record alone adds :math:`\tfrac12P^2 + e\sum a_i^2x_i^4 \le \tfrac12c^2 + e\ell`, so a replaced one
 changes the sums by :math:`c^2 + 2e\ell`.
@@ -37,12 +37,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 from dpbayes_sklearn.statistics.gram_matrix import GramMatrix, noise_of_products
 from dpbayes_sklearn.statistics.row_norm import RowNorm
+from dpbayes_sklearn.statistics.windows import Reach
 
 __all__ = ["NARROWEST", "GaussianGram", "gaussian_gram"]
 
@@ -63,10 +63,13 @@ class GaussianGram(GaussianBlock):
         The bound of a record that comes or goes.
     norm : RowNorm
         Which records are scaled before they are summed.
+    target_end : float
+        Part of the target's window beyond which a record of otherwise usual size is scaled.
     """
 
     alone: Fraction
     norm: RowNorm
+    target_end: float
 
     @property
     def deviation(self) -> float:
@@ -80,11 +83,12 @@ class GaussianGram(GaussianBlock):
 
 
 def gaussian_gram(
-    design: Design, reach: FloatArray | None = None, deviations: float | None = None
+    design: Design, reach: Reach | None = None, deviations: float | None = None
 ) -> GaussianGram:
     """Return all entries that are not public, to be released with Gaussian noise.
 
-    Public are the squares of constant and signs, and the products of two levels of a column.
+    Public, or known by the sums, are the squares of constant and signs and the products of two
+    levels of a column.
     Records are scaled if that leads to less noise. Parameters are those of
     :meth:`~dpbayes_sklearn.statistics.gram_matrix.GramMatrix.of`.
     """
@@ -99,7 +103,7 @@ def _whole(design: Design) -> GaussianGram:
     return _block(design, matrix, c / 2, c**2, c * (c + limit) / 2)
 
 
-def _scaled(design: Design, reach: FloatArray | None, deviations: float | None) -> GaussianGram:
+def _scaled(design: Design, reach: Reach | None, deviations: float | None) -> GaussianGram:
     matrix = GramMatrix.of(design, reach, deviations)
     c, limit = matrix.bound, matrix.limit
     e = _FOR_SQUARES * c**2 / (2 * limit)
@@ -129,4 +133,4 @@ def _block(
     sizes = tuple(len(group) for group in groups.values())
     most = min(bound, alone) * NARROWEST**2  # less weight is more noise
     weights = tuple(min(weight, most) for weight in groups)
-    return GaussianGram(rows, columns, sizes, weights, bound, alone, matrix.norm)
+    return GaussianGram(rows, columns, sizes, weights, bound, alone, matrix.norm, matrix.target_end)

@@ -14,8 +14,13 @@ by c, k records of one person by k times as much.
 Numbers and target seldom are at the ends of their windows all at once, so their part of c is
 bounded by what few records exceed (:mod:`~dpbayes_sklearn.statistics.row_norm`). Their weights make
 up for windows of different reach: in units of its standard deviation every number counts the same,
-and its weighted square is u on average and varies by :math:`\sqrt 2 u`, if it is normal. Where
-target and numbers lie was released before, so weights and bound are public.
+and its weighted square is u on average and varies by :math:`\sqrt 2 u`, if it is normal.
+
+A sign s that is centred at its mean m belongs to that part too. Its square
+:math:`(s - m)^2 = 1 - 2ms + m^2` is :math:`1 - m^2` on average, not 1, and varies by
+:math:`2m\sqrt{1 - m^2}`. In its window it is divided by :math:`1 + |m|`, and weighted by as much.
+
+Where target and columns lie was released before, so weights and bound are public.
 """
 
 from __future__ import annotations
@@ -27,7 +32,6 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import MatrixNoise, NoiseLaw
 from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -35,12 +39,13 @@ from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 from dpbayes_sklearn.statistics.moment_blocks import Block, whole_block
 from dpbayes_sklearn.statistics.row_norm import RowNorm
+from dpbayes_sklearn.statistics.windows import Reach
 
 __all__ = ["GramMatrix", "gram_block", "noise_of_products"]
 
 # Squared weights: the more, the less noise in what concerns a coordinate, and the more elsewhere.
 # A sign varies more than a number in its window, and a sum matters less than a product.
-_NUMBER, _SIGN, _LEVEL, _CONSTANT = 1.0, 0.3, 0.5, 0.3
+_NUMBER, _SIGN, _LEVEL, _CONSTANT = 1.0, 0.25, 0.5, 0.3
 _TARGET = 1.5  # times the root of the sum over all columns: every product with it is needed
 _REACH = 2.5  # standard deviations in the window of a number with the weight above
 
@@ -62,7 +67,10 @@ class GramMatrix:
     fixed : Fraction
         The part of the bound that constant, signs and levels have in every record.
     norm : RowNorm
-        Which records are scaled so that numbers and target do not exceed their part of the bound.
+        Which records are scaled so that numbers, centred signs and target do not exceed their part
+        of the bound.
+    target_end : float
+        Part of the target's window beyond which a record of otherwise usual size is scaled.
     moves : int
         How many records come or go between neighbours.
     """
@@ -72,11 +80,12 @@ class GramMatrix:
     weights: tuple[Fraction, ...]
     fixed: Fraction
     norm: RowNorm
+    target_end: float
     moves: int = RECORD.moves
 
     @property
     def limit(self) -> Fraction:
-        """The part of the bound that numbers and target have."""
+        """The part of the bound that numbers, centred signs and target have."""
         return Fraction(self.norm.limit, _STEPS**2)
 
     @property
@@ -86,18 +95,18 @@ class GramMatrix:
 
     @classmethod
     def of(
-        cls, design: Design, reach: FloatArray | None = None, deviations: float | None = None
+        cls, design: Design, reach: Reach | None = None, deviations: float | None = None
     ) -> GramMatrix:
         """Return the matrix of a design, with public weights.
 
         Parameters
         ----------
         design : Design
-        reach : array of shape (width + 1,), optional
-            Standard deviations that the windows of the coordinates and the target reach.
+        reach : Reach, optional
+            How far the windows of the coordinates and the target reach.
         deviations : float, optional
-            Standard deviations by which the squares of numbers and target may exceed their mean;
-            left out, records are not scaled.
+            Standard deviations by which the weighted square of a record may exceed its mean; left
+            out, records are not scaled.
 
         >>> from dpbayes_sklearn.schema import Interval
         >>> matrix = GramMatrix.of(Design((Interval(0, 1),) * 3))
@@ -110,20 +119,30 @@ class GramMatrix:
         _, first = np.unique(design.column, return_index=True)
         target = _TARGET * math.sqrt(max(kinds[first].sum(), _NUMBER))
         squares = np.append(kinds, target)
-        scaled = np.append(design.numbers, True)
-        usual = _USUAL * squares[scaled]
+        numbers, signs = np.append(design.numbers, True), np.append(design.signs, False)
+        usual = np.where(numbers, _USUAL * squares, 0.0)
+        varying = 2 * usual**2
+        if reach is not None:
+            stretch = np.clip(reach.deviations / _REACH, 1 / _MOST_STRETCH, _MOST_STRETCH)
+            squares = squares * np.where(numbers, stretch**2, 1.0)
+        centred = None if reach is None else reach.signs
+        if centred is not None:
+            m = np.abs(centred)
+            usual[signs] = _SIGN * (1 - m**2)
+            varying[signs] = _SIGN**2 * 4 * m**2 * (1 - m**2)
+            squares[signs] *= (1 + m) ** 2
+        scaled = numbers if centred is None else numbers | signs
         most = math.inf
         if deviations is not None:
-            most = usual.sum() + deviations * math.sqrt(2 * (usual**2).sum())
-        if reach is not None:
-            stretch = np.clip(reach / _REACH, 1 / _MOST_STRETCH, _MOST_STRETCH)
-            squares = squares * np.where(scaled, stretch**2, 1.0)
+            most = usual.sum() + deviations * math.sqrt(varying.sum())
         steps = np.rint(_STEPS * np.sqrt(np.append(_CONSTANT, squares))).astype(int)
         present = np.arange(0 if design.intercept else 1, design.width + 2)
         # of all levels of a column one counts: their weights are the same
-        single = first[~design.numbers[first]] + 1
+        single = first[~scaled[first]] + 1
         fixed = sum(int(steps[i]) ** 2 for i in [*present[present == 0], *single])
         whole = steps[1:] ** 2 * scaled
+        limit = min(most, squares[scaled].sum())
+        end = math.sqrt(max(limit - usual[:-1].sum(), 0.0) / squares[-1])
         rows, columns = np.triu_indices(len(present))
         return cls(
             present[rows],
@@ -131,6 +150,7 @@ class GramMatrix:
             tuple(Fraction(int(steps[i]), _STEPS) for i in present),
             Fraction(fixed, _STEPS**2),
             RowNorm(tuple(whole.tolist()), int(min(most * _STEPS**2, whole.sum()))),
+            min(end, 1.0),
         )
 
     def protecting(self, unit: PrivacyUnit) -> GramMatrix:
@@ -153,7 +173,7 @@ class GramMatrix:
 def gram_block(
     design: Design,
     unit: PrivacyUnit = RECORD,
-    reach: FloatArray | None = None,
+    reach: Reach | None = None,
     deviations: float | None = None,
 ) -> GramMatrix | Block:
     """Return what has less noise: the products as a matrix or as numbers."""
@@ -169,7 +189,7 @@ def noise_of_products(
     design: Design,
     block: GramMatrix | GaussianBlock | Block,
     share: Fraction,
-    reach: FloatArray | None = None,
+    reach: Reach | None = None,
 ) -> float:
     """Return the mean variance of all entries for a share, each counted by its weights."""
     matrix, squares = GramMatrix.of(design, reach), np.zeros(design.width + 2)

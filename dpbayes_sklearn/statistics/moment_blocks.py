@@ -106,6 +106,9 @@ class Block:
     norm: ClassVar[None] = None
     """Records are not scaled: the sensitivities follow from the entries alone."""
 
+    target_end: ClassVar[float] = 1.0
+    """Part of the target's window beyond which records are scaled: none are."""
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -143,9 +146,9 @@ class Block:
         return law
 
 
-def location_block(design: Design) -> Block:
-    """Return the sums of the numbers: sensitivity 2 for each."""
-    x = 1 + np.flatnonzero(design.numbers)
+def location_block(which: npt.NDArray[np.bool_]) -> Block:
+    """Return the sums of some coordinates, numbers or signs: sensitivity 2 for each."""
+    x = 1 + np.flatnonzero(which)
     return Block(np.zeros(len(x), np.intp), x, Fraction(2 * len(x)), np.full(len(x), 2), len(x))
 
 
@@ -230,9 +233,8 @@ def _without(block: Block, row: int, column: int) -> Block:
 
 def _counts(design: Design) -> tuple[int, int, int]:
     """Return r numbers, s numbers and signs, q columns of levels."""
-    single = design.numbers | design.signs
     q = len(np.unique(design.column[design.levels]))
-    return int(design.numbers.sum()), int(single.sum()), q
+    return int(design.numbers.sum()), int(design.single.sum()), q
 
 
 def _products(design: Design) -> tuple[Positions, Positions, IntArray]:

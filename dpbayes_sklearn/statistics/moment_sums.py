@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.schema.domains import as_numbers
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.row_norm import RowNorm
+from dpbayes_sklearn.statistics.shells import RADII, count_in_shells
 from dpbayes_sklearn.statistics.windows import WHOLE, Window, Windows
 
 __all__ = [
-    "RADII",
     "Predictive",
+    "coordinates",
     "gram",
     "location_sums",
     "plain_gram",
@@ -30,9 +30,6 @@ _DOUBLE = 2**53  # integers up to here are exact in float64
 _TARGETS = 1 << 15  # targets mapped at a time
 _FINE = 2.0**20  # steps from 0 to 1 that coefficients are rounded to
 _LARGE = 2.0**6  # no larger coefficient can stand for a regression on this scale
-
-RADII = 2.0 ** (1 - np.arange(17) / 2)
-"""Outer radii of shells around the centre of a column, on the scale of its bounds."""
 
 
 class Predictive(NamedTuple):
@@ -57,32 +54,27 @@ class Predictive(NamedTuple):
 
 
 def location_sums(shard: Shard, design: Design, scale: Scale, grid: int, every: int) -> IntArray:
-    """Return the rows, and the sums of the numbers and of the target in units of 1/grid², exactly.
+    """Return the rows, and the sums of numbers, signs and target in units of 1/grid², exactly.
 
     Only each ``every``-th of all records counts.
     """
-    total = np.zeros(2 + int(design.numbers.sum()), np.int64)
+    total = np.zeros(2 + int(design.single.sum()), np.int64)
     for x, y in _chosen(shard, design, scale, every, grid):
-        steps = np.column_stack([x[:, design.numbers], np.rint(grid * y)])
+        steps = np.append(x.sum(axis=0)[design.single], np.rint(grid * y).sum())
         total[0] += len(x)
-        total[1:] += grid * steps.sum(axis=0).astype(np.int64)
+        total[1:] += grid * steps.astype(np.int64)
     return total
 
 
 def shell_counts(
     shard: Shard, design: Design, scale: Scale, centres: FloatArray, every: int
 ) -> IntArray:
-    """Count for numbers and target how many lie in each shell around its centre.
-
-    Shell i holds the distances in (RADII[i+1], RADII[i]], the last one all that are nearer.
-    """
+    """Count for numbers and target how many lie in each shell around its centre."""
     total = np.zeros((len(centres), len(RADII)), np.int64)
     for x, y in _chosen(shard, design, scale, every):
-        columns = np.column_stack([x[:, design.numbers], y])
-        for row, (column, centre) in enumerate(zip(columns.T, centres, strict=True)):
-            nearer = np.searchsorted(RADII[::-1], np.abs(column - centre))
-            shell = np.maximum(len(RADII) - 1 - nearer, 0)
-            total[row] += np.bincount(shell, minlength=len(RADII))
+        numbers = x if design.numbers.all() else x[:, design.numbers]
+        total[:-1] += count_in_shells(numbers, centres[:-1])
+        total[-1:] += count_in_shells(y[:, None], centres[-1:])
     return total
 
 
@@ -115,7 +107,7 @@ def gram(
     rows_at_once = _DOUBLE // grid**2
     total = np.zeros((design.width + 2,) * 2, np.int64)
     partial = _Products(design.width)
-    for x, edge in _coordinates(shard, design, scale, window, grid, windows):
+    for x, edge in coordinates(shard, design, scale, window, grid, windows):
         if norm is not None:
             norm.clip(x, edge[:, 1], grid)
         if partial.rows + len(x) > rows_at_once:
@@ -128,7 +120,7 @@ def gram(
 def plain_gram(shard: Shard, design: Design, scale: Scale) -> FloatArray:
     """Return the sums of zz' in floats, for z = (1, x, t)."""
     total = _Products(design.width)
-    for x, edge in _coordinates(shard, design, scale, WHOLE):
+    for x, edge in coordinates(shard, design, scale, WHOLE):
         total.add(x, edge)
     return total.matrix()
 
@@ -161,7 +153,7 @@ def scaled_target(y: FloatArray, scale: Scale) -> FloatArray:
     return np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
 
 
-def _coordinates(
+def coordinates(
     shard: Shard,
     design: Design,
     scale: Scale,
@@ -187,27 +179,27 @@ class _Products:
 
     def __init__(self, width: int) -> None:
         self.rows = 0
-        self._inner = np.zeros((width, width), order="F")
-        self._cross = np.zeros((width, 2))
+        self._inner, self._latest = np.zeros((width, width)), np.empty((width, width))
+        self._cross = np.zeros((2, width))
         self._outer = np.zeros((2, 2))
 
     def add(self, x: FloatArray, edge: FloatArray) -> None:
         """Add the records of one chunk."""
         self.rows += len(x)
+        # numpy calls syrk for a matrix and its transpose; scipy's would make other threads wait
+        self._inner += np.matmul(x.T, x, out=self._latest)
+        for total, column in zip(self._cross, edge.T, strict=True):
+            total += column @ x
         self._outer += edge.T @ edge
-        if x.shape[1]:
-            self._inner = dsyrk(1.0, x.T, beta=1.0, c=self._inner, overwrite_c=True)
-            self._cross += x.T @ edge
 
     def matrix(self) -> FloatArray:
         """Return the symmetric matrix of all sums."""
-        inner = np.triu(self._inner) + np.triu(self._inner, 1).T
         (one, both), (_, square) = self._outer
-        first, last = self._cross.T
+        first, last = self._cross
         return np.block(
             [
                 [np.full((1, 1), one), first[None], np.full((1, 1), both)],
-                [first[:, None], inner, last[:, None]],
+                [first[:, None], self._inner, last[:, None]],
                 [np.full((1, 1), both), last[None], np.full((1, 1), square)],
             ]
         )

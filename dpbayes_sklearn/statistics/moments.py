@@ -15,6 +15,7 @@ from dpbayes_sklearn.statistics import moment_sums
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
 from dpbayes_sklearn.statistics.moment_sums import Predictive
+from dpbayes_sklearn.statistics.pulls import Pulls, pull_sums
 from dpbayes_sklearn.statistics.row_norm import RowNorm
 from dpbayes_sklearn.statistics.size import ReleasedSize
 from dpbayes_sklearn.statistics.windows import WHOLE, Window, Windows
@@ -121,7 +122,7 @@ class Moments:
         return float(whole_block(self.design).protecting(unit).sensitivity)
 
     def location_sums(self, grid: int, every: int = 1) -> tuple[int, IntArray]:
-        """Return how many rows, and the sums of numbers and target in units of 1/grid², exactly.
+        """Return how many rows, and the sums of numbers, signs and target in units of 1/grid².
 
         The number of rows is public or released, too.
         """
@@ -147,6 +148,15 @@ class Moments:
         ask = partial(moment_sums.gram, design=self.design, scale=self.scale)
         clipped = partial(ask, window=window, windows=windows, norm=norm)
         return self.records.total(partial(clipped, grid=grid))
+
+    def pulls(
+        self, grid: int, window: Window, windows: Windows, coefficients: FloatArray, limit: int
+    ) -> Pulls:
+        """Return how the records pull at coefficients; see `pulls`."""
+        self._check_grid(grid)
+        ask = partial(pull_sums, design=self.design, scale=self.scale, window=window)
+        asked = partial(ask, windows=windows, coefficients=coefficients, limit=limit)
+        return Pulls.read(self.records.total(partial(asked, grid=grid)), grid)
 
     def squared_residuals(self, model: Predictive, grid: int, every: int) -> tuple[int, int]:
         """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over."""

@@ -37,6 +37,10 @@ class RowNorm:
     limit: int
 
     @cached_property
+    def _weights(self) -> FloatArray:
+        return np.array(self.squares, np.float64)
+
+    @cached_property
     def _scaled(self) -> npt.NDArray[np.intp]:
         return np.flatnonzero(self.squares[:-1])
 
@@ -45,14 +49,17 @@ class RowNorm:
 
         Scaled entries are rounded towards 0, so that they stay integers within the bound.
         """
-        if self.limit >= sum(self.squares):
+        kept, weights = self._scaled, self._weights
+        if self.limit >= weights.sum():
             return
-        kept = self._scaled
-        weights = np.array(self.squares, np.float64)
-        norm = (x[:, kept] ** 2) @ weights[kept] + weights[-1] * t**2
+        numbers, own = x if len(kept) == x.shape[1] else x[:, kept], weights[-1] * t**2
         most = self.limit * float(grid) ** 2 * (1 - _MARGIN)
-        far = np.flatnonzero(norm > most)
+        # the sum of squares is read off faster than the weighted one, which is never larger
+        largest = weights[kept].max(initial=0.0) * np.einsum("ij,ij->i", numbers, numbers)
+        maybe = np.flatnonzero(largest + own > most)
+        norm = np.square(numbers[maybe]) @ weights[kept] + own[maybe]
+        far = maybe[norm > most]
         if len(far):
-            factor = np.sqrt(most / norm[far])
+            factor = np.sqrt(most / norm[norm > most])
             x[np.ix_(far, kept)] = np.trunc(x[np.ix_(far, kept)] * factor[:, None])
             t[far] = np.trunc(t[far] * factor)

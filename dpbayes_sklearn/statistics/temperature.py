@@ -14,6 +14,7 @@ where :math:`I_j` is the mutual information of feature and class in the released
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -32,6 +33,7 @@ from dpbayes_sklearn.schema.domains import Categories
 __all__ = [
     "DEFAULT",
     "GRID",
+    "Evidence",
     "EvidenceModel",
     "LabelledRecords",
     "LossSums",
@@ -184,13 +186,15 @@ class LossSums:
         return epsilon * n / unit.moves + 8.0
 
 
+Evidence = Callable[[Codes | SparseCodes], tuple[FloatArray, dict[float, FloatArray]]]
+"""A function from codes to log p(c) and, for each emphasis, the features' log probabilities."""
+
+
 class EvidenceModel(Protocol):
     """A released model whose temperature is to be chosen."""
 
-    def evidence(
-        self, codes: Codes | SparseCodes, emphases: tuple[float, ...], /
-    ) -> tuple[FloatArray, dict[float, FloatArray]]:
-        """Return log p(c), and for each emphasis the features' log probabilities, by row."""
+    def evidence(self, emphases: tuple[float, ...], /) -> Evidence:
+        """Return the function of codes for these emphases."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,19 +207,18 @@ class LabelledRecords:
 
     def loss_sums(self, model: EvidenceModel, every: int) -> LossSums:
         """Return the loss sums of every ``every``-th record."""
-        ask = partial(_loss_sums, self.encoder, self.classes, model, every)
+        ask = partial(_loss_sums, self.encoder, self.classes, model.evidence(emphases()), every)
         return self.records.total(ask)
 
 
 def _loss_sums(
-    encoder: Encoder, classes: Categories, model: EvidenceModel, every: int, shard: Shard
+    encoder: Encoder, classes: Categories, evidence: Evidence, every: int, shard: Shard
 ) -> LossSums:
     total = LossSums.none(classes.n_values)
     first = -shard.start % every
     labels: Any = shard.target[first::every]
     for rows, codes in encoder.compact_chunks(shard.table.rows(slice(first, None, every))):
-        prior, evidence = model.evidence(codes, emphases())
-        total = total + LossSums.of(prior, evidence, classes.encode(labels[rows]))
+        total = total + LossSums.of(*evidence(codes), classes.encode(labels[rows]))
     return total
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
 
-__all__ = ["WHOLE", "Window", "Windows"]
+__all__ = ["WHOLE", "Reach", "Window", "Windows"]
 
 
 class Window(NamedTuple):
@@ -39,9 +39,27 @@ WHOLE = Window()
 """The target as its bounds have it."""
 
 
+class Reach(NamedTuple):
+    """How far windows reach beyond where the data usually are: public once they were located.
+
+    Attributes
+    ----------
+    deviations : array of shape (width + 1,)
+        Standard deviations that the windows of the numbers and, last, of the target reach.
+    signs : array or None
+        The means that the signs are centred at, if they are.
+    """
+
+    deviations: FloatArray
+    signs: FloatArray | None = None
+
+
 @dataclass(frozen=True)
 class Windows:
     """The same for the coordinates: x becomes (x - centre)/half, clipped to [-1, 1].
+
+    A sign becomes (x - c)/(1 + abs(c)), with two values of different size: a value that is rare
+    is large, the usual one is small.
 
     Attributes
     ----------
@@ -63,6 +81,18 @@ class Windows:
             low, high = (grid * (self.centres + side * self.halves) for side in (-1, 1))
             np.clip(x, *((low, high) if grid == 1 else (np.rint(low), np.rint(high))), out=x)
         return x
+
+    @property
+    def square_slopes(self) -> FloatArray:
+        """Return the change of a sign's square with the sign: -2c/h."""
+        return -2 * self.centres / self.halves
+
+    def squares_of_signs(self, sums: FloatArray, n: float) -> FloatArray:
+        r"""Return the sums of the squares of n signs with these sums.
+
+        With :math:`s = \pm1`, :math:`x = (s - c)/h` has :math:`x^2 = (1 - c^2)/h^2 - 2cx/h`.
+        """
+        return (1 - self.centres**2) / self.halves**2 * n + self.square_slopes * sums
 
     def to_bounds(self) -> FloatArray:
         r"""Return the linear map of (constant, coefficients) to coordinates on their bounds.

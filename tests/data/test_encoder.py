@@ -187,6 +187,19 @@ def test_chunks_cover_all_rows_once(cells: int, monkeypatch: pytest.MonkeyPatch)
     assert (np.concatenate([codes for _, codes in parts]) == whole).all()
 
 
+@pytest.mark.parametrize("top", [1, 2, 255])
+def test_bytes_that_are_codes_are_not_copied(top: int) -> None:
+    X = np.random.default_rng(6).integers(0, 2, (50, 4), dtype=np.uint8)
+    X[30, 2] = top
+    before = X.copy()
+    ((_, codes),) = Encoder([Interval(0, 3, bins=4)] * 2 + [Interval(0, 1, bins=2)] * 2).chunks(
+        Table(X)
+    )
+    assert np.shares_memory(codes, X) == (top == 1)
+    assert np.array_equal(codes, np.minimum(X, [3, 3, 1, 1]))
+    assert np.array_equal(X, before)
+
+
 def test_more_values_than_codes_are_refused() -> None:
     Encoder([Interval(0, 1, bins=2**16)])
     for domain in (Interval(0, 1, bins=2**16 + 1), Categories(range(2**16 + 1))):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -105,3 +108,28 @@ def test_small_matrices_have_one_thread_of_blas_and_large_ones_all() -> None:
         with blas_for(10_000):
             assert blas_threads() == before
         assert blas_threads() == before
+
+
+FORKS = """
+import os, threading, time
+from dpbayes_sklearn.data.threads import _BLAS
+
+def hold():
+    while True:
+        with _BLAS.lock:
+            time.sleep(0.01)
+        time.sleep(0.001)
+
+threading.Thread(target=hold, daemon=True).start()
+for _ in range(5):
+    if not (child := os.fork()):
+        with _BLAS.single():
+            os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks on this system")
+def test_a_forked_child_does_not_wait_for_a_thread_that_it_lacks() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKS]
+    subprocess.run(command, check=True, timeout=60)

@@ -47,7 +47,7 @@ class Counting(Mechanism):
     def _preflight_counts(self, statistics: Any, prior: Any, budget: Any) -> None:
         self.calls.append("preflight")
 
-    def _conditions(self, kind: str) -> tuple[str, ...]:
+    def _conditions(self, kind: str, prior: object, unit: object) -> tuple[str, ...]:
         return (f"{kind} are counted once",)
 
 

@@ -113,7 +113,8 @@ def test_draws_of_coefficients():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (3000, 3))
     y = X @ [1, -1, 0.5] + 0.3 * rng.normal(size=3000)
-    declared = {"bounds_X": (-1, 1), "bounds_y": (-4, 4), "random_state": 0}
+    # in a declared ball, where the draws alone tell where the coefficients are
+    declared = {"bounds_X": (-1, 1), "bounds_y": (-4, 4), "coef_bound": 0.5, "random_state": 0}
     pure, priced = (
         BayesianLinearRegression(delta=d, mechanism=Sampler(100), **declared).fit(X, y)
         for d in (0.0, 1e-6)

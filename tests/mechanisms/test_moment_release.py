@@ -13,6 +13,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.mechanisms import _coefficient_draws as draws_module
 from dpbayes_sklearn.mechanisms import _moment_noise as release_module
+from dpbayes_sklearn.mechanisms import _perturbed_mode as mode_module
 from dpbayes_sklearn.mechanisms._location import located
 from dpbayes_sklearn.mechanisms._moment_noise import add_noise, grid_for, widening
 from dpbayes_sklearn.mechanisms._moment_release import Products, calibrated, noisy_moments
@@ -253,19 +254,55 @@ def test_the_sampler_never_sharpens_the_posterior_and_the_map_does():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(draws_module, "ball_gaussian", watched)
         for mechanism in (Sampler(), MAP()):
-            prior = GaussianPrior(DESIGN, noise_variance=0.1)
+            prior = GaussianPrior(DESIGN, noise_variance=0.1, coef_bound=0.375)
             mechanism.release(moments(X, y), prior, Budget(Fraction(10**7)), random_source(0))
     assert 1 < weights[0] <= 40  # 1/0.1, times the square of half the window, which is below 2
     assert weights[1] > 1000
 
 
-def test_guarantees_of_draws_name_what_they_rest_on():
+@pytest.mark.parametrize("coef_bound", [None, 0.5])
+def test_guarantees_of_draws_name_what_they_rest_on(coef_bound):
     X, y = records()
+    prior = GaussianPrior(DESIGN, coef_bound=coef_bound)
     for mechanism in MECHANISMS:
-        release = mechanism.release(
-            moments(X, y), GaussianPrior(DESIGN), Budget(Fraction(1)), random_source(0)
-        )
-        assert bool(release.guarantee.conditions) == isinstance(mechanism, (Sampler, MAP))
+        release = mechanism.release(moments(X, y), prior, Budget(Fraction(1)), random_source(0))
+        in_a_ball = isinstance(mechanism, (Sampler, MAP) if coef_bound else Sampler)
+        assert bool(release.guarantee.conditions) == in_a_ball
+
+
+@pytest.mark.parametrize("mechanism", [Sampler(n_samples=3), MAP()], ids=str)
+@pytest.mark.parametrize("noise_variance", [None, 0.05])
+def test_mode_and_draws_have_what_the_other_steps_leave(mechanism, noise_variance, monkeypatch):
+    """All of epsilon: noisy sums, the mode as its own plan says, and the range of the score."""
+    epsilon, spent, ranges, weights = Fraction(2), [], [], []
+    prior = GaussianPrior(DESIGN, noise_variance=noise_variance)
+    tape = Tape(monkeypatch)
+    real_plan, real_range = mode_module.plan_mode, draws_module.score_range
+
+    def planned(design, n, precisions, share, unit):
+        spent.append(share)
+        return real_plan(design, n, precisions, share, unit)
+
+    def ranged(limit, reach):
+        ranges.append(real_range(limit, reach))
+        return ranges[-1]
+
+    def drawn(precision, linear, radius, n_draws, source):
+        weights.append(precision[0, 0] / 60)
+        return np.zeros((n_draws, len(linear)))
+
+    monkeypatch.setattr(mode_module, "plan_mode", planned)
+    monkeypatch.setattr(draws_module, "score_range", ranged)
+    monkeypatch.setattr(draws_module, "ball_gaussian", drawn)
+    mechanism.release(moments(*records()), prior, Budget(epsilon), random_source(0))
+    left = epsilon - sum(tape.spent) - sum(spent)
+    if isinstance(mechanism, MAP):
+        assert left == 0
+        assert not ranges
+    else:
+        assert sum(spent) == left
+        assert 3 * 2 * weights[0] * ranges[0] <= float(left)
+        assert 3 * 2 * weights[0] * ranges[0] == pytest.approx(float(left), rel=1e-6)
 
 
 def test_exact_moments_leave_with_infinite_epsilon_only():

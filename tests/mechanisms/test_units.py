@@ -76,7 +76,8 @@ def test_choices_among_posteriors_lose_no_more_than_epsilon(k, mechanism):
 @pytest.mark.parametrize("columns", [(Interval(-1, 1),), (Interval(-1, 1), Categories("ab"))])
 def test_moments_lose_no_more_than_epsilon(unit, mechanism, columns):
     world = MomentDomain(Design(columns), levels=2)
-    found = enumerate_loss(mechanism, world, n=3, unit=unit, transcripts=1)
+    n = 3 if len(columns) == 1 else max(2, unit.max_records)  # others' records change no moment
+    found = enumerate_loss(mechanism, world, n, unit=unit, transcripts=1)
     assert found.within
     assert found.loss > 0.4  # not all steps have their worst case at the same pair
 

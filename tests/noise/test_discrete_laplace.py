@@ -20,7 +20,7 @@ from dpbayes_sklearn.laws.discrete_laplace import (
     discrete_laplace_variance,
 )
 from dpbayes_sklearn.laws.scales import MAX_TERM, representable_scale
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, laplace_magnitudes
 from dpbayes_sklearn.noise.source import random_source
 
 DRAWS = 1_000_000
@@ -62,6 +62,26 @@ def test_the_law_passes_and_five_percent_on_either_side_is_rejected(scale: Fract
     assert chi_square(discrete_laplace(scale, DRAWS, source), scale) > PASSES
     for wrong in (Fraction(95, 100), Fraction(105, 100)):
         assert chi_square(discrete_laplace(scale * wrong, DRAWS, source), scale) < REJECTED
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=lambda scale: f"{float(scale):.3g}")
+def test_one_side_of_the_law_passes_and_five_percent_on_either_side_is_rejected(
+    scale: Fraction,
+) -> None:
+    def one_side(drawn: Fraction) -> npt.NDArray[np.int64]:
+        """Return draws of the whole law: a sign for each, and every other zero is dropped."""
+        draws = laplace_magnitudes(drawn, DRAWS, random_source(22))
+        assert draws.min() == 0
+        negative = np.frombuffer(random_source(24)(DRAWS), np.uint8) < 128
+        return np.where(negative, -draws, draws)[(draws > 0) | ~negative]
+
+    assert chi_square(one_side(scale), scale) > PASSES
+    for wrong in (Fraction(95, 100), Fraction(105, 100)):
+        assert chi_square(one_side(scale * wrong), scale) < REJECTED
+
+
+def test_one_side_of_no_noise_is_zero() -> None:
+    assert not laplace_magnitudes(Fraction(0), 3, random_source(0)).any()
 
 
 def test_the_operating_system_gives_the_same_law() -> None:

@@ -21,7 +21,7 @@ def test_products_of_large_integers_are_exact():
     )
     g = g.reshape(2, 4, 3)
     expected = [
-        [[sum(a[k, i] * a[k, j] for k in range(4)) for j in range(3)] for i in range(3)] for a in g
+        [sum(a[k, i] * a[k, j] for k in range(4)) for i in range(3) for j in range(i, 3)] for a in g
     ]
     assert matrix._products(g).tolist() == expected
 
@@ -45,7 +45,26 @@ def test_coarse_cells_are_refined_until_they_decide():
 
     found = matrix._rounded(Normals(cells, 2), Fraction(100), ONES, 1, source)
     assert found.shape == (1, 6)
-    assert len(asked) >= len(cells)
+    assert asked == [8 * len(cells)] * len(asked)
+    assert asked
+    fine = Normals(cells, 2)
+    for seed in range(1, len(asked) + 1):
+        fine = fine.refined(random_source(seed))
+    g = np.array([float(cell) / 2.0**fine.bits for cell in fine.cells]).reshape(2, 4, 3)
+    a, b = (one.T @ one for one in g)
+    assert found[0].tolist() == np.rint(50 * (a - b))[np.triu_indices(3)].astype(int).tolist()
+
+
+def test_only_undecided_entries_are_computed_again():
+    """Each entry is what all of the normals, known to many more bits, round to."""
+    scale, weights = Fraction(2**45), tuple(Fraction(k, 32) for k in range(20, 40))
+    p = len(weights)
+    for seed in range(5):
+        first = matrix.exact_normals(2 * (p + 1) * p, random_source(seed))
+        found = matrix._rounded(first, scale, weights, 1, random_source(100 + seed))
+        fine = first.refined(random_source(100 + seed)).refined(random_source(7))
+        again = matrix._rounded(fine, scale, weights, 1, random_source(8))
+        assert (found == again).all()
 
 
 def test_noise_beyond_64_bits_is_refused():

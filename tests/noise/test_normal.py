@@ -25,7 +25,7 @@ def test_the_law_is_normal_whoever_decides(sure):
 
 def test_more_bits_stay_in_the_cell():
     drawn = exact_normals(200, random_source(0))
-    fine = drawn.refined(64, random_source(1))
+    fine = drawn.refined(random_source(1))
     assert fine.bits == drawn.bits + 64
     assert ((fine.cells >> 64) == drawn.cells).all()
     low = np.array([int(c) & (2**64 - 1) for c in fine.cells]) / 2.0**64

@@ -3,7 +3,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dpbayes_sklearn.posteriors.coefficient_draws import (
-    ReleasedDraws,
+    DrawLaw,
+    Units,
     even_squares,
     posterior_of_draws,
 )
@@ -16,12 +17,11 @@ DESIGN = Design((Interval(-1, 1), Categories("ab"), Categories("wxyz")))
 DRAWS = np.arange(14.0).reshape(2, 7) / 10
 
 
-def posterior(inference, weight=1.0, n=1000, window=WHOLE, design=DESIGN, draws=DRAWS):
-    prior = GaussianPrior(design, inference=inference, coef_bound=10.0)
-    windows = Windows.whole(design.width)
-    precisions = prior.precisions(WHOLE, windows)
-    law = ReleasedDraws(draws, precisions, weight, n, window, windows, 0.05)
-    return posterior_of_draws(law, prior)
+def posterior(inference, noise=1e-3, window=WHOLE, design=DESIGN, draws=DRAWS, centre=0.0, gain=1):
+    prior = GaussianPrior(design, inference=inference)
+    ones = np.ones(design.width + 1)
+    law = DrawLaw(centre * ones, gain * ones, noise * ones, 0.05 * ones)
+    return posterior_of_draws(draws, law, Units(window, Windows.whole(design.width), 0.05), prior)
 
 
 def test_taken_as_they_are_the_mean_is_their_average():
@@ -36,10 +36,17 @@ def test_the_window_is_undone():
     assert_allclose(belief.draws, DRAWS * 0.4 - np.eye(7)[0] * 0.3)
 
 
-@pytest.mark.parametrize(("weight", "kept"), [(1e-6, 0.01), (1e6, 0.999)])
-def test_draws_count_for_as_much_as_they_know(weight, kept):
-    ratio = posterior("noise_aware", weight).mean() / DRAWS.mean(axis=0)
-    assert np.all(ratio < kept) if kept < 0.5 else np.all(ratio > kept)
+@pytest.mark.parametrize(("noise", "low", "high"), [(1e3, 0, 0.01), (1e-6, 0.999, 1.001)])
+@pytest.mark.parametrize("centre", [0.0, 0.3])
+def test_draws_count_for_as_much_as_they_know(noise, low, high, centre):
+    moved = posterior("noise_aware", noise, centre=centre).mean() - centre
+    kept = moved / (DRAWS.mean(axis=0) - centre)
+    assert np.all((kept >= low) & (kept < high))
+
+
+def test_what_a_prior_held_back_is_given_back():
+    believed = posterior("noise_aware", 1e-6, gain=0.5).mean()
+    assert_allclose(believed, 2 * DRAWS.mean(axis=0), rtol=1e-3)
 
 
 def test_samples_are_the_draws_themselves():

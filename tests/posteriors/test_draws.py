@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.posteriors.draws import DrawsPosterior
-from dpbayes_sklearn.posteriors.network import log_joint
+from dpbayes_sklearn.posteriors.scores import log_joint
 from dpbayes_sklearn.statistics.network import Network
 
 STAR = Network.star([3, 2], 2)

@@ -98,8 +98,3 @@ def test_predictive_density_is_normal():
     assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-6)
     assert np.trapezoid(density * grid, grid) == pytest.approx(mean[0], abs=1e-6)
     assert variance[0] == pytest.approx(0.1 + 0.5 + 0.25 * 0.3)
-
-
-def test_the_bound_of_drawn_coefficients_is_public():
-    assert GaussianPrior(DESIGN, precision=4.0).radius == 0.375
-    assert GaussianPrior(DESIGN, precision=4.0, coef_bound=0.5).radius == 0.5

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.posteriors.location import Located, locate
-from dpbayes_sklearn.statistics.moment_sums import RADII
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.statistics.shells import RADII
 
 
 def shells_of(x, centre):
@@ -29,7 +31,9 @@ def test_the_spread_is_found(spread, draw):
     assert np.exp(found.log_spread[0]) == pytest.approx(spread, rel=0.4)
     assert found.half[0] == pytest.approx(2.5 * spread, rel=0.45)
     outside = np.mean(np.abs(spread * x) > found.half[0])
-    assert found.beyond[0] == pytest.approx(outside, abs=0.02)
+    assert found.beyond()[0] == pytest.approx(outside, abs=0.02)
+    within = np.mean(np.abs(spread * x) > 0.6 * found.half[0])
+    assert found.beyond(0.6)[0] == pytest.approx(within, abs=0.05)
 
 
 def test_noise_leaves_the_spread_open_and_the_window_wide():
@@ -49,11 +53,14 @@ def test_no_window_is_wider_than_the_bounds():
     assert read(x, 0.3, reach=50.0).half[0] == 1.3
 
 
-def test_places_become_windows_of_the_numbers_only():
+def test_places_become_windows_of_the_numbers_and_signs_that_were_located():
     place = read(0.1 * np.random.default_rng(0).normal(size=1000), 0.0)
-    numbers = np.array([False, True])
-    assert Located(place, None).windows(numbers).halves.tolist() == [1.0, 1.0]
-    windows = Located(place, place).windows(numbers)
+    design = Design((Categories("ab"), Interval(0, 1)))
+    assert Located(place, None).windows(design).halves.tolist() == [1.0, 1.0]
+    windows = Located(place, place).windows(design)
     assert windows.halves.tolist() == [1.0, place.half[0]]
     assert windows.centres.tolist() == [0.0, 0.0]
     assert Located(place, place).window.half == pytest.approx(place.half[0])
+    centred = Located(place, None, np.array([-0.5])).windows(design)
+    assert centred.halves.tolist() == [1.5, 1.0]
+    assert centred.centres.tolist() == [-0.5, 0.0]

@@ -149,6 +149,7 @@ def test_tables_of_different_weights_need_no_more_points_if_they_are_many(
 ) -> None:
     """Then one more cell is counted, so that the bound of wide noise applies."""
     budget, shifts = (Fraction(1, 10), Fraction(1, 10**6)), {(1, 2): 2, (1, 3): 400, (1, 6): 40}
+    monkeypatch.setattr(module, "_least_variance", module._least_variance.__wrapped__)
     few = gaussian_variance(*budget, shifts)
     monkeypatch.setattr(module, "_LARGE", 10**9)
     many = gaussian_variance(*budget, shifts)
@@ -189,6 +190,7 @@ def test_the_worst_of_several_patterns_counts() -> None:
 def test_zcdp_takes_over_where_the_loss_is_too_long_to_compute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(module, "_least_variance", module._least_variance.__wrapped__)
     monkeypatch.setattr(module, "_MOST_POINTS", 8)
     budget, shifts = (Fraction(1), Fraction(1, 10**6)), {(2, 1): 2, (3, 1): 4}
     assert gaussian_delta(Fraction(100), Fraction(1), shifts) == 1

@@ -259,3 +259,15 @@ def test_booleans_are_the_texts_true_and_false(dtype: Any) -> None:
 def test_nan_is_no_category() -> None:
     with pytest.raises(ValueError, match="must not hold NaN"):
         Categories([1.0, float("nan")])
+
+
+@pytest.mark.parametrize("first", [-(2**63), -(2**62) - 2, -2, 2**62 - 2, 2**63 - 4])
+def test_integers_far_from_the_categories_are_unseen(first: int) -> None:
+    """A difference of integers may overflow, and seem to be small."""
+    ends = np.array([-(2**63), -(2**62), -1, 0, 2**62, 2**63 - 1])
+    near = np.array([*range(max(first - 2, -(2**63)), min(first + 5, 2**63 - 1) + 1)])
+    values = [first, first + 1, first + 2]
+    domain = Categories(values, unseen=first + 1)
+    for column in (ends, near):
+        expected = [values.index(v) if v in values else 1 for v in column.tolist()]
+        assert domain.encode(column).tolist() == expected

@@ -54,6 +54,15 @@ def test_a_missing_number_has_its_place():
     assert marked.signs.tolist() == [False, True, False]
 
 
+def test_a_sign_is_centred_in_its_window_and_its_square_follows_from_it():
+    design = Design((Categories("ab"), Interval(-1, 1)))
+    windows = Windows(np.array([-0.8, 0.0]), np.array([1.8, 1.0]))
+    X = Table(np.array([["a", 0.0], ["b", 0.5]], dtype=object))
+    ((_, x),) = design.chunks(X, windows=windows)
+    assert x[:, 0] == pytest.approx([-0.2 / 1.8, 1.0])
+    assert windows.squares_of_signs(x.sum(axis=0), 2)[0] == pytest.approx((x[:, 0] ** 2).sum())
+
+
 def test_a_missing_number_is_mapped_with_its_window():
     windows = Windows(np.array([0.5]), np.array([0.25]))
     X = Table(np.array([[np.nan], [8.0]]))

@@ -184,7 +184,7 @@ def test_moments(
     order = np.random.default_rng(seed).permutation(len(y))
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
         patch.setattr(design, "_CHUNK_CELLS", cells)
-        patch.setattr(design, "_CACHE_CELLS", max(1, cells // 3))
+        patch.setattr(design, "_PRODUCT_ROWS", max(1, cells // 9))
         patch.setattr(moment_sums, "_DOUBLE", 40 * grid**2)  # several partial sums
         residuals: list[Any] = []
         shells: list[Any] = []

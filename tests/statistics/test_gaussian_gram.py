@@ -14,7 +14,8 @@ from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gaussian_gram import NARROWEST, gaussian_gram
 from dpbayes_sklearn.statistics.gram_matrix import noise_of_products
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
-from tests.statistics.records import DESIGNS, LEVELS, NUMBER, SIGN, scaled
+from dpbayes_sklearn.statistics.windows import Reach
+from tests.statistics.records import DESIGNS, LEVELS, NUMBER, SIGN, reach_of, scaled
 
 GRID = 2**6
 ADDED = PrivacyUnit("record", "add_remove")
@@ -41,16 +42,17 @@ def farthest(block, sums):
     return sums[i] - sums[j]
 
 
-def blocks_of(design, stretch, deviations):
-    reach = None if stretch is None else np.full(design.width + 1, stretch)
+def blocks_of(design, stretch, deviations, centre=None):
+    reach = reach_of(design, stretch, centre)
     return module._whole(design), module._scaled(design, reach, deviations)
 
 
+@pytest.mark.parametrize("centre", [None, 0.0, -0.8])
 @pytest.mark.parametrize(("stretch", "deviations"), [(None, 0.0), (1.3, 1.0), (3.0, 0.5), (20, 1)])
 @pytest.mark.parametrize("design", [*DESIGNS, Design((NUMBER,) * 3)], ids=str)
-def test_no_pair_of_records_moves_the_products_further(design, stretch, deviations):
-    for block in blocks_of(design, stretch, deviations):
-        sums = products(block, list(scaled(block, design, GRID)))
+def test_no_pair_of_records_moves_the_products_further(design, stretch, deviations, centre):
+    for block in blocks_of(design, stretch, deviations, centre):
+        sums = products(block, list(scaled(block, design, GRID, centre)))
         assert squared(block, farthest(block, sums)) <= 1  # exactly
         nothing = np.zeros_like(sums[:1])
         alone = max(squared(block, farthest(block, np.vstack([nothing, [z]]))) for z in sums)
@@ -77,7 +79,8 @@ def test_the_worst_records_use_up_the_bound():
 def test_no_pair_that_is_searched_for_does_either(seed, stretch, deviations):
     rng = np.random.default_rng(seed)
     design = Design((NUMBER,) * 3 + (SIGN, LEVELS))
-    block = module._scaled(design, stretch * rng.uniform(0.5, 2, design.width + 1), deviations)
+    reach = Reach(stretch * rng.uniform(0.5, 2, design.width + 1), None)
+    block = module._scaled(design, reach, deviations)
     x, t = rng.integers(-GRID, GRID + 1, (2, 3)), rng.integers(-GRID, GRID + 1, 2)
     x *= rng.random(x.shape) < 0.6  # few coordinates in common
     categories = [[GRID, GRID, 0, 0], [-GRID, 0, GRID, 0]]
@@ -132,7 +135,8 @@ def test_the_sampler_can_draw_the_noise_whatever_the_windows_are(
     rng = np.random.default_rng(seed)
     kinds = [(NUMBER, NUMBER, SIGN, LEVELS)[i] for i in rng.integers(0, 4, columns)]
     design = Design(tuple(kinds), intercept)
-    reach = rng.uniform(0.1, 40, design.width + 1)
+    signs = rng.uniform(-0.95, 0.95, int(design.signs.sum())) if rng.random() < 0.5 else None
+    reach = Reach(rng.uniform(0.1, 40, design.width + 1), signs)
     block = gaussian_gram(design, reach, norm_deviations(n_epsilon))
     assert min(block.bound, block.alone) * NARROWEST**2 >= max(block.weights)
     assert block.deviation <= 50 * (design.width + 2)

@@ -20,8 +20,8 @@ from dpbayes_sklearn.statistics.moment_blocks import (
     target_block,
     whole_block,
 )
-from dpbayes_sklearn.statistics.moment_sums import RADII
 from dpbayes_sklearn.statistics.moments import WHOLE, Moments
+from dpbayes_sklearn.statistics.shells import RADII
 
 GRID = 2**6
 NUMBER, SIGN, LEVELS = Interval(-1, 1), Categories("ab"), Categories("xyz")
@@ -31,7 +31,8 @@ BLOCKS = {
     "cross": cross_block,
     "second": second_block,
     "whole": whole_block,
-    "location": location_block,
+    "numbers": lambda design: location_block(design.numbers),
+    "signs": lambda design: location_block(design.signs),
 }
 
 

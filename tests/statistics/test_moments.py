@@ -8,7 +8,6 @@ from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import design as design_module
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
-from dpbayes_sklearn.statistics.moment_sums import RADII
 from dpbayes_sklearn.statistics.moments import (
     GRID,
     WHOLE,
@@ -18,6 +17,7 @@ from dpbayes_sklearn.statistics.moments import (
     Windows,
     largest_grid,
 )
+from dpbayes_sklearn.statistics.shells import RADII
 
 DESIGN = Design((Interval(-2, 5), Interval(0, 1), Interval(10, 30)))
 

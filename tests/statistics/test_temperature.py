@@ -107,7 +107,7 @@ def test_a_loss_is_the_same_wherever_its_record_stands(
     model = DrawsPosterior(network, tables, np.ones(1))
 
     def losses(rows: slice) -> IntArray:
-        prior, evidence = model.evidence(codes[rows].copy(), emphases())
+        prior, evidence = model.evidence(emphases())(codes[rows].copy())
         return LossSums.of(prior, evidence, classes[rows]).sums
 
     each = np.array([losses(slice(i, i + 1)) for i in range(n)])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -7,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from dpbayes_sklearn.audit._domains import CountDomain
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.statistics.counts import CountTables
@@ -44,16 +45,16 @@ def some_counts(network, seed=0):
 @cache
 def errors_of(network):
     """L1 errors of every table (releases, nodes), without and with the paper's increment."""
-    counts, source = some_counts(network), random_source(1)
-    prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
+    counts = some_counts(network)
+    tables = (np.broadcast_to(table, (RELEASES, *table.shape)) for table in counts.tables)
+    many, prior = replace(counts, tables=tuple(tables)), CountDomain(network).prior(1.0)
     mechanism = Fourier(increment="paper", t=T, noise="independent")
+    released = mechanism.release(many, prior, Budget(EPSILON), random_source(1)).posterior
     plain, raised = np.empty((2, RELEASES, len(network.sizes)))
-    for i in range(RELEASES):
-        released = mechanism.release(counts, prior, Budget(EPSILON), source).posterior.released
-        for node, (table, exact) in enumerate(zip(released.tables, counts.tables, strict=True)):
-            share = released.increment * 0.5 ** leaf_levels(table.shape)
-            raised[i, node] = np.abs(table - exact).sum()
-            plain[i, node] = np.abs(table - share - exact).sum()
+    for node, (table, exact) in enumerate(zip(released.tables, counts.tables, strict=True)):
+        share = released.increment * 0.5 ** leaf_levels(exact.shape)
+        raised[:, node] = np.abs(table - exact).reshape(RELEASES, -1).sum(axis=1)
+        plain[:, node] = np.abs(table - share - exact).reshape(RELEASES, -1).sum(axis=1)
     return plain, raised
 
 

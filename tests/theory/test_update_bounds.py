@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from dpbayes_sklearn.audit._domains import CountDomain
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.statistics.counts import CountTables
@@ -41,18 +42,11 @@ def some_counts(network, seed=0):
 
 def released_tables(counts, epsilon, releases=RELEASES, seed=1, unit=RECORD, budget_split=1.0):
     """Tables of many releases by the mechanism itself, along a first axis."""
-    network = counts.network
-    prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
-    source = random_source(seed)
-    budget = Budget(epsilon, unit=unit)
+    tables = (np.broadcast_to(table, (releases, *table.shape)) for table in counts.tables)
+    prior = CountDomain(counts.network).prior(1.0)  # hands back what was released
     mechanism = Laplace(budget_split=budget_split, noise="independent")
-    posteriors = [
-        mechanism.release(counts, prior, budget, source).posterior for _ in range(releases)
-    ]
-    return [
-        np.stack([p.released.tables[node] for p in posteriors])
-        for node in range(len(network.sizes))
-    ]
+    many, budget = replace(counts, tables=tuple(tables)), Budget(epsilon, unit=unit)
+    return mechanism.release(many, prior, budget, random_source(seed)).posterior.tables
 
 
 def largest_errors(counts, releases):

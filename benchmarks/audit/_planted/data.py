@@ -21,7 +21,8 @@ Replacements = Iterator[tuple[Any, str, Any]]
 
 @fault("data", "replay of estimators", "Features of a regression are not clipped to their bounds")
 def features_not_clipped() -> Replacements:
-    def unclipped(chunk: Any, factor: Any, shift: Any, out: Any, grid: int) -> None:
+    def unclipped(chunk: Any, maps: Any, out: Any, grid: int) -> None:
+        factor, shift, _ = maps
         numbers = np.nan_to_num(np.asarray(chunk, float), nan=0.0, posinf=1e6, neginf=-1e6)
         out[:] = grid * np.clip(numbers * factor - shift, -1e6, 1e6)
 
@@ -162,7 +163,7 @@ def nobody_in_the_first_class() -> Replacements:
 def float_sums() -> Replacements:
     def floats(part: Any, design: Any, scale: Any, grid: int, window: Any, **_: Any) -> Any:
         total = np.zeros((design.width + 2,) * 2, np.float32)
-        for x, edge in moment_sums._coordinates(part, design, scale, window, grid):
+        for x, edge in moment_sums.coordinates(part, design, scale, window, grid):
             z = np.hstack([edge[:, :1], x, edge[:, 1:]]).astype(np.float32)
             total += z.T @ z
         return np.rint(total).astype(np.int64)

@@ -92,6 +92,7 @@ def weights_forgotten() -> Replacements:
 )
 def conversion_inverted() -> Replacements:
     yield calibration, "zcdp_rho", zcdp_epsilon
+    yield calibration, "_least_variance", calibration._least_variance.__wrapped__  # no cache
 
 
 @fault("gaussian", "composition", "The ledger is told half of the zCDP of a release")

@@ -194,8 +194,8 @@ def coarse_weights() -> Replacements:
     "Draws of a regression follow a likelihood with twice its weight",
 )
 def draws_too_sharp() -> Replacements:
-    real = _coefficient_draws.largest_residual
-    yield _coefficient_draws, "largest_residual", lambda prior: real(prior) / 2**0.5
+    real = _coefficient_draws.score_range
+    yield _coefficient_draws, "score_range", lambda limit, reach: real(limit, reach) / 2
 
 
 @fault("noise", "sampler laws", "Noise that cancels is accepted whatever its last part is")

@@ -7,12 +7,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.mechanisms import (
     Sampler,
     _coefficient_draws,
     _location,
     _moment_shares,
+    _perturbed_mode,
     _split_release,
     fourier,
 )
@@ -187,8 +190,8 @@ def target_moves_half() -> Replacements:
 def means_move_half() -> Replacements:
     real = _location.location_block
 
-    def halved(design: Any) -> Any:
-        block = real(design)
+    def halved(which: Any) -> Any:
+        block = real(which)
         return replace(block, each=block.each // block.each, together=block.together / 2)
 
     yield _location, "location_block", halved
@@ -249,6 +252,22 @@ def records_are_not_scaled() -> Replacements:
 @fault(
     "sensitivity",
     "enumeration of moments",
+    "Centred signs do not count for the norm of a record",
+)
+def signs_do_not_count() -> Replacements:
+    real = GramMatrix.of.__func__
+
+    def without(cls: Any, design: Any, *public: Any, **options: Any) -> Any:
+        matrix = real(cls, design, *public, **options)
+        kept = [*np.where(design.signs, 0, matrix.norm.squares[:-1]), matrix.norm.squares[-1]]
+        return replace(matrix, norm=replace(matrix.norm, squares=tuple(map(int, kept))))
+
+    yield GramMatrix, "of", classmethod(without)
+
+
+@fault(
+    "sensitivity",
+    "enumeration of moments",
     "A record beyond the bound of its norm is scaled, but not its target",
 )
 def targets_are_not_scaled() -> Replacements:
@@ -302,8 +321,32 @@ def residuals_not_clipped() -> Replacements:
     "A residual is thought to be no larger than the prediction",
 )
 def residuals_without_target() -> Replacements:
-    real = _coefficient_draws.largest_residual
-    yield _coefficient_draws, "largest_residual", lambda prior: (real(prior) - 1) or 1.0
+    yield _coefficient_draws, "score_range", lambda limit, reach: reach**2 / 2
+
+
+@fault(
+    "sensitivity",
+    "enumeration of moments",
+    "The volume around a perturbed mode is thought not to change",
+)
+def volume_for_nothing() -> Replacements:
+    real = _perturbed_mode.least_ridge
+    yield _perturbed_mode, "least_ridge", lambda *public: real(*public) / 100
+
+
+@fault(
+    "sensitivity",
+    "enumeration of moments",
+    "A replaced record is thought to pull at a perturbed mode once",
+)
+def pull_of_one_side() -> Replacements:
+    real = _perturbed_mode.plan_mode
+
+    def halved(*public: Any) -> Any:
+        plan = real(*public)
+        return plan._replace(pull=replace(plan.pull, scale=plan.pull.scale / 2))
+
+    yield _perturbed_mode, "plan_mode", halved
 
 
 @fault(

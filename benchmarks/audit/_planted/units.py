@@ -14,7 +14,7 @@ from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.mechanisms import _noisy_categories, _split_release, exponential
 from dpbayes_sklearn.model_selection import holding_out
-from dpbayes_sklearn.posteriors import network
+from dpbayes_sklearn.posteriors import star_scores
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.gaussian_gram import GaussianGram
@@ -203,29 +203,31 @@ def labels_without_nuls() -> Replacements:
 
 @fault("units", REPLAY, "The loss of a record is rounded differently at odd positions")
 def losses_by_position() -> Replacements:
-    real = network._by_cells
+    real = star_scores.StarScores.__call__
 
-    def rounded(graph: Network, tables: Any, codes: Any) -> Any:
-        total = real(graph, tables, codes)
-        total[1::2] = (total[1::2] + 64) - 64  # a product of matrices may round so
+    def rounded(scores: Any, codes: Any) -> Any:
+        total = real(scores, codes)
+        total[1::2] = (total[1::2] + 2**20) - 2**20  # a product of matrices may round so
         return total
 
-    yield network, "_by_cells", rounded
+    yield star_scores.StarScores, "__call__", rounded
 
 
-@fault("units", REPLAY, "Boolean evidence is added up with a rounding that depends on the order")
+@fault("units", REPLAY, "Evidence is added up with a rounding that depends on the order")
 def sums_by_position() -> Replacements:
-    yield network, "_exact_in_sums", lambda rows: rows.copy()
+    yield star_scores, "exact_in_sums", lambda terms, starts, constants: (terms, constants)
 
 
 @fault("units", REPLAY, "A regression is scored with a product that rounds by position")
 def products_by_position() -> Replacements:
-    def rounded(x: Any, coefficients: Any) -> Any:
-        total = x @ coefficients
+    real = linear_model.means_by_row
+
+    def rounded(model: Any, table: Any) -> Any:
+        total = real(model, table)
         total[1::2] = (total[1::2] + 64) - 64
         return total
 
-    yield linear_model, "_column_by_column", rounded
+    yield linear_model, "means_by_row", rounded
 
 
 @fault("units", REPLAY, "A sample is taken by position where a record may be gone")

@@ -14,12 +14,16 @@ from __future__ import annotations
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.data.threads import in_threads, threads_for
 
 __all__ = ["beta_moments"]
 
 _SPACED = np.linspace(0.0, 1.0, 21)
 _LOCAL = np.linspace(-3.85, 3.85, 12)  # standard deviations
 _LEAST, _MOST = 1e-7, 1.0 - 1e-4  # outer nodes
+_CELLS = 512  # at a time: their numbers at all nodes stay in the cache
+_WORK = 1 << 11  # cells of records that are read in the time that one cell takes here
 
 
 def beta_moments(
@@ -39,47 +43,60 @@ def beta_moments(
     """
     flip = m > 0.5
     m, y = np.where(flip, 1.0 - m, m), np.where(flip, 1.0 - y, y)
-    n = np.broadcast_to(n, m.shape)
+    cells = [each.ravel() for each in np.broadcast_arrays(m, concentration, y, v, n)]
+    found = np.empty((3, m.size))
+
+    def fill(some: slice) -> None:
+        with quiet_numpy():
+            found[:, some] = _moments(*(each[some] for each in cells))
+
+    blocks = [slice(start, start + _CELLS) for start in range(0, m.size, _CELLS)]
+    in_threads(fill, blocks, threads_for(m.size * _WORK))
+    mean, variance, slope = found.reshape(3, *m.shape)
+    return np.where(flip, 1.0 - mean, mean), variance, slope
+
+
+def _moments(
+    m: FloatArray, concentration: FloatArray, y: FloatArray, v: FloatArray, n: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the same for a vector of cells with m up to 1/2; nodes are along the first axis."""
     theta = _nodes(m, concentration, y, v, n)
-    log_theta, log_rest = np.log(theta), np.log1p(-theta)
+    rest = 1.0 - theta
+    log_theta, log_rest = np.log(theta), np.log(rest)
     a, b = concentration * m, concentration * (1.0 - m)
-    variance = v[..., None] + (theta * (1.0 - theta) + 0.25 / n[..., None]) / n[..., None]
-    log = a[..., None] * log_theta + b[..., None] * log_rest
-    log -= 0.5 * (np.log(variance) + (y[..., None] - theta) ** 2 / variance)
-    weight = np.exp(log - log.max(axis=-1, keepdims=True))
+    rest *= theta
+    variance = (rest + 0.25 / n) / n + v
+    log = a * log_theta + b * log_rest - 0.5 * (y - theta) ** 2 / variance
+    weight = np.exp(log - log.max(axis=0)) / np.sqrt(variance)
     logit = log_theta - log_rest
-    gaps = 0.5 * np.diff(logit, axis=-1)
-    weight[..., 1:-1] *= gaps[..., 1:] + gaps[..., :-1]
+    gaps = 0.5 * np.diff(logit, axis=0)
+    weight[1:-1] *= gaps[1:] + gaps[:-1]
     for node, side, rate in ((0, -1.0, a), (-1, 1.0, b)):  # beyond, an exponential of this rate
-        weight[..., node] *= gaps[..., node] + 1.0 / rate
-        logit[..., node] += side / (rate * (1.0 + rate * gaps[..., node]))
-    weight /= weight.sum(axis=-1, keepdims=True)
-    mean = np.einsum("...k,...k", weight, theta)
-    weight *= theta - mean[..., None]
-    spread = np.einsum("...k,...k", weight, theta)
-    slope = concentration * np.einsum("...k,...k", weight, logit)
-    return np.where(flip, 1.0 - mean, mean), spread, slope
+        weight[node] *= gaps[node] + 1.0 / rate
+        logit[node] += side / (rate * (1.0 + rate * gaps[node]))
+    weight /= weight.sum(axis=0)
+    mean = np.einsum("ki,ki->i", weight, theta)
+    weight *= theta - mean
+    spread = np.einsum("ki,ki->i", weight, theta)
+    return mean, spread, concentration * np.einsum("ki,ki->i", weight, logit)
 
 
 def _nodes(
     m: FloatArray, concentration: FloatArray, y: FloatArray, v: FloatArray, n: FloatArray
 ) -> FloatArray:
-    """Return increasing nodes in (0, 1)."""
+    """Return increasing nodes in (0, 1), along the first axis."""
     likely = np.clip(y, 0.0, 1.0)
     error = v + (likely * (1.0 - likely) + 0.25 / n) / n
     prior = m * (1.0 - m) / (1.0 + concentration)
     center = (likely * prior + m * error) / (prior + error)
     deviation = np.sqrt(prior * error / (prior + error))
     high = np.maximum(center + 8.0 * deviation, likely + 6.0 * np.sqrt(error))
-    high = np.clip(high, 2.0 * _LEAST, _MOST)[..., None]
+    high = np.clip(high, 2.0 * _LEAST, _MOST)
     low_odds, high_odds = _LEAST / (1.0 - _LEAST), high / (1.0 - high)
-    odds = low_odds * np.exp(_SPACED * np.log(high_odds / low_odds))
+    odds = low_odds * np.exp(_SPACED[:, None] * np.log(high_odds / low_odds))
     local = np.concatenate(
-        [
-            center[..., None] + deviation[..., None] * _LOCAL,
-            likely[..., None] + np.sqrt(error)[..., None] * _LOCAL,
-        ],
-        axis=-1,
+        [center + deviation * _LOCAL[:, None], likely + np.sqrt(error) * _LOCAL[:, None]]
     )
-    nodes = [odds / (1.0 + odds), np.clip(local, _LEAST, high)]
-    return np.sort(np.concatenate(nodes, axis=-1), axis=-1)
+    nodes = np.concatenate([odds / (1.0 + odds), np.clip(local, _LEAST, high)])
+    nodes.sort(axis=0)
+    return nodes

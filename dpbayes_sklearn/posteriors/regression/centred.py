@@ -14,6 +14,7 @@ from dpbayes_sklearn.statistics.moments import ReleasedMoments
 __all__ = ["Centred", "centred"]
 
 _CLIPPED = 0.05  # by which clipping may move the mean of a window
+_CENTRED = 0.1  # by which a sign may be away from the mean at which it was centred
 _USUAL_TARGET = 0.1  # variance of a target on the scale of its bounds, if not known better
 
 
@@ -36,8 +37,9 @@ class Centred:
     total, total_error : float
         Variance of the target.
     places : Located
-    half : array of shape (width,)
-        Windows of the columns.
+    square_slope : array of shape (width,)
+        Change of a coordinate's mean square with its mean, if that is all it depends on: 1 for a
+        level, whose square is itself; 0 for numbers.
     """
 
     design: Design
@@ -53,13 +55,12 @@ class Centred:
     total: float
     total_error: float
     places: Located | None
-    half: FloatArray
+    square_slope: FloatArray
 
     @property
     def own_error(self) -> FloatArray:
         """Variance of the errors of the variances, those of the means counted in."""
-        slope = (self.design.levels & self.design.intercept) - 2 * self.mean
-        v = self.mean_error
+        slope, v = self.square_slope - 2 * self.mean, self.mean_error
         return np.asarray(np.diag(self.error) + slope**2 * v + 2 * v**2)
 
     @property
@@ -101,8 +102,11 @@ def centred(released: ReleasedMoments, places: Located | None) -> Centred:
         )
     covariance = gram[x, x] - np.outer(mean, mean)
     error = noise[x, x].copy()
-    own = np.diag(gram[x, x]).copy()
-    own[design.levels] = mean[design.levels] if design.intercept else own[design.levels]
+    own, windows = np.diag(gram[x, x]).copy(), released.windows
+    square_slope = np.where(design.signs, windows.square_slopes, 0.0)
+    if design.intercept:
+        own[design.levels], square_slope[design.levels] = mean[design.levels], 1.0
+        own[design.signs] = windows.squares_of_signs(mean, 1)[design.signs]
     covariance[np.diag_indices_from(covariance)] = own - mean**2 - mean_error
     if design.intercept:  # a level's square is its sum: known by the means
         error[design.levels, design.levels] = 0.0
@@ -123,7 +127,7 @@ def centred(released: ReleasedMoments, places: Located | None) -> Centred:
         total,
         float(total_error),
         places,
-        released.windows.halves,
+        square_slope,
     )
 
 
@@ -144,6 +148,8 @@ def _means(
     if places is not None and places.numbers is not None:
         at = places.numbers
         spread[design.numbers] = np.hypot(at.error / at.half, _CLIPPED)
+    if places is not None and places.signs is not None:
+        spread[design.signs] = _CENTRED
     with np.errstate(divide="ignore"):
         kept = 1 / (1 + error / np.maximum(spread, 1e-6) ** 2)
     mean = np.clip(guess + kept * (value - guess), np.where(levels, 0.0, -1.0), 1.0)

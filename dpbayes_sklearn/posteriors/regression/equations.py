@@ -4,10 +4,10 @@ With the errors :math:`e` of the mean products, of the means and of the target's
 of :math:`g = Cw` is, to first order,
 
 .. math:: e_{jt} - \sum_k e_{jk} w_k - e_j \alpha_j - m_j\Big(e_t - \sum_k e_k w_k\Big), \qquad
-          \alpha_j = \bar t - m^\top w + [\text{j is a level}]\, w_j
+          \alpha_j = \bar t - m^\top w + \beta_j w_j
 
-(a level's square is its sum). So, averaged over the belief about w with :math:`B = ww^\top + S`,
-its covariance V has
+(:math:`\beta_j` is the change of the square of j with j itself: 1 for a level, 0 for a number). So,
+averaged over the belief about w with :math:`B = ww^\top + S`, its covariance V has
 
 .. math:: \tfrac{\sigma^2}{n} C + \operatorname{diag}(v_g) + v_{jk}B_{jk} +
     [j = k]\sum_{l \ne j} v_{jl}B_{ll} + [j = k] v_j\alpha_j^2 +
@@ -115,7 +115,7 @@ def _variance_of_residual(
     m, mean_error, diagonal = known.mean, known.mean_error, np.diag_indices_from(c)
     second = np.outer(w, w) + spread
     squares = np.diag(second)
-    alpha = known.target - m @ w + known.design.levels * w
+    alpha = known.target - m @ w + known.square_slope * w
     v = error * second + rest / known.n * c
     v[diagonal] += error @ squares - np.diag(error) * squares
     v[diagonal] += known.cross_error + mean_error * alpha**2

@@ -30,7 +30,9 @@ _SURE = 10.0  # standard deviations above zero from which a variance is taken fo
 _CORRELATED = 0.5  # eigenvalue of the correlations below which columns are nearly dependent
 _LEAST_EIGENVALUE = 1e-3  # of correlations
 _QUANTILES = np.array([0.04, 0.25, 0.5, 0.75, 0.96])
-_UNEVEN = 1.5  # variance of the sampling error, in units of that of even residuals
+_UNEVEN = 2.0  # variance of the sampling error, in units of that of even residuals
+_SCALED = 0.6  # of a slope that may be hidden, for all records scaled at one standard deviation
+_CLIPPED = 1.5  # standard deviations that clipped targets may be away from their windows
 _LOOSE = 0.9  # of the logarithm of a variance about its located spread, beside its error
 
 
@@ -130,14 +132,18 @@ def _at_level(c: FloatArray, error: FloatArray, level: float) -> FloatArray:
 
 
 def _clipping(known: Centred, w: FloatArray, variances: FloatArray) -> FloatArray:
-    """Return the variance of what clipping may hide: (w (p_t + r p_x))² + (2 p_t √T/s)².
+    """Return the variance of what clipping may hide: (w (0.6 r_t p_t + r_x p_x))² + (1.5 q √T/s)².
 
-    Clipped values of a column lie r standard deviations away, where its window ends.
+    A share p of the values of the target, or of a column, is clipped r standard deviations away.
+    That is where the window ends, or nearer, where records are scaled because of their target; the
+    q lie outside of the window. Scaling takes 0.2 to 0.9 r_t p_t of a slope in simulated families.
     """
     if known.places is None:
         return np.zeros(len(w))
-    p_t, p_x = float(known.places.target.beyond[0]), np.zeros(len(w))
+    target, end, p_x = known.places.target, known.places.target_end, np.zeros(len(w))
     s = np.sqrt(np.maximum(variances, 1e-9))
     if known.numbers is not None:
-        p_x[known.design.numbers] = known.numbers.beyond
-    return np.asarray((w * (p_t + p_x / s)) ** 2 + (2 * p_t * np.sqrt(known.total) / s) ** 2)
+        p_x[known.design.numbers] = known.numbers.beyond()
+    scaled, outside = (float(target.beyond(part)[0]) for part in (end, 1.0))
+    relative = _SCALED * scaled * end / np.sqrt(known.total) + p_x / s
+    return np.asarray((w * relative) ** 2 + (_CLIPPED * outside * np.sqrt(known.total) / s) ** 2)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.posteriors import network as network_posterior
-from dpbayes_sklearn.posteriors.network import log_joint
+from dpbayes_sklearn.posteriors.scores import log_joint
 from dpbayes_sklearn.statistics.network import Network
 
 
@@ -53,22 +52,6 @@ def test_log_joint(network: Network, dtype: Any) -> None:
     got = log_joint(network, logs, codes)
     assert got.shape == (30, network.sizes[-1])
     np.testing.assert_allclose(got, naive(network, tables, codes), rtol=1e-10, atol=1e-12)
-
-
-def test_the_path_for_booleans_is_the_general_one() -> None:
-    network = Network.star([2] * 6, 3)
-    logs = tuple(np.log(t) for t in random_tables(network, 3))
-    codes = np.random.default_rng(4).integers(0, 2, (50, 6)).astype(np.uint8)
-    fast = network_posterior._boolean_star(logs, codes)
-    # a seventh feature of one value, which adds log 1, leads past the fast path
-    longer = Network.star([2] * 6 + [1], 3)
-    general = log_joint(
-        longer,
-        (*logs[:-1], np.zeros((3, 1)), logs[-1]),
-        np.concatenate([codes, np.zeros((50, 1), np.uint8)], axis=1),
-    )
-    np.testing.assert_allclose(fast, general, rtol=1e-12)
-    np.testing.assert_allclose(log_joint(network, logs, codes), fast, rtol=1e-12)
 
 
 def test_a_joint_law_sums_to_one() -> None:
