@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dposv
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.regression.centred import Centred
 
-__all__ = ["Solution", "eigenvalues_at_least", "solve"]
+__all__ = ["Solution", "divided", "eigenvalues_at_least", "solve"]
 
 _MOST_ROUNDS = 40
 _AGREE = 1e-4  # standard deviations
@@ -74,10 +74,10 @@ def solve(
     last, part = np.inf, 1.0
     for _ in range(_MOST_ROUNDS):
         v = _variance_of_residual(known, c, error, w, spread, rest)
-        inverse_c, _ = _divided(v, c)
+        inverse_c, _ = divided(v, c)
         inner = c @ inverse_c
         inner[diagonal] += prior
-        spread, _ = _divided(inner, np.eye(len(g)))
+        spread, _ = divided(inner, np.eye(len(g)))
         new = spread @ (inverse_c.T @ g)
         if heavy_tails:
             prior = (_DEGREES + 1) / (_DEGREES / precisions + new**2 + np.diag(spread))
@@ -90,12 +90,12 @@ def solve(
         w, last = w + part * (new - w), step
         if step <= _AGREE:
             break
-    expected, root = _divided(v + (c / precisions) @ c, g[:, None])
+    expected, root = divided(v + (c / precisions) @ c, g[:, None])
     evidence = -0.5 * float(g @ expected[:, 0]) - float(np.log(np.diag(root)).sum())
     return Solution(w, spread, rest, evidence)
 
 
-def _divided(matrix: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+def divided(matrix: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return matrix⁻¹ right and the Cholesky factor; the diagonal is raised if it has to be."""
     diagonal = np.diag_indices_from(matrix)
     own, positive = matrix[diagonal], matrix.copy()

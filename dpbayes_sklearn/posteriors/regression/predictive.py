@@ -1,8 +1,10 @@
 """The reading for predictions: covariances and coefficients shrunk to what is usual.
 
 Variances are averaged with the located spreads, correlations with zero (their usual size is learned
-from all of them), and coefficients have a heavy-tailed prior under which the features explain a
-share of the target's variance; beliefs for several shares are averaged by their evidence.
+from all of them). If the features then explain more than all of the target's variance, their own
+variances must be too small and are raised. Coefficients have a heavy-tailed prior under which the
+features explain a share of the target's variance; beliefs for several shares are averaged by their
+evidence.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import numpy as np
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.regression.belief import Belief
 from dpbayes_sklearn.posteriors.regression.centred import Centred
-from dpbayes_sklearn.posteriors.regression.equations import eigenvalues_at_least, solve
+from dpbayes_sklearn.posteriors.regression.equations import divided, eigenvalues_at_least, solve
 from dpbayes_sklearn.posteriors.regression.variances import variance_posterior
 
 __all__ = ["predictive_belief"]
@@ -23,6 +25,7 @@ _USUAL, _USUAL_SD = 0.1, 1.0  # variance of a number that was not located, and i
 _LOOSE = 0.25  # of the logarithm of a variance about its located spread, beside its error
 _SURE = 0.02  # relative error from which a variance is taken as it was released
 _LEAST_CORRELATION, _MOST_CORRELATION = 0.05, 0.5
+_RAISED = np.arange(0, 4.25, 0.25)  # standard deviations by which variances may be raised
 
 
 def predictive_belief(known: Centred, precisions: FloatArray, noise: float | None) -> Belief:
@@ -74,7 +77,23 @@ def _covariances(known: Centred) -> tuple[FloatArray, FloatArray]:
     c[off] *= kept_off[off]
     error[off] *= kept_off[off]
     floor = min(2e-3, float(np.sqrt(error.mean()) if error.size else 0.0)) + 1e-10
-    return eigenvalues_at_least(floor, c), error
+    return _explaining_at_most_all(known, eigenvalues_at_least(floor, c)), error
+
+
+def _explaining_at_most_all(known: Centred, c: FloatArray) -> FloatArray:
+    r"""Raise the variances until the features explain no more than the target's variance T.
+
+    They explain :math:`g^\top C^{-1}g`, less :math:`\sum_j v_j (C^{-1})_{jj}` that the noise of g
+    adds to it. All variances are raised by the same number of their standard deviations.
+    """
+    deviations, raised = np.diag(np.sqrt(known.own_error)), c
+    for number in _RAISED:
+        raised = c + number * deviations
+        inverse, _ = divided(raised, np.eye(len(c)))
+        explained = known.cross @ inverse @ known.cross - np.diag(inverse) @ known.cross_error
+        if explained <= known.total:
+            break
+    return raised
 
 
 def _usual_correlation(r: FloatArray, error: FloatArray, apart: FloatArray) -> float:

@@ -1,14 +1,19 @@
 """Inference from noisy moments: exact without noise, careful with it, and it knows its errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtr, ndtri
 
 from dpbayes_sklearn.posteriors.gaussian import GaussianPrior, plug_in_belief
-from dpbayes_sklearn.posteriors.regression import slopes
+from dpbayes_sklearn.posteriors.regression import predictive, slopes
 from dpbayes_sklearn.posteriors.regression.centred import centred
-from dpbayes_sklearn.posteriors.regression.predictive import predictive_belief
+from dpbayes_sklearn.posteriors.regression.predictive import (
+    _explaining_at_most_all,
+    predictive_belief,
+)
 from dpbayes_sklearn.posteriors.regression.slopes import slope_belief
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design
@@ -109,6 +114,34 @@ def test_the_predictive_variance_matches_the_errors(noise):
         variance = np.einsum("ij,jk,ik->i", x, belief.covariance, x)
         ratios.append(np.mean((x @ (belief.mean - w)) ** 2) / np.mean(variance))
     assert 0.3 < np.mean(ratios) < 1.6
+
+
+def test_variances_are_raised_if_the_features_explain_more_than_there_is():
+    known = centred(released(3000, 50), None)
+    c, ample = known.covariance + 0.05 * np.eye(DESIGN.width), replace(known, total=1.0)
+    assert_allclose(_explaining_at_most_all(ample, c), c, rtol=0)
+    short = replace(known, total=0.1 * known.total)
+    raised = np.diag(_explaining_at_most_all(short, c) - c) / np.sqrt(known.own_error)
+    assert_allclose(raised, raised[0])
+    assert 0 < raised[0] <= 4
+
+
+def test_variances_that_are_far_too_small_by_chance_do_not_explode(monkeypatch):
+    two, square = Design((Interval(-1, 1),) * 2), np.array([[0.128, -0.003], [-0.003, 0.058]])
+    gram = 2000 * np.diag([1.0, 0.121, 0.029, 0.107])  # the second should be 0.058
+    gram[1, 2] = gram[2, 1] = 2000 * -0.025
+    gram[1:3, 3] = gram[3, 1:3] = 2000 * np.array([0.027, 0.0625])
+    errors = (2000 * np.array([[0, 9, 9, 9], [9, 8, 5, 5], [9, 5, 7, 5], [9, 5, 5, 6]]) / 1000) ** 2
+    moments = ReleasedMoments(two, 2000, gram, errors, WHOLE, Windows.whole(2), 0.0)
+
+    def explained():
+        w = predictive_belief(centred(moments, None), np.ones(2), None).mean[1:]
+        return w @ square @ w / 0.107
+
+    careful = explained()
+    monkeypatch.setattr(predictive, "_explaining_at_most_all", lambda known, c: c)
+    assert careful < 1.2
+    assert explained() > 1.5 * careful
 
 
 def test_a_public_increment_is_taken_out_again():
