@@ -76,7 +76,7 @@ REAL_ARITHMETIC = (
     "rounded to a public lattice)"
 )
 _BOUND = 0.375  # norm of coefficients that explain a target in the units of the windows
-_MOST_COLUMNS = 2000  # coordinates of a mode, which the search then finds for certain
+_MOST_COLUMNS = 500  # coordinates of a mode, which the search then finds
 _MODE = Fraction(1, 2)  # of the budget, for where draws are centred
 _SPARE = 1 - 2.0**-30  # pays for the rounding of floats
 _MOST_EVIDENCE = 10**13  # records times epsilon, from which floats cannot hold the density

@@ -77,7 +77,8 @@ def released_mode(
     seen = statistics.n * even_squares(design)
     even = seen.copy()
     even[first:] += plan.ridge
-    usual = usual_variances(design, units.variance)
+    declared = prior.precisions(units.window, units.windows)
+    usual = 1 / (1 / usual_variances(design, units.variance) + declared)
     law = DrawLaw(np.zeros(len(seen)), seen / even, plan.noise / even**2, usual)
     return Mode(mode, law)
 

@@ -32,7 +32,11 @@ are repaired by noise on what is released, at the price of :math:`\varepsilon_2`
    themselves and a w whose gradient is g, :math:`\|w - w^*\| \le (\|g\| + \sqrt d\,\eta)/\lambda`,
    where :math:`\eta` bounds the half of a cell and :math:`\lambda` is the smallest entry of
    :math:`\Lambda`. The search goes on until this is at most one step s of a public lattice;
-   gradients are exact sums of integers, up to a rounding that is counted.
+   gradients are exact sums of integers, up to a rounding that is counted. It ends, because
+   :math:`w^*` lies where gradients can be asked for: :math:`\psi(r)(t - r) \le \tfrac14` makes
+   :math:`\|w^*\| \le \sqrt{n/4\lambda} + \|u\|/\lambda`, which a ridge of n/1024 and half of the
+   noise's deviation keeps below about :math:`16 + 2\sqrt d`. Up to 500 coefficients that is half of
+   the range of the lattice, and the noise exceeds it with negligible probability.
 3. So w and :math:`w^*`, rounded to that lattice, differ by one step at most. Noise in the sup norm
    of scale :math:`2/\varepsilon_2` steps changes probabilities by :math:`e^{\varepsilon_2/2}`
    between the two, on either data set: together :math:`\varepsilon_1 + \varepsilon_2`. ∎
@@ -67,7 +71,8 @@ _VOLUME, _SEARCH = Fraction(1, 8), Fraction(1, 64)  # of the budget; the rest is
 _MOST_SEARCH = Fraction(64)  # from there on its noise is far below any other error
 _FINEST = -30  # power of two: the finest lattice of what is released
 _NARROW = 2.0**-20  # parts of a step that are not told apart
-_RECORDS = 2**10  # have a ridge of 1 at least: the norm of w stays below 32 + 2 |u| / ridge
+_RECORDS = 2**10  # have a ridge of 1 at least
+_SHARPEST = 2**8  # times what records and noise can pull: a sharper prior leaves nothing, either
 _UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
 
 
@@ -120,7 +125,8 @@ def plan_mode(
     squares = len(design.features) + design.intercept
     pull = SupNorm.of((1,) * size, unit.moves * limit * grid, pulled)
     noise = math.sqrt(float(pull.variances[0])) / grid**2
-    ridge = precisions + max(least_ridge(squares, volume, unit), n / _RECORDS, noise / 2)
+    least = max(least_ridge(squares, volume, unit), n / _RECORDS, noise / 2)
+    ridge = np.minimum(precisions, _SHARPEST * (n + noise)) + least
     steepest = n * squares + float(ridge.max())  # no second derivative is larger
     error = 4 * math.sqrt(size) * (steepest * LATTICE + n * rounding(grid) + grid**-2)
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)

@@ -21,6 +21,7 @@ __all__ = [
     "gram",
     "location_sums",
     "plain_gram",
+    "rounded",
     "scaled_target",
     "shell_counts",
     "squared_residuals",
@@ -134,7 +135,7 @@ def squared_residuals(
     coefficients make the products of rows and coefficients integers, so that no bit depends
     on a chunk.
     """
-    steps = np.rint(np.clip(model.coefficients, -_LARGE, _LARGE) * _FINE)
+    steps = rounded(model.coefficients, grid)
     total = used = 0
     for x, y in _chosen(shard, design, scale, every, grid):
         products = (model.windows.clip(x, grid) @ steps[1:] + grid * steps[0]) / (grid * _FINE)
@@ -144,6 +145,12 @@ def squared_residuals(
         total += int((np.rint(np.minimum(share, 1.0) * grid).astype(np.int64) ** 2).sum())
         used += len(x)
     return np.array([total, used])
+
+
+def rounded(coefficients: FloatArray, grid: int) -> FloatArray:
+    """Return coefficients in whole steps, so small that all products with a row are exact."""
+    most = min(_LARGE * _FINE, _DOUBLE // (grid * len(coefficients)))
+    return np.clip(np.rint(coefficients * _FINE), -most, most)
 
 
 def scaled_target(y: FloatArray, scale: Scale) -> FloatArray:

@@ -14,10 +14,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import FloatArray, IntArray
 
 __all__ = ["RowNorm"]
 
+_DOUBLE = 2**53  # integers up to here are exact in float64
 _MARGIN = 2.0**-30  # pays for the rounding of floats, however many columns there are
 
 
@@ -52,14 +53,22 @@ class RowNorm:
         kept, weights = self._scaled, self._weights
         if self.limit >= weights.sum():
             return
-        numbers, own = x if len(kept) == x.shape[1] else x[:, kept], weights[-1] * t**2
+        numbers = x if len(kept) == x.shape[1] else x[:, kept]
         most = self.limit * float(grid) ** 2 * (1 - _MARGIN)
         # the sum of squares is read off faster than the weighted one, which is never larger
         largest = weights[kept].max(initial=0.0) * np.einsum("ij,ij->i", numbers, numbers)
-        maybe = np.flatnonzero(largest + own > most)
-        norm = np.square(numbers[maybe]) @ weights[kept] + own[maybe]
+        maybe = np.flatnonzero(largest + weights[-1] * np.square(t) > most)
+        norm = self._norms(numbers[maybe], t[maybe], grid)
         far = maybe[norm > most]
         if len(far):
             factor = np.sqrt(most / norm[norm > most])
             x[np.ix_(far, kept)] = np.trunc(x[np.ix_(far, kept)] * factor[:, None])
             t[far] = np.trunc(t[far] * factor)
+
+    def _norms(self, numbers: FloatArray, t: FloatArray, grid: int) -> FloatArray | IntArray:
+        """Return the weighted sums of squares, exactly: BLAS may round a row by its neighbours."""
+        exact = np.float64 if self._weights.sum() * float(grid) ** 2 <= _DOUBLE else np.int64
+        weights = self._weights.astype(exact)
+        squares, own = (np.square(each).astype(exact, copy=False) for each in (numbers, t))
+        norms: FloatArray | IntArray = squares @ weights[self._scaled] + weights[-1] * own
+        return norms

@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import kstest
 
+from dpbayes_sklearn import BayesianLinearRegression
 from dpbayes_sklearn.audit._steps import Mode, seen_records
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
 from dpbayes_sklearn.data.records import LocalRecords
@@ -199,3 +200,20 @@ def test_a_seed_repeats_and_the_secure_source_does_not():
     same = [release(statistics, plan, 5) for _ in range(2)]
     assert np.array_equal(*same)
     assert not np.array_equal(release(statistics, plan, None), same[0])
+
+
+@pytest.mark.parametrize("mechanism", ["map", "sampler"])
+@pytest.mark.parametrize("precision", [1e8, 1e50, 1e100])
+def test_a_sharp_prior_leaves_the_constant(mechanism, precision):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 3))
+    y = 0.2 + X @ [0.3, 0.2, -0.1] + 0.1 * rng.normal(size=2000)
+    model = BayesianLinearRegression(
+        mechanism=mechanism, prior_precision=precision, bounds_X=(-1, 1), bounds_y=(-1, 1)
+    )
+    for seed in range(5):
+        fitted = model.set_params(random_state=seed).fit(X, y)
+        assert fitted.intercept_ == pytest.approx(0.2, abs=0.03)
+        assert np.abs(fitted.coef_).max() < 0.01
+    model.set_params(noise_variance=1e100).fit(X, y)
+    assert np.isfinite(model.coef_).all()

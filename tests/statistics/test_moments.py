@@ -8,6 +8,7 @@ from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import design as design_module
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moment_blocks import whole_block
+from dpbayes_sklearn.statistics.moment_sums import rounded
 from dpbayes_sklearn.statistics.moments import (
     GRID,
     WHOLE,
@@ -202,6 +203,14 @@ def test_squared_residuals_are_standardised_and_clipped():
     part, rows = moments(X, y).squared_residuals(model(), GRID, 3)
     assert rows == 134
     assert part / GRID**2 == pytest.approx((share[::3] ** 2).sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("width", [1, 100, 4095, 4097, 20_000])
+def test_products_with_coefficients_are_exact(width):
+    steps = rounded(np.full((width, 2), 1e9), GRID)
+    assert GRID * steps.sum(axis=0).max() <= 2**53
+    if width < 4096:
+        assert (steps == 64 * 2**20).all()
 
 
 def test_squared_residuals_do_not_depend_on_order_or_chunks(monkeypatch):

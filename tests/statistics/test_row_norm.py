@@ -56,6 +56,17 @@ def test_a_record_is_scaled_by_itself():
         assert alone[1].tolist() == together[1][i : i + 1].tolist()
 
 
+def test_norms_beyond_the_exact_doubles_are_exact():
+    rng = np.random.default_rng(0)
+    squares = tuple(rng.integers(2**14, 2**16, 1500).tolist())
+    x, t = rng.integers(-GRID, GRID + 1, (50, 1499)), rng.integers(-GRID, GRID + 1, 50)
+    norms = RowNorm(squares, 1)._norms(x.astype(float), t.astype(float), GRID)
+    rows = np.column_stack([x, t]).tolist()
+    exact = [sum(k * v**2 for k, v in zip(squares, row, strict=True)) for row in rows]
+    assert max(exact) > 2**53
+    assert norms.tolist() == exact
+
+
 def test_a_bound_that_no_record_exceeds_changes_nothing():
     x, t = np.full((1, 2), float(GRID)), np.full(1, -float(GRID))
     kept, target = clipped(RowNorm((4, 9, 4), 17), x, t)
