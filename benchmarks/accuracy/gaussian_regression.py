@@ -51,7 +51,7 @@ def noise_cell(columns: int, epsilon: float, n: int = 20_000) -> str:
     prior, budget = GaussianPrior(design), Budget(Fraction(str(epsilon)), Fraction(str(DELTA)))
     grid, found = 2**10, []
     blocks: tuple[tuple[Any, Any], ...] = (
-        (laplace, gram_block(design, deviations=laplace.norm_deviations(n * epsilon))),
+        (laplace, gram_block(design, deviations=laplace.norm_deviations(n * epsilon, design))),
         (gaussian, gaussian_gram(design, deviations=gaussian.norm_deviations(n * epsilon))),
     )
     for module, block in blocks:

@@ -119,7 +119,7 @@ def _for_moments(statistics: Moments, prior: GaussianPrior, budget: Budget) -> L
         block = gaussian_gram(design, deviations=gaussian.norm_deviations(n_epsilon))
         less = noise_of_products(design, block.protecting(budget.unit), share)
         share = laplace.moment_shares(statistics, prior, budget).model
-        deviations = laplace.norm_deviations(n_epsilon)
+        deviations = laplace.norm_deviations(n_epsilon, design)
         pure_block = gram_block(design, budget.unit, deviations=deviations)
         if less < noise_of_products(design, pure_block, share):
             return other

@@ -47,14 +47,16 @@ from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gram_matrix import GramMatrix, gram_block
 from dpbayes_sklearn.statistics.moment_blocks import Block
 from dpbayes_sklearn.statistics.moments import Moments
 
 __all__ = ["Laplace", "moment_shares", "norm_deviations"]
 
-# records times epsilon, from which windows are wider, and bounds of a record's norm larger
-_WIDER_FROM, _LARGER_FROM = 1000.0, 3000.0
+# records times epsilon, from which windows are wider, and bounds of a record's norm larger: in all,
+# and for each column, since the more columns, the more the bound saves
+_WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
 
 
 class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
@@ -114,16 +116,16 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
 
         def block(places: Located) -> GramMatrix | Block:
-            reach, deviations = places.reach(design), norm_deviations(n_epsilon)
+            reach, deviations = places.reach(design), norm_deviations(n_epsilon, design)
             return gram_block(design, budget.unit, reach, deviations)
 
         products = Products(block, widening(n_epsilon, _WIDER_FROM))
         return regression_posterior(statistics, prior, shares, products, source)
 
 
-def norm_deviations(n_epsilon: float) -> float:
+def norm_deviations(n_epsilon: float, design: Design) -> float:
     """Return the deviations of a record's squared norm beyond which it is scaled."""
-    return widening(n_epsilon, _LARGER_FROM) ** 4
+    return widening(n_epsilon, max(_LARGER_FROM, _LARGER_FROM_EACH * len(design.features))) ** 4
 
 
 def moment_shares(
