@@ -88,7 +88,7 @@ def _entries(one: Drawn, other: Drawn) -> int:
 def _cases() -> Iterator[Case]:
     numbers = MomentDomain(Design((Interval(-1, 1), Interval(-1, 1))), levels=3)
     for mechanism in (Laplace(), Fourier()):
-        middle, prior = (0.0, 0.0, 0.0), GaussianPrior(numbers.design)
+        middle, prior = (0.0, 0.0, 0.0), GaussianPrior(numbers.design, inference="noise_aware")
         yield Case(mechanism, numbers, middle, 450, Fraction(5), prior)
     # A draw loses its whole share where residuals reach 1 + BR with BR = 1. Others at one end keep
     # most draws there, and the few at the other end tell most; so there are two of them.
