@@ -24,7 +24,7 @@ def test_no_generator_but_the_source_is_used_for_noise() -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_seen(fault: Fault) -> None:
     with fault.planted():
-        what = sees(fault.seen_by)
+        what = sees(fault.seen_by, fault.shows_in)
     assert what is not None
     assert not what.startswith(CRASHED), what
 
@@ -34,6 +34,10 @@ def test_there_are_enough_faults_of_every_kind() -> None:
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
     assert {fault.area for fault in FAULTS} >= {"noise", "sensitivity", "data", "spending"}
     assert {fault.seen_by for fault in FAULTS} <= set(LAYERS)
+    for layer, cases in LAYERS.items():
+        names = [case.name for case in cases()]
+        assert len({*names}) == len(names)
+        assert all(any(f.shows_in in n for n in names) for f in FAULTS if f.seen_by == layer)
 
 
 def test_a_fault_is_gone_when_its_block_ends() -> None:
