@@ -28,7 +28,7 @@ def did_you_mean(word: object, names: Iterable[object]) -> str:
 
 
 @lru_cache
-def _parameter_names(cls: type[HelpfulEstimator], constructor: Any) -> tuple[str, ...]:
+def _parameter_names(cls: Any) -> tuple[str, ...]:
     """Return what scikit-learn reads off the constructor, which takes a while."""
     return tuple(super(HelpfulEstimator, cls)._get_param_names())
 
@@ -39,7 +39,7 @@ class HelpfulEstimator(BaseEstimator):
     @classmethod
     def _get_param_names(cls) -> list[str]:
         """Return the names of the parameters; a fit asks for them a dozen times."""
-        return list(_parameter_names(cls, cls.__init__))
+        return list(_parameter_names(cls))
 
     def _validate_params(self) -> None:
         try:

@@ -39,16 +39,16 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.containers import CONTAINERS
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.replaying import replay
+from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
 
-__all__ = ["LAYERS"]
+__all__ = ["LAYERS", "few_subjects", "source_code"]
 
 
 @lru_cache
-def _few() -> list[Subject]:
+def few_subjects() -> list[Subject]:
     """Return one subject of every estimator and mechanism, and more of one mechanism."""
     everything = [s for s in subjects() if "laplace" in s.name or "feature" not in s.name]
     first = {_what(s): s for s in reversed(everything)}
@@ -73,7 +73,7 @@ def _kind(subject: Subject) -> str:
 
 def replays(kind: str) -> list[Case]:
     """Replay two pairs of neighbours for every estimator and mechanism of one kind."""
-    few = [s for s in _few() if _kind(s) == kind]
+    few = [s for s in few_subjects() if _kind(s) == kind]
     return [Case(s.name, partial(_replays, number, s)) for number, s in enumerate(few)]
 
 
@@ -87,6 +87,10 @@ def _replays(number: int, subject: Subject) -> Iterator[str]:
         yield from (f"{subject}: {what}" for what in found.divergences)
         if found.status != "fitted":
             yield f"{subject}: {found.status}"
+        if found.epsilon != float(getattr(estimator, "epsilon", 1.0)):
+            yield f"{subject}: epsilon {found.epsilon}"
+        if not found.calls or not (found.shifts or freeze is SEARCH):
+            yield f"{subject}: nothing was frozen"
 
 
 def leak_walk() -> Iterator[str]:
