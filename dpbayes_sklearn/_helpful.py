@@ -39,7 +39,8 @@ class HelpfulEstimator(BaseEstimator):
     @classmethod
     def _get_param_names(cls) -> list[str]:
         """Return the names of the parameters; a fit asks for them a dozen times."""
-        return list(_parameter_names(cls))
+        kind: Any = cls
+        return list(_parameter_names(kind))
 
     def _validate_params(self) -> None:
         try:
