@@ -87,7 +87,7 @@ def test_the_sensitivity_of_moments_is_what_records_do(unit):
     design = Design((Interval(-1, 1), Categories("abc"), Interval(-1, 1)))
     world, rng = MomentDomain(design, levels=3), np.random.default_rng(0)
     seen: dict[str, float] = {}
-    for _ in range(300):
+    for _ in range(150):
         rest, one, other = (
             rng.choice(len(world.records), k).tolist() for k in (2, *[unit.max_records] * 2)
         )
@@ -125,7 +125,7 @@ def test_the_released_number_has_the_noise_of_its_law():
     budget = Budget(Fraction(1), unit=PrivacyUnit("person", "add_remove", 2))
     source = random_source(0)
     released = [
-        Size().release(RecordCount(100), None, budget, source).posterior for _ in range(4000)
+        Size().release(RecordCount(100), None, budget, source).posterior for _ in range(2000)
     ]
     errors = np.array([size.n for size in released]) - 100
     (law,) = released[0].laws
