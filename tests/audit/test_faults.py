@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from benchmarks.audit._cases import Case, first_finding
 from benchmarks.audit._layers import LAYERS, source_code
 from benchmarks.audit._planted import FAULTS, Fault
 from benchmarks.audit.faults import CRASHED, WANTED, sees
@@ -38,6 +39,13 @@ def test_there_are_enough_faults_of_every_kind() -> None:
         names = [case.name for case in cases()]
         assert len({*names}) == len(names)
         assert all(any(f.shows_in in n for n in names) for f in FAULTS if f.seen_by == layer)
+
+
+def test_a_case_that_is_tried_first_hides_no_other() -> None:
+    names = ("one", "two", "silent")
+    cases = [Case(n, lambda n=n: iter([n] * (n != "silent"))) for n in names]  # type: ignore[misc]
+    assert [first_finding(cases, first) for first in ("", "two", "silent")] == ["one", "two", "one"]
+    assert first_finding(cases[2:]) is None
 
 
 def test_a_fault_is_gone_when_its_block_ends() -> None:
