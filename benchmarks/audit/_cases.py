@@ -21,7 +21,7 @@ def cases_of(*functions: Callable[[], Iterator[str]]) -> list[Case]:
 
 
 def first_finding(cases: Sequence[Case], first: str = "") -> str | None:
-    """Return the first thing found wrong, or None; cases with ``first`` in their name come first."""
+    """Return the first thing found wrong, or None; cases named like ``first`` come first."""
     for case in sorted(cases, key=lambda case: first not in case.name):
         for finding in case.findings():
             return finding
