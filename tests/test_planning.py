@@ -162,7 +162,8 @@ def test_planning_spends_nothing(monkeypatch):
     assert not hasattr(model, "posterior_")
 
 
-def test_schemas_and_networks():
+def test_schemas_and_networks(monkeypatch):
+    monkeypatch.setattr("dpbayes_sklearn._simulation._REPEATS", 4)
     schema = Schema(
         {"age": Interval(0, 90, bins=4), "job": Categories(["a", "b", "c"])}, Categories([0, 1])
     )
