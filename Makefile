@@ -9,8 +9,10 @@ OLDEST := $(shell sed -n 's/^ *scikit-learn>=//p' setup.cfg)
 BIN := $(VENV)/bin
 PYTEST := -m pytest -n $(WORKERS) --dist worksteal -q
 
-# Each test worker has a core to itself, and no more.
+# Each test worker has a core to itself, and no more. Tests start many processes, which should not
+# all compile the package, whatever the shell says about bytecode.
 test coverage test-oldest audit: export OPENBLAS_NUM_THREADS = 1
+test coverage test-oldest audit: export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help demo test coverage lint format docs check audit bench bench-data bench-peers bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel clean
 .DEFAULT_GOAL := help

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
@@ -26,8 +27,20 @@ def did_you_mean(word: object, names: Iterable[object]) -> str:
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
+@lru_cache
+def _parameter_names(cls: Any) -> tuple[str, ...]:
+    """Return what scikit-learn reads off the constructor, which takes a while."""
+    return tuple(super(HelpfulEstimator, cls)._get_param_names())
+
+
 class HelpfulEstimator(BaseEstimator):
     """scikit-learn's base class, with the nearest valid name after its error messages."""
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters; a fit asks for them a dozen times."""
+        kind: Any = cls
+        return list(_parameter_names(kind))
 
     def _validate_params(self) -> None:
         try:

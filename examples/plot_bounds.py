@@ -40,13 +40,13 @@ def accuracy(upper, seed):
 
 
 # %%
-# Ten releases at each upper bound, with the share of clipped incomes on the top axis. The best
+# Five releases at each upper bound, with the share of clipped incomes on the top axis. The best
 # bounds here clip about one income in twelve. Bounds twice or half as wide lose some of the
 # information in income; bounds fifty times as wide lose all of it, and the model relies on age.
 uppers = np.array([15e3, 30e3, 60e3, 120e3, 300e3, 1e6, 3e6])
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8))
 for ax, score, name in zip(axes, (r2, accuracy), ("R²", "accuracy"), strict=True):
-    found = np.array([[score(upper, seed) for seed in range(10)] for upper in uppers])
+    found = np.array([[score(upper, seed) for seed in range(5)] for upper in uppers])
     ax.plot(uppers, found.mean(1), "o-")
     ax.fill_between(uppers, found.min(1), found.max(1), alpha=0.15)
     ax.set(xscale="log", xlabel="upper bound of income", ylabel=name)

@@ -50,7 +50,7 @@ def coverage(epsilon, seed):
 
 
 epsilons = [0.03, 0.1, 0.3, 1.0, 3.0]
-found = np.array([[coverage(e, seed) for seed in range(20)] for e in epsilons])
+found = np.array([[coverage(e, seed) for seed in range(10)] for e in epsilons])
 covered, width = found[..., 0], found[..., 1]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2))
 left.boxplot(covered.T, tick_labels=[f"{e:g}" for e in epsilons])

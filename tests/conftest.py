@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 # scikit-learn reads this at import; without it the array-API estimator check is skipped.
@@ -14,3 +15,9 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("ci")
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves to no collection of garbage: they stay to the end."""
+    gc.collect()
+    gc.freeze()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import re
 import sys
@@ -199,20 +200,26 @@ PACKAGE = str(Path(dpbayes_sklearn.__file__).parent)
 
 
 def fit_with_error_at(stop, model):
-    """Fit, raising at the stop-th step of the library; return the lines of code it stepped on."""
+    """Fit, raising at the stop-th step of the library; without one, return the lines stepped on."""
     steps = []
+    left = itertools.count(1 - (stop or 0))
 
-    def trace(frame, event, _):
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
+    def noting(frame, event, _):
         if event == "line":
             steps.append((frame.f_code.co_filename, frame.f_lineno))
-            if len(steps) == stop:
-                raise Injected
-        return trace
+        return noting
+
+    def stopping(frame, event, _):
+        if event == "line" and not next(left):
+            raise Injected
+        return stopping
+
+    def called(frame, event, _):
+        inside = frame.f_code.co_filename.startswith(PACKAGE)
+        return (stopping if stop else noting) if inside else None
 
     earlier = sys.gettrace()
-    sys.settrace(trace)
+    sys.settrace(called)
     try:
         model.fit(X[:8], Y[:8])
     except Injected:

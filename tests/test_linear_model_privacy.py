@@ -266,7 +266,7 @@ def audited_epsilon(on, beside):
     return np.log(low / high) if low else -np.inf
 
 
-A, B, RUNS = np.array([1.0, 1.0]), np.array([-1.0, 1.0]), 150
+A, B, RUNS = np.array([1.0, 1.0]), np.array([-1.0, 1.0]), 100
 
 
 def releases(mechanism, epsilon, target):
@@ -276,7 +276,7 @@ def releases(mechanism, epsilon, target):
     inference = "noise_aware" if moments else "plug_in"
     model = declared(
         epsilon, mechanism=mechanism, noise_variance=0.1, coef_bound=1.0, inference=inference
-    )
+    ).set_params(random_state=np.random.RandomState(int(target[0]) + 1))
     return np.array([model.fit(data, target).posterior_.mean()[0] for _ in range(RUNS)])
 
 

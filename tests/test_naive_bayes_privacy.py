@@ -151,7 +151,7 @@ def split(table):
 
 @pytest.mark.parametrize("unit", ["record", "feature"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(table=tables, other=rows, at=st.integers(0, 5), feature=st.integers(0, 2))
 def test_nothing_but_the_release_leaves_a_fit(mechanism, unit, table, other, at, feature):
     frozen, seen = [], []

@@ -1,7 +1,7 @@
 """Epsilon measured from outside: nobody may tell neighbours apart better than claimed.
 
 The adversarial pair is one record, and the same record with its label and its feature flipped.
-Each mechanism releases 20,000 times on either side through its own choke point; see
+Each mechanism releases 6,000 times on either side through its own choke point; see
 :mod:`dpbayes_sklearn.audit`.
 """
 
@@ -17,7 +17,7 @@ from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
 
-RUNS = 20_000
+RUNS = 6_000
 CLAIM = 1.0
 STAR = Network.star([2], 2)  # the fewer cells there are, the sharper is an audit
 PRIOR = DirichletPrior(STAR, tuple(np.ones(k) for k in STAR.sizes))

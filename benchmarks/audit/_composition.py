@@ -20,6 +20,7 @@ from scipy.special import expit, log_ndtr
 from scipy.stats import binom
 from sklearn.ensemble import BaggingClassifier
 
+from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BetaBinomial,
@@ -53,18 +54,12 @@ INSERT INTO entry VALUES (1, '2026-01-02T03:04:05+00:00', '', '3/5', '0/1', 'a',
 """
 
 
-def composition() -> Iterator[str]:
+def composition() -> list[Case]:
     """Compose, restore, replace, migrate and mistype."""
-    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as directory:
-        warnings.simplefilter("ignore")
-        yield from _totals()
-        yield from _gaussian_fits()
-        yield from _delta()
-        yield from _figures()
-        yield from _files(Path(directory))
-        yield from _batches()
-        yield from _queries()
-    yield from _seeds()
+    return [
+        *cases_of(_totals, _gaussian_fits, _delta, _figures),
+        *cases_of(_files, _batches, _queries, _seeds),
+    ]
 
 
 def _refused(call: Callable[[], Any], *errors: type[Exception]) -> bool:
@@ -153,7 +148,12 @@ def _figures() -> Iterator[str]:
         yield "less is said to be spent than was"
 
 
-def _files(directory: Path) -> Iterator[str]:
+def _files() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as directory:
+        yield from _files_in(Path(directory))
+
+
+def _files_in(directory: Path) -> Iterator[str]:
     path, copy = str(directory / "ledger"), str(directory / "copy")
     ledger = BudgetAccountant(1, path=path)
     ledger.spend(0.4)

@@ -8,6 +8,7 @@ import os
 import random
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import comb, ndtr
 
+from benchmarks.audit._cases import Case
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, DirichletMultinomial
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.releases import audit_release
@@ -28,6 +30,7 @@ from dpbayes_sklearn.mechanisms import (
     Fourier,
     Gaussian,
     Laplace,
+    Mechanism,
     Sampler,
     _noisy_counts,
     fourier,
@@ -137,14 +140,18 @@ def _carried() -> Iterator[str]:
             yield f"{mechanism}: another law is told than was drawn"
 
 
-def attacks() -> Iterator[str]:
+def attacks() -> list[Case]:
     """Attack releases of one record and of its opposite; half the noise is found out."""
-    for mechanism in (Laplace(), Fourier(), Sampler(n_points=2), MAP(n_points=2), Gaussian()):
-        delta = 0.02 if mechanism.needs_delta else 0.0
-        budget, options = Budget(Fraction(1), exact(delta)), {"random_state": 0, "verbose": False}
-        bound = audit_release(mechanism, *SIDES, PRIOR, budget, 4_000, delta=delta, **options)
-        if bound.epsilon > 1:
-            yield f"{mechanism}: {bound}"
+    mechanisms = (Laplace(), Fourier(), Sampler(n_points=2), MAP(n_points=2), Gaussian())
+    return [Case(str(mechanism), partial(_attack, mechanism)) for mechanism in mechanisms]
+
+
+def _attack(mechanism: Mechanism) -> Iterator[str]:
+    delta = 0.02 if mechanism.needs_delta else 0.0
+    budget, options = Budget(Fraction(1), exact(delta)), {"random_state": 0, "verbose": False}
+    bound = audit_release(mechanism, *SIDES, PRIOR, budget, 4_000, delta=delta, **options)
+    if bound.epsilon > 1:
+        yield f"{mechanism}: {bound}"
 
 
 class Stream:

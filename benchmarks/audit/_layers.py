@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 import dpbayes_sklearn
 from benchmarks.audit._accounting import accounting
+from benchmarks.audit._cases import Case, cases_of
 from benchmarks.audit._composition import composition
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
@@ -38,16 +39,16 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.containers import CONTAINERS
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.replaying import replay
+from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
 
-__all__ = ["LAYERS"]
+__all__ = ["LAYERS", "few_subjects", "source_code"]
 
 
 @lru_cache
-def _few() -> list[Subject]:
+def few_subjects() -> list[Subject]:
     """Return one subject of every estimator and mechanism, and more of one mechanism."""
     everything = [s for s in subjects() if "laplace" in s.name or "feature" not in s.name]
     first = {_what(s): s for s in reversed(everything)}
@@ -70,18 +71,26 @@ def _kind(subject: Subject) -> str:
     return "preparation" if prepares else "estimators"
 
 
-def replays(kind: str) -> Iterator[str]:
+def replays(kind: str) -> list[Case]:
     """Replay two pairs of neighbours for every estimator and mechanism of one kind."""
-    for number, subject in enumerate(s for s in _few() if _kind(s) == kind):
-        rng = np.random.default_rng(crc32(subject.name.encode()))
-        ledger = BudgetAccountant(delta=1)
-        estimator = clone(subject.estimator).set_params(accountant=ledger)
-        for turn, freeze in enumerate(subject.freezes * subject.rounds):
-            with circumstance(number + turn):
-                found = replay(estimator, *subject.make(rng), freeze=freeze)
-            yield from (f"{subject}: {what}" for what in found.divergences)
-            if found.status != "fitted":
-                yield f"{subject}: {found.status}"
+    few = [s for s in few_subjects() if _kind(s) == kind]
+    return [Case(s.name, partial(_replays, number, s)) for number, s in enumerate(few)]
+
+
+def _replays(number: int, subject: Subject) -> Iterator[str]:
+    rng = np.random.default_rng(crc32(subject.name.encode()))
+    ledger = BudgetAccountant(delta=1)
+    estimator = clone(subject.estimator).set_params(accountant=ledger)
+    for turn, freeze in enumerate(subject.freezes * subject.rounds):
+        with circumstance(number + turn):
+            found = replay(estimator, *subject.make(rng), freeze=freeze)
+        yield from (f"{subject}: {what}" for what in found.divergences)
+        if found.status != "fitted":
+            yield f"{subject}: {found.status}"
+        if found.epsilon != float(getattr(estimator, "epsilon", 1.0)):
+            yield f"{subject}: epsilon {found.epsilon}"
+        if not found.calls or not (found.shifts or freeze is SEARCH):
+            yield f"{subject}: nothing was frozen"
 
 
 def leak_walk() -> Iterator[str]:
@@ -144,7 +153,7 @@ def source_code() -> Iterator[str]:
                     yield f"{file.name}, line {node.lineno}: {ast.unparse(node)}"
 
 
-LAYERS: dict[str, Callable[[], Iterator[str]]] = {
+LAYERS: dict[str, Callable[[], list[Case]]] = {
     "enumeration of counts": partial(enumeration, "counts"),
     "enumeration of moments": partial(enumeration, "moments"),
     "enumeration of preparation": partial(enumeration, "preparation"),
@@ -157,15 +166,15 @@ LAYERS: dict[str, Callable[[], Iterator[str]]] = {
     "replay of estimators": partial(replays, "estimators"),
     "replay of preparation": partial(replays, "preparation"),
     "replay of containers": partial(replays, "containers"),
-    "sampler laws": laws,
+    "sampler laws": partial(cases_of, laws),
     "attacks": attacks,
-    "source of bytes": origins,
-    "leak walk": leak_walk,
-    "leak walk of units": leaks_of_units,
-    "accounting": accounting,
+    "source of bytes": partial(cases_of, origins),
+    "leak walk": partial(cases_of, leak_walk),
+    "leak walk of units": partial(cases_of, leaks_of_units),
+    "accounting": partial(cases_of, accounting),
     "composition": composition,
     "searches": searches,
-    "declarations": declarations,
-    "values": values,
+    "declarations": partial(cases_of, declarations),
+    "values": partial(cases_of, values),
 }
 """By name. (`source_code` cannot see a fault that is planted at run time.)"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -11,13 +12,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from benchmarks.audit._units import ADDED, EVERYTHING, THERE, UNITS, unit_parameters
+from benchmarks.audit._cases import Case
+from benchmarks.audit._units import ADDED, THERE, UNITS, replay_pair, unit_parameters
 from dpbayes_sklearn import BudgetAccountant, Categories, Interval, Schema
 from dpbayes_sklearn._private_tree import PrivateTree
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
-from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.preprocessing import (
@@ -37,7 +38,7 @@ COIN = Categories([0, 1])
 COLUMNS = ("a", "b", "c")
 
 
-def worlds_of_preparation() -> Iterator[str]:
+def worlds_of_preparation() -> list[Case]:
     """Enumerate small worlds: no loss above the claim, and near it where theory says so."""
     few = (0.0, 3.0, np.nan)  # so that there can be many records
     worlds: list[Any] = [
@@ -51,14 +52,20 @@ def worlds_of_preparation() -> Iterator[str]:
             ("permute_and_flip", ColumnChoice(Network.star([2, 2], 2), 1), 3, unit, 0.0),
             ("permute_and_flip", TreeChoice(Network.star([2, 2, 2], 1)), 2, unit, 0.0),
         ]
-    for mechanism, structure, n, unit, least in worlds:
-        found = enumerate_loss(mechanism, structure, n, epsilon=6.0, unit=unit, transcripts=1)
-        if not found.within:
-            yield f"{mechanism}, {unit.label}: loss {found.loss:g} of {found.claim:g}"
-        if found.ratio < least:
-            yield f"{mechanism}, {unit.label}: loss {found.loss:g}, where more can be reached"
-    for unit in UNITS:
-        yield from _texts(unit)
+    return [
+        *(Case(f"{w[0]}, {w[3].label}, {w[1]}", partial(_enumerated, *w)) for w in worlds),
+        *(Case(f"texts, {unit.label}", partial(_texts, unit)) for unit in UNITS),
+    ]
+
+
+def _enumerated(
+    mechanism: str, structure: Any, n: int, unit: PrivacyUnit, least: float
+) -> Iterator[str]:
+    found = enumerate_loss(mechanism, structure, n, epsilon=6.0, unit=unit, transcripts=1)
+    if not found.within:
+        yield f"{mechanism}, {unit.label}: loss {found.loss:g} of {found.claim:g}"
+    if found.ratio < least:
+        yield f"{mechanism}, {unit.label}: loss {found.loss:g}, where more can be reached"
 
 
 def _texts(unit: PrivacyUnit) -> Iterator[str]:
@@ -71,19 +78,20 @@ def _texts(unit: PrivacyUnit) -> Iterator[str]:
         yield f"texts, {unit.label}: delta {found.delta:g} of {found.claim:g}"
 
 
-def replays_of_preparation() -> Iterator[str]:
+def replays_of_preparation() -> list[Case]:
     """Replay a record, and a person, that is there or not, or is another one."""
-    for model, unit in product(_models(), UNITS):
-        ledger = BudgetAccountant(delta=1)
-        estimator = clone(model).set_params(accountant=ledger, **unit_parameters(unit))
-        own = (0 if isinstance(model, PrivateTree) else 1), isinstance(model, FrameDomains)
-        for one, other in _pairs(unit, *own):
-            names = ("X", "y", "groups", "X2", "y2", "groups2")
-            data = dict(zip(names, (*one, *other), strict=True))
-            found = replay(estimator, **data, freeze=EVERYTHING)
-            yield from (f"{model}, {unit.label}: {what}" for what in found.divergences)
-            if found.status != "fitted":
-                yield f"{model}, {unit.label}: {found.status}"
+    return [
+        Case(f"{model}, {unit.label}", partial(_replay, model, unit))
+        for model, unit in product(_models(), UNITS)
+    ]
+
+
+def _replay(model: Any, unit: PrivacyUnit) -> Iterator[str]:
+    ledger = BudgetAccountant(delta=1)
+    estimator = clone(model).set_params(accountant=ledger, **unit_parameters(unit))
+    own = (0 if isinstance(model, PrivateTree) else 1), isinstance(model, FrameDomains)
+    for one, other in _pairs(unit, *own):
+        yield from replay_pair(estimator, f"{model}, {unit.label}", one, other)
 
 
 def _models() -> list[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
 from dpbayes_sklearn.mechanisms import Mechanism, Size
 from dpbayes_sklearn.model_selection.pipelines import StepByStep
@@ -30,15 +31,12 @@ Y = np.arange(N) % 2
 GRID = {"model__alpha": [0.5, 1.0]}
 
 
-def steps_of_pipelines() -> Iterator[str]:
+def steps_of_pipelines() -> list[Case]:
     """Search over pipelines, and look at their steps."""
-    yield from _shares()
-    yield from _what_is_refused()
-    yield from _ledgers()
-    yield from _winner()
-    yield from _what_is_printed()
-    yield from _cache()
-    yield from _persons()
+    return [
+        *cases_of(_shares, _what_is_refused, _ledgers, _winner),
+        *cases_of(_what_is_printed, _cache, _persons),
+    ]
 
 
 def _model(epsilon: float = 0.5, **options: Any) -> BayesianNaiveBayes:

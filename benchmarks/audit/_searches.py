@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 from sklearn.base import clone
 
+from benchmarks.audit._cases import Case, cases_of
 from benchmarks.audit._search_steps import steps_of_pipelines
 from dpbayes_sklearn import (
     BayesianLinearRegression,
@@ -37,15 +38,13 @@ BAYES: dict[str, Any] = {"bounds": (0, N), "n_bins": 2, "inference": "plug_in"}
 GRID = {"mechanism": ["laplace", "fourier"]}
 
 
-def searches() -> Iterator[str]:
+def searches() -> list[Case]:
     """Search, and look at every run."""
-    yield from _what_runs_get()
-    yield from _noise_of_scores()
-    yield from _who_is_held_out()
-    yield from _what_is_heard()
-    yield from _number_of_runs()
-    yield from steps_of_pipelines()
-    yield from _with_a_delta()
+    return [
+        *cases_of(_what_runs_get, _noise_of_scores, _who_is_held_out, _what_is_heard),
+        *cases_of(_number_of_runs, _with_a_delta),
+        *steps_of_pipelines(),
+    ]
 
 
 def _what_runs_get() -> Iterator[str]:

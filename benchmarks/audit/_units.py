@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._worlds import MATRIX
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -28,13 +31,13 @@ from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponenti
 from dpbayes_sklearn.model_selection.runs import points
 from dpbayes_sklearn.posteriors import star_scores
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.schema.resolution import Bins
 from dpbayes_sklearn.statistics.design import Design, Scale
 from dpbayes_sklearn.statistics.moments import Moments
 from dpbayes_sklearn.statistics.network import Network
 
-__all__ = ["replays_of_units", "unit_parameters", "unit_worlds"]
+__all__ = ["replay_pair", "replays_of_units", "unit_parameters", "unit_worlds"]
 
 ADDED, PERSON = PrivacyUnit("record", "add_remove"), PrivacyUnit("person", "replace", 2)
 THERE = PrivacyUnit("person", "add_remove", 2)
@@ -42,13 +45,11 @@ UNITS = (ADDED, PERSON, THERE)
 STAR, ONE_CLASS = Network.star([2, 2], 2), Network.star([2], 1)
 NUMBER = MomentDomain(Design((Interval(-1, 1),)), levels=2)
 SLOPE = MomentDomain(Design((Interval(-1, 1),), intercept=False), levels=3)
-MATRIX = MomentDomain(Design((Categories("abc"),) * 4), levels=2)  # has matrix noise
 EVERYTHING = (*DRAWS, (size, "ReleasedSize"))
 
 
-def unit_worlds() -> Iterator[str]:
+def unit_worlds() -> list[Case]:
     """Enumerate small worlds: a loss of epsilon exactly where theory says so, and never more."""
-    exponential._cached_law.cache_clear()
     tight: tuple[Any, ...] = (
         *((Laplace(noise=noise), STAR) for noise in ("independent", "joint")),
         *((Fourier(noise=noise), STAR) for noise in ("independent", "joint")),
@@ -59,49 +60,64 @@ def unit_worlds() -> Iterator[str]:
     worlds += [(name, 2, 20, PERSON, False) for name in ("exponential", "hellinger")]
     drawn = (Sampler(n_points=33), MAP(n_points=33))
     worlds += [(m, Network.star([2], 2), 3, unit, False) for m, unit in product(drawn, UNITS)]
-    yield from _gaussian(STAR)
-    yield from _enumerated(worlds)
-    yield from _gaussian(SLOPE)
     names = ("laplace", "fourier", "sampler")
-    moments = [(name, NUMBER, 2, unit, False) for name, unit in product(names, UNITS)]
-    yield from _enumerated([*moments, ("laplace", MATRIX, 1, ADDED, False)])
+    worlds += [(name, NUMBER, 2, unit, False) for name, unit in product(names, UNITS)]
+    worlds += [("laplace", MATRIX, 1, ADDED, False)]
+    gaussian = product((STAR, SLOPE), UNITS)
+    return [
+        *(Case(_world(*world), partial(_enumerated, *world)) for world in worlds),
+        *(Case(_world("gaussian", s, 2, u), partial(_gaussian, s, u)) for s, u in gaussian),
+    ]
 
 
-def _enumerated(worlds: list[tuple[Any, ...]]) -> Iterator[str]:
-    """Compare the losses of worlds, with a flag for those that use up the claim, with it."""
-    for mechanism, structure, n, unit, exact in worlds:
-        found = enumerate_loss(mechanism, structure, n, unit=unit, transcripts=1)
-        if not found.within:
-            yield f"{mechanism}, {unit.label}: loss {found.loss:g} of {found.claim:g}"
-        if exact and found.ratio < 0.99:
-            yield f"{mechanism}, {unit.label}: loss {found.loss:g}, where 1 can be reached"
+def _world(mechanism: Any, structure: Any, n: int, unit: PrivacyUnit, *rest: Any) -> str:
+    return f"{mechanism}, {unit.label}, {structure}"
 
 
-def _gaussian(structure: Any) -> Iterator[str]:
-    for unit in UNITS:
-        options: Any = {"epsilon": 1.0, "delta": 1e-3, "unit": unit}
-        spent = enumerate_delta("gaussian", structure, 2, **options)
-        if not spent.within:
-            yield f"gaussian, {unit.label}: delta {spent.delta:g}"
+def _enumerated(
+    mechanism: Any, structure: Any, n: int, unit: PrivacyUnit, exact: bool
+) -> Iterator[str]:
+    """Compare the loss of a world, with a flag for one that uses up the claim, with it."""
+    exponential._cached_law.cache_clear()
+    found = enumerate_loss(mechanism, structure, n, unit=unit, transcripts=1)
+    if not found.within:
+        yield f"{mechanism}, {unit.label}: loss {found.loss:g} of {found.claim:g}"
+    if exact and found.ratio < 0.99:
+        yield f"{mechanism}, {unit.label}: loss {found.loss:g}, where 1 can be reached"
 
 
-def replays_of_units() -> Iterator[str]:
+def _gaussian(structure: Any, unit: PrivacyUnit) -> Iterator[str]:
+    options: Any = {"epsilon": 1.0, "delta": 1e-3, "unit": unit}
+    spent = enumerate_delta("gaussian", structure, 2, **options)
+    if not spent.within:
+        yield f"gaussian, {unit.label}: delta {spent.delta:g}"
+
+
+def replays_of_units() -> list[Case]:
     """Replay a record, and a person, that is there or not, or is another one."""
-    for model, unit in product(_models(), UNITS):
-        ledger = BudgetAccountant(delta=1)  # each is about one unit
-        estimator = clone(model).set_params(accountant=ledger, **unit_parameters(unit))
-        for one, other in _pairs(model, unit):
-            names = ("X", "y", "groups", "X2", "y2", "groups2")
-            data = dict(zip(names, (*one, *other), strict=True))
-            found = replay(estimator, **data, freeze=EVERYTHING)
-            yield from (f"{model}, {unit.label}: {what}" for what in found.divergences)
-            if found.status != "fitted":
-                yield f"{model}, {unit.label}: {found.status}"
-    yield from _samples()
-    yield from _split_persons()
-    yield from _similar_labels()
-    yield from _evidence_by_position()
-    yield from _predictions_by_position()
+    replays = [
+        Case(f"{model}, {unit.label}", partial(_replay, model, unit))
+        for model, unit in product(_models(), UNITS)
+    ]
+    positions = (_evidence_by_position, _predictions_by_position)
+    return replays + cases_of(_samples, _split_persons, _similar_labels, *positions)
+
+
+def _replay(model: Any, unit: PrivacyUnit) -> Iterator[str]:
+    ledger = BudgetAccountant(delta=1)  # each is about one unit
+    estimator = clone(model).set_params(accountant=ledger, **unit_parameters(unit))
+    for one, other in _pairs(model, unit):
+        yield from replay_pair(estimator, f"{model}, {unit.label}", one, other)
+
+
+def replay_pair(estimator: Any, name: str, one: Any, other: Any) -> Iterator[str]:
+    """Replay one pair of neighbours, given as X, y and groups."""
+    names = ("X", "y", "groups", "X2", "y2", "groups2")
+    data = dict(zip(names, (*one, *other), strict=True))
+    found = replay(estimator, **data, freeze=EVERYTHING)
+    yield from (f"{name}: {what}" for what in found.divergences)
+    if found.status != "fitted":
+        yield f"{name}: {found.status}"
 
 
 def _models() -> list[Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import norm
 
+from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain
 from dpbayes_sklearn.audit._transcripts import Transcript
@@ -30,13 +31,23 @@ from dpbayes_sklearn.statistics.quantiles.plans import (
     Plans,
 )
 
-__all__ = ["common_texts", "enumeration", "gaussian_noise"]
+__all__ = ["MATRIX", "common_texts", "enumeration", "gaussian_noise"]
+
+
+class Twins(MomentDomain):
+    """Records of a regression whose first two columns agree: few, and the worst are among them."""
+
+    @cached_property
+    def records(self) -> list[tuple[Any, ...]]:
+        """Every such combination."""
+        return [record for record in super().records if record[0] == record[1]]
+
 
 STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
 TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
 NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories("abc"),))
 SLOPE = Design((Interval(-1, 1),), intercept=False)
-MATRIX = MomentDomain(Design((Categories("abc"),) * 4), levels=2)  # has matrix noise
+MATRIX = Twins(Design((Categories("abc"),) * 4), levels=2)  # has matrix noise
 SIGNS = MomentDomain(Design((Categories("ab"),) * 4), levels=2)  # likewise, and they are centred
 ODD = 0.12345678901234567  # its fraction is longer than what samplers take
 LOCATED = 1500.0  # so large that the number of one record is located too
@@ -50,6 +61,10 @@ class World(NamedTuple):
     n: int
     options: dict[str, Any]
     tight: bool = False  # whether theory has neighbours that use up the claim
+
+    def __str__(self) -> str:
+        options = "".join(f", {name}={value}" for name, value in self.options.items())
+        return f"{self.mechanism}{options}, {self.structure}"
 
 
 class Alike(TreeDomain):
@@ -118,30 +133,45 @@ WORLDS: dict[str, tuple[World, ...]] = {
 }
 
 
-def enumeration(kind: str) -> Iterator[str]:
+def enumeration(kind: str) -> list[Case]:
     """Enumerate the worlds of one kind: no loss above the claim, nor below it where it is tight."""
+    return [Case(str(world), partial(_enumerated, world)) for world in WORLDS[kind]]
+
+
+def _enumerated(world: World) -> Iterator[str]:
     exponential._cached_law.cache_clear()  # laws of another state of the code
-    for world in WORLDS[kind]:
-        found = enumerate_loss(*world[:3], **world.options, transcripts=1)
-        if not found.within:
-            yield f"{world.mechanism}: loss {found.loss:g} of {found.claim:g}"
-        if world.tight and found.ratio < 0.99:
-            yield f"{world.mechanism}: loss {found.loss:g}, where {found.claim:g} can be reached"
+    found = enumerate_loss(*world[:3], **world.options, transcripts=1)
+    if not found.within:
+        yield f"{world.mechanism}: loss {found.loss:g} of {found.claim:g}"
+    if world.tight and found.ratio < 0.99:
+        yield f"{world.mechanism}: loss {found.loss:g}, where {found.claim:g} can be reached"
 
 
-def gaussian_noise() -> Iterator[str]:
+def gaussian_noise() -> list[Case]:
     """Enumerate the delta of small worlds, which a release must keep to and nearly use up."""
+    designs = {"slope": SLOPE, "number": NUMBER, "levels": LEVELS}
+    return [
+        *cases_of(_gaussian_tables, _several_draws),
+        *(
+            Case(name, partial(_gaussian_steps, MomentDomain(d, levels=3), tight=d is SLOPE))
+            for name, d in designs.items()
+        ),
+    ]
+
+
+def _gaussian_tables() -> Iterator[str]:
     uneven = Network.star([2, 4], 2)  # its tables have different weights
     worlds = ((THREE, 2, "feature"), (uneven, 1, "record"), (TREE, 1, "record"), (3, 4, "record"))
     for (structure, n, unit), (epsilon, delta) in product(worlds, ((0.3, 1e-3), (1.0, 1e-6))):
         found = enumerate_delta("gaussian", structure, n, epsilon=epsilon, delta=delta, unit=unit)
         if not found.within or found.delta < 0.9 * delta:
             yield f"gaussian, {unit}: delta {found.delta:g} of {delta:g}"
+
+
+def _several_draws() -> Iterator[str]:
     draws = enumerate_delta(Sampler(6, n_points=2), STAR, 3, epsilon=0.5, delta=0.01)
     if not draws.within:
         yield f"sampler: delta {draws.delta:g} of {draws.claim:g}"
-    for design in (SLOPE, NUMBER, LEVELS):
-        yield from _gaussian_steps(MomentDomain(design, levels=3), tight=design is SLOPE)
 
 
 def _gaussian_steps(domain: MomentDomain, tight: bool) -> Iterator[str]:
@@ -181,8 +211,13 @@ def normal_delta(mu: float, epsilon: float) -> float:
     return float(norm.sf(epsilon / mu - mu / 2) - math.exp(epsilon) * far)
 
 
-def common_texts() -> Iterator[str]:
-    """Enumerate the delta of publishing texts, which the first world nearly uses up."""
+def common_texts() -> list[Case]:
+    """Enumerate the delta of publishing texts."""
+    return cases_of(_texts)
+
+
+def _texts() -> Iterator[str]:
+    """Look at two worlds; the first nearly uses up the claim."""
     for (epsilon, delta), least in {(4.0, 0.0281): 0.98, (1.0, 0.3): 0.7}.items():
         found = enumerate_texts(epsilon=epsilon, delta=delta)
         if not found.within or found.delta < least * delta:

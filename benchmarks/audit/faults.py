@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
+from benchmarks.audit._cases import first_finding
 from benchmarks.audit._layers import LAYERS
 from benchmarks.audit._planted import FAULTS, Fault
 from benchmarks.audit._table import Row, versions
@@ -19,12 +19,15 @@ WANTED = 100
 CRASHED = "the layer itself fails with"
 
 
-def sees(layer: str) -> str | None:
-    """Return the first thing that a layer finds wrong, or None."""
+def sees(layer: str, first: str = "") -> str | None:
+    """Return the first thing that a layer finds wrong, or None.
+
+    The cases with ``first`` in their name come first.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return next(islice(LAYERS[layer](), 1), None)
+            return first_finding(LAYERS[layer](), first)
         except Exception as error:  # nobody could overlook that
             return f"{CRASHED} {type(error).__name__}: {error}"
 
@@ -45,7 +48,7 @@ def run(scale: float) -> Iterator[Row]:
     caught = 0
     for fault in progress(tried, "faults"):
         with fault.planted():
-            what = sees(fault.seen_by) or "nothing"
+            what = sees(fault.seen_by, fault.shows_in) or "nothing"
         seen = what != "nothing" and not what.startswith(CRASHED)
         caught += seen
         yield Row("faults", f"{fault}"[:90], what[:60], f"seen by {fault.seen_by}", seen)

@@ -9,6 +9,7 @@ percent of the records. The posterior of :math:`(s, \delta)` is computed on a gr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import stdtr
@@ -134,7 +135,7 @@ def locate(
     """
     delta = error[:, None] * _SHIFTS  # (columns, shifts)
     errors, which = np.unique(error, return_inverse=True)  # most columns have the same
-    cells = _shares(errors[:, None] * _SHIFTS)[which]  # (columns, shifts, spreads, shells)
+    cells = _shares(tuple(errors.tolist()))[which]  # (columns, shifts, spreads, shells)
     misfit = _misfit(shells[:, None, None] - cells, variance).sum(axis=-1)
     prior = -0.5 * ((np.log(_SPREADS) - np.log(_USUAL)) / _USUAL_SD) ** 2
     log_p = prior - 0.5 * _SHIFTS[:, None] ** 2 - misfit
@@ -167,10 +168,14 @@ def _misfit(gap: FloatArray, variance: float) -> FloatArray:
     return np.asarray(d**2 * (np.sqrt(1 + (gap / d) ** 2) - 1) / v)
 
 
-def _shares(delta: FloatArray) -> FloatArray:
-    """Return the shares of all shells, for every shift and every spread."""
+@lru_cache
+def _shares(errors: tuple[float, ...]) -> FloatArray:
+    """Return the shares of all shells, for every error, shift and spread.
+
+    Releases of the same size and budget have the same errors.
+    """
     scale = _STUDENT_SCALE * _SPREADS[:, None]
-    shift = delta[..., None, None]
+    shift = (np.array(errors)[:, None] * _SHIFTS)[..., None, None]
     within = stdtr(_STUDENT, (RADII - shift) / scale) - stdtr(_STUDENT, (-RADII - shift) / scale)
     within[..., 0] = 1.0  # what lies farther out was clipped to the bounds
     inner = np.concatenate([within[..., 1:], np.zeros((*within.shape[:-1], 1))], axis=-1)

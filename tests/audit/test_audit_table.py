@@ -22,17 +22,17 @@ def test_a_short_audit_passes_and_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "table.md"
-    assert main(["replay", "--scale", "0.001", "--write", str(file)]) == 0
+    assert main(["hockey_stick", "--scale", "0.001", "--write", str(file)]) == 0
     printed = capsys.readouterr().out
     assert "0 failed" in printed
-    assert "0 divergences" in file.read_text()
+    assert "delta / claim" in file.read_text()
     assert "scikit-learn" in file.read_text()
 
 
 def test_a_planted_fault_fails_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    (fault,) = (f for f in FAULTS if f.name.startswith("The prior is centred"))
+    (fault,) = (f for f in FAULTS if f.name.startswith("The standard deviation is five"))
     with fault.planted():
-        assert main(["replay", "--scale", "0.001"]) == 1
+        assert main(["hockey_stick", "--scale", "0.001"]) == 1
     assert "FAILED" in capsys.readouterr().out
 
 

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from benchmarks.audit._cases import Case, first_finding
 from benchmarks.audit._layers import LAYERS, source_code
 from benchmarks.audit._planted import FAULTS, Fault
 from benchmarks.audit.faults import CRASHED, WANTED, sees
@@ -24,7 +25,7 @@ def test_no_generator_but_the_source_is_used_for_noise() -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_seen(fault: Fault) -> None:
     with fault.planted():
-        what = sees(fault.seen_by)
+        what = sees(fault.seen_by, fault.shows_in)
     assert what is not None
     assert not what.startswith(CRASHED), what
 
@@ -34,6 +35,17 @@ def test_there_are_enough_faults_of_every_kind() -> None:
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
     assert {fault.area for fault in FAULTS} >= {"noise", "sensitivity", "data", "spending"}
     assert {fault.seen_by for fault in FAULTS} <= set(LAYERS)
+    for layer, cases in LAYERS.items():
+        names = [case.name for case in cases()]
+        assert len({*names}) == len(names)
+        assert all(any(f.shows_in in n for n in names) for f in FAULTS if f.seen_by == layer)
+
+
+def test_a_case_that_is_tried_first_hides_no_other() -> None:
+    names = ("one", "two", "silent")
+    cases = [Case(n, lambda n=n: iter([n] * (n != "silent"))) for n in names]  # type: ignore[misc]
+    assert [first_finding(cases, first) for first in ("", "two", "silent")] == ["one", "two", "one"]
+    assert first_finding(cases[2:]) is None
 
 
 def test_a_fault_is_gone_when_its_block_ends() -> None:

@@ -11,8 +11,15 @@ import pytest
 from benchmarks.audit import regression, statistical
 from dpbayes_sklearn.audit._densities import halved, log_density
 from dpbayes_sklearn.audit._steps import Noise
-from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps, log_ratios
-from dpbayes_sklearn.laws import ClassRows, DiscreteGaussian, DiscreteLaplace, SupNorm, ZeroSum
+from dpbayes_sklearn.audit.ratios import Drawn, audit_ratios, drawn_steps, log_ratios
+from dpbayes_sklearn.laws import (
+    ClassRows,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    MatrixNoise,
+    SupNorm,
+    ZeroSum,
+)
 from dpbayes_sklearn.laws.base import NoiseLaw
 from dpbayes_sklearn.mechanisms import Gaussian, Laplace
 from dpbayes_sklearn.noise import add
@@ -49,7 +56,7 @@ def test_ratios_of_a_release_keep_within_epsilon() -> None:
         for side in sides
     )
     assert isinstance(one[0].step, Noise)
-    ratios = log_ratios(one, other, 3_000)
+    ratios = log_ratios(one, other, 1_000)
     assert np.abs(ratios).max() == pytest.approx(1)
     assert ratios.mean() > 0
     with pytest.raises(ValueError, match="depends on the data"):
@@ -105,12 +112,16 @@ def test_half_the_noise_of_any_step_of_a_regression_is_seen(case: regression.Cas
     assert sum(shares) == pytest.approx(float(case.epsilon))
     assert len(worst) >= 3  # the target, the model, the residuals
     for (one, other), share, reached in zip(worst, shares, case.reached(worst), strict=True):
-        if one.share is None or reached < 0.1:  # draws take longer; `make audit` does
-            continue
+        if one.share is None or reached < 0.1 or _has_matrix_noise(one):
+            continue  # they take longer, so `make audit` does; the test below has a small matrix
         # small losses are hard to tell from none, and large ones rest on rare events
         runs = 15_000 if 0.2 < reached < 3 else 30_000 if reached > 3 else 100_000
         assert audit_ratios([one], [other], runs).epsilon <= share
         assert audit_ratios([one], [other], runs, sharper=True).epsilon > reached
+
+
+def _has_matrix_noise(drawn: Drawn) -> bool:
+    return isinstance(drawn.step, Noise) and isinstance(drawn.step.law, MatrixNoise)
 
 
 def test_half_of_matrix_noise_is_seen() -> None:

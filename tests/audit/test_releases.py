@@ -60,7 +60,7 @@ def test_moments():
         for x in (1.0, 0.0)
     ]
     sound, faulty = (
-        audit_release(Laplace(), *sides, prior, Budget(epsilon), 200, random_state=0)
+        audit_release(Laplace(), *sides, prior, Budget(epsilon), 110, random_state=0)
         for epsilon in (1, 40)
     )
     assert sound.epsilon <= 1 < faulty.epsilon

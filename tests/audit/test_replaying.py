@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.naive_bayes import GaussianNB
 
+from benchmarks.audit._layers import few_subjects
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._subject import Subject, circumstance
 from dpbayes_sklearn import (
@@ -34,6 +35,7 @@ X, Y = rng.integers(0, 2, (30, 3)).astype(float), rng.integers(0, 2, 30)
 X2, Y2 = X.copy(), Y.copy()
 X2[4], Y2[4] = 1 - X[4], 1 - Y[4]
 SUBJECTS = list(subjects())
+FEW = {s.name for s in few_subjects()}  # which the layers of the audit replay: see test_faults
 
 
 def declared(**params: Any) -> BayesianNaiveBayes:
@@ -49,7 +51,7 @@ def ledger() -> BudgetAccountant:
     return BudgetAccountant(delta=1)
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.name not in FEW], ids=str)
 def test_nothing_but_the_release_tells_neighbours_apart(
     subject: Subject, ledger: BudgetAccountant
 ) -> None:

@@ -116,7 +116,7 @@ def test_impossible_laws_are_refused(wrong: tuple[Fraction, tuple[int, ...], int
 def test_variances_are_near_those_of_draws(sizes: tuple[int, ...]) -> None:
     """The formulas are those of a fine lattice."""
     law = ClassRows(Fraction(50), sizes, 1, 1)
-    noise = draw(law, 4000, random_source(4))
+    noise = draw(law, 2000, random_source(4))
     seen = np.split((noise.astype(float) ** 2).mean(axis=0), np.cumsum(law.sizes)[:-1])
     for table, squares in enumerate(seen):
         assert squares.mean() == pytest.approx(law.variance(table), rel=0.09)

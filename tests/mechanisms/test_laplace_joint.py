@@ -256,7 +256,7 @@ def test_attacks_from_outside_stay_below_the_claim_and_catch_half_the_noise(
         with monkeypatch.context() as planted:
             planted.setattr(ClassRows, "steps", property(lambda s: s.scale * s.grid / scale))
             found = audit_release(
-                Laplace(noise="joint"), *sides, prior, Budget(2), 1500, random_state=0
+                Laplace(noise="joint"), *sides, prior, Budget(2), 1000, random_state=0
             )
         return float(found.epsilon)
 

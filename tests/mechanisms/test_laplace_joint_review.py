@@ -60,7 +60,7 @@ def test_the_reading_of_many_values_does_not_overflow():
     assert np.isfinite(noisy.noise(0).log_weight(np.array([0.0, 10.0]))).all()
 
 
-def surprises(fresh=None, n_features=24, n=400, releases=40):
+def surprises(fresh=None, n_features=24, n=400, releases=24):
     """How far true class counts are from what is inferred, in its own standard deviations."""
     network, rng, found = Network.star([2] * n_features, 2), np.random.default_rng(0), []
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes), "noise_aware")

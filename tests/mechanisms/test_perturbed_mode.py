@@ -141,7 +141,7 @@ def test_the_exact_density_of_neighbours_stays_within_the_budget():
     assert worst > 0.6 * float(epsilon)
 
 
-def audited(plan, runs=500):
+def audited(plan, runs=300):
     sides = [moments([1.0, 1.0], [1.0, t]) for t in (1.0, -1.0)]
     ratios = []
     for seed, side in enumerate(sides):

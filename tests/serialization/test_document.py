@@ -6,6 +6,7 @@ import json
 import pickle
 from copy import deepcopy
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -222,7 +223,12 @@ def elaborate():
 
 
 MODELS = {**CASES, "elaborate": elaborate()}
-TEXTS = {name: published(case) for name, case in MODELS.items()}
+NAMES = sorted(MODELS)
+
+
+@cache
+def text_of(name):
+    return published(MODELS[name])
 
 
 @pytest.mark.parametrize(
@@ -240,7 +246,7 @@ TEXTS = {name: published(case) for name, case in MODELS.items()}
     ids=str,
 )
 def test_the_head_is_checked(change, message):
-    content = json.loads(TEXTS["BayesianNaiveBayes, laplace, plug_in"])
+    content = json.loads(text_of("BayesianNaiveBayes, laplace, plug_in"))
     with pytest.raises(ValueError, match=message):
         from_json(json.dumps({**content, **change}))
 
@@ -270,7 +276,7 @@ def test_only_text_of_a_reasonable_size(monkeypatch):
         from_json(pickle.dumps(1))
     monkeypatch.setattr(document, "MOST_CHARACTERS", 100)
     with pytest.raises(ValueError, match="longer than 100"):
-        from_json(TEXTS["BetaBinomial, laplace, plug_in"])
+        from_json(text_of("BetaBinomial, laplace, plug_in"))
 
 
 FOURIER = "BayesianNaiveBayes, fourier, plug_in"
@@ -355,7 +361,7 @@ def test_counts_that_need_no_noise(inference):
     "change", [{"unit": "feature"}, {"neighbours": "nobody"}, {"epsilon": 0.0}], ids=str
 )
 def test_promises_that_contradict_themselves_are_refused(change):
-    content = json.loads(TEXTS[FOURIER])
+    content = json.loads(text_of(FOURIER))
     content["fitted"]["_batches"][0].update(change)
     with pytest.raises(ValueError, match=r"not those of its unit|must be a float"):
         from_json(json.dumps(content))
@@ -363,7 +369,7 @@ def test_promises_that_contradict_themselves_are_refused(change):
 
 def test_a_class_reads_only_its_own():
     with pytest.raises(ValueError, match="must be BetaBinomial"):
-        BetaBinomial.from_json(TEXTS["BayesianLinearRegression, laplace, plug_in"])
+        BetaBinomial.from_json(text_of("BayesianLinearRegression, laplace, plug_in"))
 
 
 def paths(content, here=()):
@@ -437,8 +443,8 @@ def read(text):
 @given(st.data())
 @settings(max_examples=500)
 def test_mutated_texts_are_refused_or_are_models(data):
-    name = data.draw(st.sampled_from(sorted(TEXTS)))
-    model = read(mutated(data, TEXTS[name]))
+    name = data.draw(st.sampled_from(NAMES))
+    model = read(mutated(data, text_of(name)))
     if model is not None:
         assert type(model) is type(MODELS[name].estimator)
         assert from_json(model.to_json()).to_json() == model.to_json()
@@ -449,7 +455,7 @@ def test_mutated_texts_are_refused_or_are_models(data):
 @given(st.data())
 @settings(max_examples=100)
 def test_cut_and_spoiled_texts_are_refused_or_are_models(data):
-    text = TEXTS[data.draw(st.sampled_from(sorted(TEXTS)))]
+    text = text_of(data.draw(st.sampled_from(NAMES)))
     at = data.draw(st.integers(0, len(text) - 1))
     spoiled = text[:at] + data.draw(st.text(max_size=3)) + text[at + data.draw(st.integers(0, 9)) :]
     model = read(spoiled)

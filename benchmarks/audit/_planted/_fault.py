@@ -15,12 +15,16 @@ Replacements = Iterator[tuple[Any, str, Any]]
 
 @dataclass(frozen=True)
 class Fault:
-    """A bug, where it sits, and the layer that the tests ask to see it."""
+    """A bug, where it sits, and the layer that the tests ask to see it.
+
+    ``shows_in`` is part of the name of a case of that layer that soon sees it: it is tried first.
+    """
 
     area: str
     name: str
     seen_by: str
     replacements: Callable[[], Replacements]
+    shows_in: str = ""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -34,6 +38,8 @@ class Fault:
         return f"{self.area}: {self.name}"
 
 
-def fault(area: str, seen_by: str, name: str) -> Callable[[Callable[[], Replacements]], Fault]:
+def fault(
+    area: str, seen_by: str, name: str, shows_in: str = ""
+) -> Callable[[Callable[[], Replacements]], Fault]:
     """Make a fault of a generator of (owner, attribute, wrong part)."""
-    return lambda replacements: Fault(area, name, seen_by, replacements)
+    return lambda replacements: Fault(area, name, seen_by, replacements, shows_in)

@@ -61,13 +61,18 @@ def pure_counts_less() -> Replacements:
     yield composition, "_parts", cheap
 
 
-@fault("composition", "composition", "Delta is spent by releases and again by their conversion")
+@fault(
+    "composition",
+    "composition",
+    "Delta is spent by releases and again by their conversion",
+    "delta",
+)
 def delta_spent_twice() -> Replacements:
     real = composition._parts
     yield composition, "_parts", lambda spends: real(spends)._replace(failure=Fraction(0))
 
 
-@fault("composition", "composition", "A ledger of an earlier format loses its entries")
+@fault("composition", "composition", "A ledger of an earlier format loses its entries", "files")
 def migration_loses_entries() -> Replacements:
     lost = ledger_file._MIGRATIONS[1].strip().split("\n")
     empty = ["DROP TRIGGER IF EXISTS entry_is_kept;", "DELETE FROM entry;"]
@@ -83,7 +88,7 @@ def all_in_parallel() -> Replacements:
     yield active, "active_scope", lambda ledger: "all"
 
 
-@fault("composition", "composition", "What remains is rounded up")
+@fault("composition", "composition", "What remains is rounded up", "figures")
 def remaining_rounded_up() -> Replacements:
     def up(self: Cost) -> Cost:
         return Cost(*(math.nextafter(float(x), math.inf) for x in self))
@@ -91,7 +96,7 @@ def remaining_rounded_up() -> Replacements:
     yield Cost, "rounded_down", up
 
 
-@fault("composition", "composition", "What was spent is rounded down")
+@fault("composition", "composition", "What was spent is rounded down", "figures")
 def spent_rounded_down() -> Replacements:
     def down(self: Cost) -> Cost:
         return Cost(*(math.nextafter(float(x), 0) for x in self))
@@ -99,7 +104,12 @@ def spent_rounded_down() -> Replacements:
     yield Cost, "rounded_up", down
 
 
-@fault("composition", "composition", "A ledger that was put back to an earlier state is believed")
+@fault(
+    "composition",
+    "composition",
+    "A ledger that was put back to an earlier state is believed",
+    "files",
+)
 def put_back() -> Replacements:
     def trusting(self: Any, connection: Any) -> Balance:
         self._recognise(connection)
@@ -109,12 +119,14 @@ def put_back() -> Replacements:
     yield Ledger, "_balance", trusting
 
 
-@fault("composition", "composition", "Any ledger at the path is taken for the one it was")
+@fault("composition", "composition", "Any ledger at the path is taken for the one it was", "files")
 def not_recognised() -> Replacements:
     yield Ledger, "_recognise", lambda self, connection: None
 
 
-@fault("composition", "composition", "A ledger that is gone is made anew when it is charged")
+@fault(
+    "composition", "composition", "A ledger that is gone is made anew when it is charged", "files"
+)
 def made_anew() -> Replacements:
     real = Ledger._transaction
 
@@ -126,7 +138,12 @@ def made_anew() -> Replacements:
     yield Ledger, "_transaction", making
 
 
-@fault("composition", "composition", "A mistyped path makes a new ledger although it must exist")
+@fault(
+    "composition",
+    "composition",
+    "A mistyped path makes a new ledger although it must exist",
+    "files",
+)
 def a_typo_is_taken() -> Replacements:
     real = accountant.BudgetAccountant.__init__
 
@@ -145,7 +162,7 @@ def binary_epsilons() -> Replacements:
         yield module, "exact", binary
 
 
-@fault("composition", "composition", "The delta of a release is promised and not charged")
+@fault("composition", "composition", "The delta of a release is promised and not charged", "delta")
 def delta_not_charged() -> Replacements:
     real = accountant.BudgetAccountant.spend
 
@@ -155,7 +172,7 @@ def delta_not_charged() -> Replacements:
     yield accountant.BudgetAccountant, "spend", pure
 
 
-@fault("composition", "composition", "Batches promise the smallest of their epsilons")
+@fault("composition", "composition", "Batches promise the smallest of their epsilons", "batches")
 def the_smallest_batch() -> Replacements:
     real = PrivacyGuarantee.parallel
 
@@ -165,13 +182,15 @@ def the_smallest_batch() -> Replacements:
     yield PrivacyGuarantee, "parallel", staticmethod(smallest)
 
 
-@fault("composition", "composition", "A batch without noise may join private ones")
+@fault("composition", "composition", "A batch without noise may join private ones", "batches")
 def any_batch_joins() -> Replacements:
     owner = _discrete_classifier.DiscreteClassifier
     yield owner, "_check_same_model", lambda self, classes: None
 
 
-@fault("composition", "composition", "A shard that is inside another one is counted twice")
+@fault(
+    "composition", "composition", "A shard that is inside another one is counted twice", "batches"
+)
 def shards_twice() -> Replacements:
     real = shards.ExactStatistics.__init__
 
@@ -181,19 +200,29 @@ def shards_twice() -> Replacements:
     yield shards.ExactStatistics, "__init__", anonymous
 
 
-@fault("composition", "composition", "Nobody is warned of a seed beside a ledger or in an ensemble")
+@fault(
+    "composition",
+    "composition",
+    "Nobody is warned of a seed beside a ledger or in an ensemble",
+    "seeds",
+)
 def silent_seeds() -> Replacements:
     yield _estimator, "warn_of_seeds", lambda ledger: None
 
 
 @fault(
-    "composition", "composition", "Seeds that an ensemble hands out are taken for the user's own"
+    "composition",
+    "composition",
+    "Seeds that an ensemble hands out are taken for the user's own",
+    "seeds",
 )
 def seeds_of_ensembles() -> Replacements:
     yield _release_warnings, "SEED_GIVERS", set()
 
 
-@fault("composition", "composition", "A guarantee does not say that it rests on a secret seed")
+@fault(
+    "composition", "composition", "A guarantee does not say that it rests on a secret seed", "seeds"
+)
 def seeds_without_a_condition() -> Replacements:
     real = PrivacyGuarantee.under
 
@@ -203,7 +232,7 @@ def seeds_without_a_condition() -> Replacements:
     yield PrivacyGuarantee, "under", under
 
 
-@fault("composition", "composition", "Only the first query of a session is charged")
+@fault("composition", "composition", "Only the first query of a session is charged", "queries")
 def queries_are_free() -> Replacements:
     real = PosteriorQuerySession.query
 
@@ -215,7 +244,7 @@ def queries_are_free() -> Replacements:
     yield PosteriorQuerySession, "query", first_only
 
 
-@fault("composition", "composition", "A session with its exact counts can be pickled")
+@fault("composition", "composition", "A session with its exact counts can be pickled", "queries")
 def sessions_travel() -> Replacements:
     def taken_apart(self: Any) -> Any:
         return dict, ([("counts", self._exact.statistics.tables)],)
@@ -223,6 +252,6 @@ def sessions_travel() -> Replacements:
     yield PosteriorQuerySession, "__reduce__", taken_apart
 
 
-@fault("composition", "composition", "A session that was closed keeps its exact counts")
+@fault("composition", "composition", "A session that was closed keeps its exact counts", "queries")
 def sessions_stay_open() -> Replacements:
     yield PosteriorQuerySession, "close", lambda self: None

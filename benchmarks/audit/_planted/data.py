@@ -19,7 +19,12 @@ from dpbayes_sklearn.statistics import counting, counts, design, moment_sums
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
-@fault("data", "replay of estimators", "Features of a regression are not clipped to their bounds")
+@fault(
+    "data",
+    "replay of estimators",
+    "Features of a regression are not clipped to their bounds",
+    "BayesianLinearRegression, gaussian",
+)
 def features_not_clipped() -> Replacements:
     def unclipped(chunk: Any, maps: Any, out: Any, grid: int) -> None:
         factor, shift, _ = maps
@@ -33,6 +38,7 @@ def features_not_clipped() -> Replacements:
     "data",
     "replay of estimators",
     "The target of a regression is scaled, but the result of clipping it is dropped",
+    "BayesianLinearRegression, gaussian",
 )
 def target_not_clipped() -> Replacements:
     def unclipped(y: Any, scale: Any) -> Any:
@@ -171,7 +177,12 @@ def float_sums() -> Replacements:
     yield moment_sums, "gram", floats
 
 
-@fault("data", "replay of estimators", "A category that was not declared raises")
+@fault(
+    "data",
+    "replay of estimators",
+    "A category that was not declared raises",
+    "DirichletMultinomial",
+)
 def a_category_that_raises() -> Replacements:
     real = Categories._code
 

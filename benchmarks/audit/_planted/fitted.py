@@ -104,6 +104,7 @@ def a_window_of_the_data() -> Replacements:
     "fitted",
     "replay of estimators",
     "The window of the target is shifted by what its exact sums are",
+    "BayesianLinearRegression, gaussian",
 )
 def a_shifted_window_of_the_data() -> Replacements:
     real = _location.Steps.means

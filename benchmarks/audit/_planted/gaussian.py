@@ -33,7 +33,12 @@ def five_percent_less() -> Replacements:
     yield gaussian, "gaussian_variance", lambda *args, **kw: real(*args, **kw) * less
 
 
-@fault("gaussian", "attacks", "The sampler draws with a quarter of the variance it was given")
+@fault(
+    "gaussian",
+    "attacks",
+    "The sampler draws with a quarter of the variance it was given",
+    "Gaussian()",
+)
 def quarter_of_the_variance() -> Replacements:
     real = discrete_gaussian._proposals
     yield discrete_gaussian, "_proposals", lambda variance, *rest: real(variance / 4, *rest)
@@ -128,7 +133,12 @@ def temperature_is_free() -> Replacements:
     yield Gaussian, "budget_for", lambda self, statistics, prior, budget: budget
 
 
-@fault("gaussian", "enumeration of Gaussian noise", "Products of a regression have 5 % less noise")
+@fault(
+    "gaussian",
+    "enumeration of Gaussian noise",
+    "Products of a regression have 5 % less noise",
+    "slope",
+)
 def products_with_less_noise() -> Replacements:
     real = gaussian_gram.gaussian_gram
 
@@ -143,6 +153,7 @@ def products_with_less_noise() -> Replacements:
     "gaussian",
     "enumeration of Gaussian noise",
     "The square of a number counts twice in the weights of its noise",
+    "slope",
 )
 def squares_with_less_noise() -> Replacements:
     real = gaussian_gram.gaussian_gram
@@ -160,6 +171,7 @@ def squares_with_less_noise() -> Replacements:
     "gaussian",
     "enumeration of Gaussian noise",
     "What the weights of squares add to the change of a record is left out",
+    "slope",
 )
 def squares_for_nothing() -> Replacements:
     real = gaussian_gram._scaled
@@ -176,6 +188,7 @@ def squares_for_nothing() -> Replacements:
     "gaussian",
     "enumeration of Gaussian noise",
     "A replaced record counts as one that comes or goes in the products of a regression",
+    "slope",
 )
 def replaced_counts_once() -> Replacements:
     real = gaussian_gram.gaussian_gram
@@ -192,7 +205,12 @@ def _entries(block: Any) -> Any:
     return zip(each, block.rows.tolist(), block.columns.tolist(), strict=True)
 
 
-@fault("gaussian", "enumeration of Gaussian noise", "Shells forget the one that a record leaves")
+@fault(
+    "gaussian",
+    "enumeration of Gaussian noise",
+    "Shells forget the one that a record leaves",
+    "slope",
+)
 def one_shell() -> Replacements:
     real = _location.shell_block
 
@@ -203,21 +221,31 @@ def one_shell() -> Replacements:
     yield _location, "shell_block", half
 
 
-@fault("gaussian", "enumeration of Gaussian noise", "A step draws with twice its share of rho")
+@fault(
+    "gaussian", "enumeration of Gaussian noise", "A step draws with twice its share of rho", "slope"
+)
 def twice_its_share() -> Replacements:
     real = GaussianBlock.law
     yield GaussianBlock, "law", lambda self, rho, grid: real(self, 2 * rho, grid)
 
 
 @fault(
-    "gaussian", "enumeration of Gaussian noise", "Steps are composed for a tenth of epsilon more"
+    "gaussian",
+    "enumeration of Gaussian noise",
+    "Steps are composed for a tenth of epsilon more",
+    "slope",
 )
 def composed_for_more() -> Replacements:
     real = gaussian.composed_rho
     yield gaussian, "composed_rho", lambda epsilon, *rest: real(epsilon * Fraction(11, 10), *rest)
 
 
-@fault("gaussian", "enumeration of Gaussian noise", "A turned split counts as half a turn in rho")
+@fault(
+    "gaussian",
+    "enumeration of Gaussian noise",
+    "A turned split counts as half a turn in rho",
+    "several draws",
+)
 def draws_for_a_quarter() -> Replacements:
     real = sampler.release_rho
     yield sampler, "release_rho", lambda *public: real(*public) / 4

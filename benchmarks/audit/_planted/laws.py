@@ -31,6 +31,7 @@ def half_a_loss() -> Replacements:
     "laws",
     "enumeration of counts",
     "Noise of the sup norm tells the loss of the mean of its entries",
+    "fourier, Network",
 )
 def a_mean_for_a_maximum() -> Replacements:
     def mean(self: Any, shift: Any) -> Fraction:
@@ -47,7 +48,12 @@ def one_class_of_two() -> Replacements:
     yield ClassRows, "privacy_loss", lambda self, shift: real(self, shift) / 2
 
 
-@fault("laws", "enumeration of counts", "Noise that adds to zero tells the loss of one count only")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "Noise that adds to zero tells the loss of one count only",
+    "geometric",
+)
 def one_count_of_two() -> Replacements:
     real = ZeroSum.privacy_loss
     yield ZeroSum, "privacy_loss", lambda self, shift: real(self, shift) / 2
@@ -84,6 +90,7 @@ def class_scale_inverted() -> Replacements:
     "laws",
     "enumeration of counts",
     "Noise on a finer grid is drawn with the scale of the coarse one",
+    "fourier, Network",
 )
 def grid_forgotten() -> Replacements:
     yield SupNorm, "steps", property(lambda self: self.scale)
@@ -115,6 +122,7 @@ def arrays_share_noise() -> Replacements:
     "laws",
     "enumeration of counts",
     "The noise is split one number too early, so that one cell gets none",
+    "fourier, Network",
 )
 def split_too_early() -> Replacements:
     def shifted(arrays: Any, law: Any, source: Any) -> Any:
@@ -131,6 +139,7 @@ def split_too_early() -> Replacements:
     "laws",
     "enumeration of moments",
     "All sides of the moments' box are 1, though some sums move by 2",
+    "laplace, Design(domains=(Categories",
 )
 def sides_forgotten() -> Replacements:
     def square(self: Any, scale: Fraction) -> SupNorm:
@@ -139,7 +148,12 @@ def sides_forgotten() -> Replacements:
     yield Block, "_sup_norm", square
 
 
-@fault("laws", "enumeration of counts", "A scale that cannot be drawn exactly is rounded down")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "A scale that cannot be drawn exactly is rounded down",
+    "laplace, epsilon=0.12",
+)
 def scales_rounded_down() -> Replacements:
     real = scales.representable_scale
 
@@ -165,7 +179,12 @@ def class_counts_without_noise() -> Replacements:
     yield _noisy_counts, "add", bare
 
 
-@fault("laws", "enumeration of counts", "A large epsilon is taken for an infinite one")
+@fault(
+    "laws",
+    "enumeration of counts",
+    "A large epsilon is taken for an infinite one",
+    "laplace, epsilon=40",
+)
 def large_is_infinite() -> Replacements:
     yield Budget, "infinite", property(lambda self: self.epsilon > 30)
 

@@ -121,6 +121,7 @@ def one_stream_for_all_batches() -> Replacements:
     "noise",
     "enumeration of counts",
     "All cells share one draw, so that differences between them are exact",
+    "fourier, Network",
 )
 def one_noise_for_all_cells() -> Replacements:
     real = fourier.add
@@ -151,6 +152,7 @@ def no_noise_for_the_absent() -> Replacements:
     "noise",
     "enumeration of counts",
     "Noise that should cancel over all counts leaves the last one exact",
+    "geometric",
 )
 def noise_that_does_not_cancel_everywhere() -> Replacements:
     real = zero_sum.zero_sum_laplace
@@ -166,6 +168,7 @@ def noise_that_does_not_cancel_everywhere() -> Replacements:
     "noise",
     "enumeration of moments",
     "The box of the moments' noise is half as wide as what one record moves",
+    "fourier, epsilon=1500",
 )
 def a_box_too_small() -> Replacements:
     real = _moment_noise.add_noise
@@ -176,7 +179,12 @@ def a_box_too_small() -> Replacements:
     yield _moment_noise, "add_noise", narrow
 
 
-@fault("noise", "enumeration of counts", "Weights of the draws are rounded to eight bits")
+@fault(
+    "noise",
+    "enumeration of counts",
+    "Weights of the draws are rounded to eight bits",
+    "MAP(n_points",
+)
 def coarse_weights() -> Replacements:
     real = _split_release.integer_weights
 
@@ -192,6 +200,7 @@ def coarse_weights() -> Replacements:
     "noise",
     "enumeration of moments",
     "Draws of a regression follow a likelihood with twice its weight",
+    "sampler, prior=100",
 )
 def draws_too_sharp() -> Replacements:
     real = _coefficient_draws.score_range

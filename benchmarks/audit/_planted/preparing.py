@@ -33,6 +33,7 @@ _ONE = {"replace": "replaced", "add_remove": "moved"}
     "preparing",
     "enumeration of preparation",
     "A replaced record is thought to change one part of a level",
+    "quantiles, epsilon=12",
 )
 def one_part_of_two() -> Replacements:
     yield plans, "_disjoint", lambda share, fractions: plans.Level(share, Fraction(1), Fraction(1))
@@ -42,12 +43,18 @@ def one_part_of_two() -> Replacements:
     "preparing",
     "enumeration of preparation",
     "Every level of a column takes the whole budget of the column",
+    "CentreAndSpread",
 )
 def levels_do_not_share() -> Replacements:
     yield quantiles, "rate", lambda level, epsilon, unit: float(epsilon / level.sensitivity(unit))
 
 
-@fault("preparing", "enumeration of preparation", "Every column takes the whole budget of the fit")
+@fault(
+    "preparing",
+    "enumeration of preparation",
+    "Every column takes the whole budget of the fit",
+    "quantiles, epsilon=12",
+)
 def columns_do_not_share() -> Replacements:
     yield SortedColumns, "n_columns", 1
 
@@ -56,6 +63,7 @@ def columns_do_not_share() -> Replacements:
     "preparing",
     "enumeration of preparation",
     "The lattice of a quantile begins at the smallest record",
+    "quantiles, epsilon=12",
 )
 def lattice_from_the_data() -> Replacements:
     real = ranks.Ranks.law
@@ -75,20 +83,29 @@ def lattice_from_the_data() -> Replacements:
     "preparing",
     "enumeration of preparation",
     "A quantile is weighted as if ranks were twice as far apart",
+    "quantiles, epsilon=12",
 )
 def twice_the_rate() -> Replacements:
     real = ranks.decay
     yield ranks, "decay", lambda exponent: real(2 * exponent)
 
 
-@fault("preparing", "enumeration of preparation", "Every choice of a column takes the whole budget")
+@fault(
+    "preparing",
+    "enumeration of preparation",
+    "Every choice of a column takes the whole budget",
+    "k=2",
+)
 def choices_do_not_share() -> Replacements:
     real = permute_and_flip.choice_weights
     yield permute_and_flip, "choice_weights", lambda scores, far, eps: real(scores, far, 2 * eps)
 
 
 @fault(
-    "preparing", "enumeration of preparation", "Scores of columns are thought to change half as far"
+    "preparing",
+    "enumeration of preparation",
+    "Scores of columns are thought to change half as far",
+    "k=2",
 )
 def scores_change_half() -> Replacements:
     real = dependence.dependence_sensitivity
@@ -99,6 +116,7 @@ def scores_change_half() -> Replacements:
     "preparing",
     "enumeration of preparation",
     "Naive Bayes is compared with the sum of a tree's scores, not with their mean",
+    "Alike",
 )
 def sum_of_a_tree() -> Replacements:
     real = EdgeScores._mean_of_the_best_tree
@@ -113,6 +131,7 @@ def sum_of_a_tree() -> Replacements:
     "preparing",
     "replay of units of preparation",
     "The scores of the edges are kept as an attribute",
+    "PrivateTree",
 )
 def edge_scores_are_kept() -> Replacements:
     real = PrivateTree._statistics
@@ -125,7 +144,12 @@ def edge_scores_are_kept() -> Replacements:
     yield PrivateTree, "_statistics", statistics
 
 
-@fault("preparing", "replay of preparation", "The scores of the columns are kept as an attribute")
+@fault(
+    "preparing",
+    "replay of preparation",
+    "The scores of the columns are kept as an attribute",
+    "PrivateSelectKBest",
+)
 def scores_are_kept() -> Replacements:
     real = PrivateSelectKBest._statistics
 
@@ -215,7 +239,12 @@ def even_noise_is_kept() -> Replacements:
     yield truncated_laplace, "bernoulli_exp", lambda x, t, source: np.ones(len(x), bool)
 
 
-@fault("preparing", "replay of preparation", "A schema keeps the number of different texts")
+@fault(
+    "preparing",
+    "replay of preparation",
+    "A schema keeps the number of different texts",
+    "Schema.learn, bins=None",
+)
 def number_of_texts_is_kept() -> Replacements:
     real = FrameDomains._statistics
 
@@ -227,7 +256,12 @@ def number_of_texts_is_kept() -> Replacements:
     yield FrameDomains, "_statistics", statistics
 
 
-@fault("preparing", "replay of preparation", "The delta of a schema is not charged")
+@fault(
+    "preparing",
+    "replay of preparation",
+    "The delta of a schema is not charged",
+    "Schema.learn, bins=None",
+)
 def delta_is_not_charged() -> Replacements:
     yield Domains, "cost", lambda self, s, prior, budget: budget._replace(delta=Fraction(0))
 
@@ -258,13 +292,23 @@ def half_a_rank() -> Replacements:
     )
 
 
-@fault("preparing", WORLDS, "A text is published if it hides one record of a person")
+@fault(
+    "preparing",
+    WORLDS,
+    "A text is published if it hides one record of a person",
+    "texts, person (2 records)",
+)
 def threshold_for_one_record() -> Replacements:
     real = TruncatedLaplace.calibrated
     yield texts.TruncatedLaplace, "calibrated", lambda scale, delta, step=1: real(scale, delta)
 
 
-@fault("preparing", REPLAY, "Scores of columns are thought to change by one record of a person")
+@fault(
+    "preparing",
+    REPLAY,
+    "Scores of columns are thought to change by one record of a person",
+    "PrivateSelectKBest(k=1",
+)
 def scores_of_one_record() -> Replacements:
     real = dependence.ColumnScores.sensitivity
     yield (
@@ -274,7 +318,12 @@ def scores_of_one_record() -> Replacements:
     )
 
 
-@fault("preparing", REPLAY, "A record that comes is thought to change an edge half as far")
+@fault(
+    "preparing",
+    REPLAY,
+    "A record that comes is thought to change an edge half as far",
+    "PrivateTree",
+)
 def edges_change_half() -> Replacements:
     real = conditional_dependence.EdgeScores.sensitivity
     yield (

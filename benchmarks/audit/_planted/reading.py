@@ -67,6 +67,7 @@ def one_column_as_floats() -> Replacements:
     "reading",
     "replay of containers",
     "Labels of a partition are read as numpy likes, on a cluster only",
+    "labels: dask",
 )
 def partitions_as_floats() -> Replacements:
     real = dask.one_column
@@ -77,6 +78,7 @@ def partitions_as_floats() -> Replacements:
     "reading",
     "replay of estimators",
     "Whether a fit raises depends on the caller's numpy error state",
+    "laplace, feature, sparse",
 )
 def error_state_of_the_caller() -> Replacements:
     for module in (_estimator, records):
@@ -87,6 +89,7 @@ def error_state_of_the_caller() -> Replacements:
     "reading",
     "replay of estimators",
     "A condition is dropped if all values are truth values by chance",
+    "BetaBinomial, gaussian",
 )
 def condition_by_values() -> Replacements:
     def looking(self: Any, column: Any) -> Any:
@@ -141,7 +144,12 @@ def cells_twice() -> Replacements:
     yield reading, "_canonical", lambda X: X
 
 
-@fault("reading", "replay of estimators", "Bins follow from whether all values are whole numbers")
+@fault(
+    "reading",
+    "replay of estimators",
+    "Bins follow from whether all values are whole numbers",
+    "n_bins=auto",
+)
 def bins_by_values() -> Replacements:
     real = table.Table.kind
 

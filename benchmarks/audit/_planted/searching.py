@@ -29,7 +29,7 @@ from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
-@fault("searching", "searches", "Warnings of the runs tell how many there were")
+@fault("searching", "searches", "Warnings of the runs tell how many there were", "what is heard")
 def runs_are_heard() -> Replacements:
     for module in (runs, selection):
         yield module, "silence", nullcontext
@@ -40,7 +40,7 @@ def runs_cost_nothing() -> Replacements:
     yield search, "PRICE", {"geometric": 1}
 
 
-@fault("searching", "searches", "Scores carry no noise")
+@fault("searching", "searches", "Scores carry no noise", "noise of scores")
 def exact_scores() -> Replacements:
     yield runs, "discrete_laplace", lambda scale, size, source: np.zeros(size, np.int64)
 
@@ -51,23 +51,35 @@ def half_a_score() -> Replacements:
     yield runs, "sensitivity", lambda model: Fraction(real(model), 2)
 
 
-@fault("searching", "searches", "The number of runs is fixed, and no longer secret")
+@fault(
+    "searching", "searches", "The number of runs is fixed, and no longer secret", "number of runs"
+)
 def runs_of_a_fixed_number() -> Replacements:
     yield selection, "number_of_runs", lambda stopping, source: stopping.inverse
 
 
-@fault("searching", "searches", "With a delta every run has the zCDP of the whole search")
+@fault(
+    "searching",
+    "searches",
+    "With a delta every run has the zCDP of the whole search",
+    "with a delta",
+)
 def zcdp_of_the_search() -> Replacements:
     yield search, "run_rho", lambda epsilon, delta, *law: zcdp_rho(epsilon, delta)
 
 
-@fault("searching", "searches", "Logarithmic stopping is priced, geometric stopping is used")
+@fault(
+    "searching",
+    "searches",
+    "Logarithmic stopping is priced, geometric stopping is used",
+    "number of runs",
+)
 def cheaper_than_it_stops() -> Replacements:
     real = selection.number_of_runs
     yield selection, "number_of_runs", lambda stopping, s: real(Stopping("geometric", 5), s)
 
 
-@fault("searching", "searches", "People who are held out are fitted to as well")
+@fault("searching", "searches", "People who are held out are fitted to as well", "who is held out")
 def nobody_held_out() -> Replacements:
     real = holding_out.train_test_split
 
@@ -77,7 +89,7 @@ def nobody_held_out() -> Replacements:
     yield holding_out, "train_test_split", everybody
 
 
-@fault("searching", "searches", "Who is held out depends on the labels")
+@fault("searching", "searches", "Who is held out depends on the labels", "who is held out")
 def held_out_by_label() -> Replacements:
     real = search.PrivateSearchCV._protected
 
@@ -106,7 +118,7 @@ def searches_are_free() -> Replacements:
     yield search.PrivateSearchCV, "_ledger", lambda self: None
 
 
-@fault("searching", "searches", "Every step of a pipeline has the epsilon of a whole run")
+@fault("searching", "searches", "Every step of a pipeline has the epsilon of a whole run", "shares")
 def steps_do_not_share() -> Replacements:
     real = pipelines.step_epsilons
 
@@ -116,7 +128,12 @@ def steps_do_not_share() -> Replacements:
     yield pipelines, "step_epsilons", everything
 
 
-@fault("searching", "searches", "A pipeline in a search may have steps that are not private")
+@fault(
+    "searching",
+    "searches",
+    "A pipeline in a search may have steps that are not private",
+    "what is refused",
+)
 def any_step_will_do() -> Replacements:
     for module in (pipelines, steps):
         yield module, "private_steps", _steps_with_a_guarantee
@@ -129,7 +146,12 @@ def _steps_with_a_guarantee(pipeline: Any) -> list[tuple[str, Any]]:
     return [(name, step) for name, step in pipeline.steps if hasattr(step, "epsilon")]
 
 
-@fault("searching", "searches", "One step of infinite epsilon makes all steps of a pipeline exact")
+@fault(
+    "searching",
+    "searches",
+    "One step of infinite epsilon makes all steps of a pipeline exact",
+    "what is refused",
+)
 def infinity_is_shared() -> Replacements:
     real = pipelines.step_epsilons
 
@@ -142,25 +164,32 @@ def infinity_is_shared() -> Replacements:
     yield pipelines, "step_epsilons", exact
 
 
-@fault("searching", "searches", "A grid may change the unit that a step protects")
+@fault(
+    "searching", "searches", "A grid may change the unit that a step protects", "what is refused"
+)
 def unit_of_a_step() -> Replacements:
     yield search, "candidates_of", lambda grid: list(ParameterGrid(grid))
     yield pipelines.PrivatePipeline, "_unit", RECORD
     yield pipelines.PrivatePipeline, "_validate_params", lambda self: None
 
 
-@fault("searching", "searches", "A candidate that replaces a step may protect another unit")
+@fault(
+    "searching",
+    "searches",
+    "A candidate that replaces a step may protect another unit",
+    "what is refused",
+)
 def unit_of_a_new_step() -> Replacements:
     yield pipelines.PrivatePipeline, "_unit", RECORD
     yield pipelines.PrivatePipeline, "_validate_params", lambda self: None
 
 
-@fault("searching", "searches", "Ledgers of all steps but the last are forgotten")
+@fault("searching", "searches", "Ledgers of all steps but the last are forgotten", "ledgers")
 def ledgers_of_early_steps() -> Replacements:
     yield search, "shared_ledger", lambda all_: steps.steps_of(all_[0])[-1].accountant
 
 
-@fault("searching", "searches", "One of two ledgers is charged")
+@fault("searching", "searches", "One of two ledgers is charged", "ledgers")
 def either_ledger() -> Replacements:
     def any_of(estimators: Any) -> Any:
         held = [step.accountant for one in estimators for step in steps.steps_of(one)]
@@ -169,7 +198,7 @@ def either_ledger() -> Replacements:
     yield search, "shared_ledger", any_of
 
 
-@fault("searching", "searches", "The winner's batches keep the guarantee of a run")
+@fault("searching", "searches", "The winner's batches keep the guarantee of a run", "winner")
 def guarantee_of_a_run() -> Replacements:
     def winner(self: Any, ledger: Any) -> Any:
         for _, step in pipelines.private_steps(self.posterior_):
@@ -185,24 +214,28 @@ def _fitted_as_a_pipeline(pipeline: Any, people: Any, _: bool) -> list[Any]:
     return [step.guarantee_ for _, step in steps.private_steps(pipeline)]
 
 
-@fault("searching", "searches", "A verbose pipeline prints a line for every run")
+@fault("searching", "searches", "A verbose pipeline prints a line for every run", "what is printed")
 def pipelines_are_verbose() -> Replacements:
     yield pipelines, "fresh", lambda pipeline: clone(pipeline).set_params(memory=None)
     yield pipelines, "_fitted_in_turn", _fitted_as_a_pipeline
 
 
-@fault("searching", "searches", "joblib prints how many runs are done")
+@fault("searching", "searches", "joblib prints how many runs are done", "what is printed")
 def joblib_is_verbose() -> Replacements:
     yield selection, "Parallel", lambda n_jobs, verbose: joblib.Parallel(n_jobs)
 
 
-@fault("searching", "searches", "Runs share the noise of a step that a pipeline has cached")
+@fault(
+    "searching", "searches", "Runs share the noise of a step that a pipeline has cached", "cache"
+)
 def cached_noise() -> Replacements:
     yield pipelines, "fresh", lambda pipeline: clone(pipeline).set_params(verbose=False)
     yield pipelines, "_fitted_in_turn", _fitted_as_a_pipeline
 
 
-@fault("searching", "searches", "A step of a pipeline is not told whose records they are")
+@fault(
+    "searching", "searches", "A step of a pipeline is not told whose records they are", "persons"
+)
 def steps_without_persons() -> Replacements:
     real = pipelines._fitted_in_turn
     yield (
@@ -212,13 +245,20 @@ def steps_without_persons() -> Replacements:
     )
 
 
-@fault("searching", "searches", "The rehearsal of a pipeline releases the number of records")
+@fault(
+    "searching", "searches", "The rehearsal of a pipeline releases the number of records", "persons"
+)
 def numbers_in_the_rehearsal() -> Replacements:
     real = pipelines._fitted_in_turn
     yield pipelines, "_fitted_in_turn", lambda pipe, people, guessed: real(pipe, people, False)
 
 
-@fault("searching", "searches", "With a delta the number of records is released besides the zCDP")
+@fault(
+    "searching",
+    "searches",
+    "With a delta the number of records is released besides the zCDP",
+    "with a delta",
+)
 def number_besides_the_zcdp() -> Replacements:
     real = runs._epsilon_of_size
     yield runs, "_epsilon_of_size", lambda *facts: 40 * real(*facts)

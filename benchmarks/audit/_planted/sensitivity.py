@@ -68,7 +68,12 @@ def one_row_for_two() -> Replacements:
     yield CountTables, "class_row_sensitivity", lambda self, unit: 1
 
 
-@fault("sensitivity", "enumeration of counts", "Character sums are thought to move half as far")
+@fault(
+    "sensitivity",
+    "enumeration of counts",
+    "Character sums are thought to move half as far",
+    "fourier, Network",
+)
 def characters_move_half() -> Replacements:
     real = characters.l1_sensitivity
     yield characters, "l1_sensitivity", lambda *args: real(*args) // 2
@@ -92,6 +97,7 @@ def local_sensitivity_of_counts() -> Replacements:
     "sensitivity",
     "enumeration of counts",
     "The exponential mechanism is scaled by the local sensitivity and not calibrated",
+    "exponential",
 )
 def local_sensitivity_of_scores() -> Replacements:
     yield Exponential, "_sensitivity", lambda self, c, budget, nominal: c.local_sensitivity()
@@ -106,12 +112,18 @@ def local_sensitivity_of_scores() -> Replacements:
     "sensitivity",
     "enumeration of counts",
     "Replacing a record is thought to move counts of categories by one in all",
+    "geometric",
 )
 def one_count_for_two() -> Replacements:
     yield SimplexCounts, "sensitivity", lambda self, unit=RECORD, cells=None: 1
 
 
-@fault("sensitivity", "enumeration of counts", "Any number of draws is made for the price of one")
+@fault(
+    "sensitivity",
+    "enumeration of counts",
+    "Any number of draws is made for the price of one",
+    "n_samples=2",
+)
 def draws_that_cost_nothing() -> Replacements:
     real = Sampler.plan
     yield Sampler, "plan", lambda self, *args: real(Sampler(1, n_points=self.n_points), *args)
@@ -121,6 +133,7 @@ def draws_that_cost_nothing() -> Replacements:
     "sensitivity",
     "enumeration of counts",
     "A turn at a split is thought to lose half of what it does",
+    "Sampler(n_points=33)",
 )
 def half_a_turn() -> Replacements:
     real = _split_release.SplitGrid._worst
@@ -132,6 +145,7 @@ def half_a_turn() -> Replacements:
     "sensitivity",
     "enumeration of counts",
     "The score of the MAP mechanism is thought to move a fifth as far",
+    "MAP(score",
 )
 def posterior_mass_moves_less() -> Replacements:
     real = map_module._mass_sensitivity
@@ -142,6 +156,7 @@ def posterior_mass_moves_less() -> Replacements:
     "sensitivity",
     "enumeration of moments",
     "Moments are thought to move half as far, as if bounds were centred once too often",
+    "fourier, epsilon=1500",
 )
 def moments_move_half() -> Replacements:
     real = fourier.whole_block
@@ -171,6 +186,7 @@ def shares_above_one() -> Replacements:
     "sensitivity",
     "enumeration of moments",
     "The sum of the target is thought to move by 1, and not by 2",
+    "fourier, epsilon=1500",
 )
 def target_moves_half() -> Replacements:
     real = _location.target_block
@@ -186,6 +202,7 @@ def target_moves_half() -> Replacements:
     "sensitivity",
     "replay of estimators",
     "A mean of a column is thought to move by 1, and not by 2",
+    "BayesianLinearRegression, laplace, intercept=True, schema",
 )
 def means_move_half() -> Replacements:
     real = _location.location_block
@@ -201,6 +218,7 @@ def means_move_half() -> Replacements:
     "sensitivity",
     "replay of estimators",
     "A record is thought to enter a shell, but to leave none",
+    "BayesianLinearRegression, gaussian",
 )
 def shells_move_half() -> Replacements:
     real = _location.shell_block
@@ -215,6 +233,7 @@ def shells_move_half() -> Replacements:
     "sensitivity",
     "enumeration of moments",
     "Of a replaced record only the square that comes is counted",
+    "laplace, epsilon=1500.0, MomentDomain",
 )
 def matrix_moves_half() -> Replacements:
     real = GramMatrix.law
@@ -253,6 +272,7 @@ def records_are_not_scaled() -> Replacements:
     "sensitivity",
     "enumeration of moments",
     "Centred signs do not count for the norm of a record",
+    "laplace, epsilon=1500.0, MomentDomain",
 )
 def signs_do_not_count() -> Replacements:
     real = GramMatrix.of.__func__
@@ -269,6 +289,7 @@ def signs_do_not_count() -> Replacements:
     "sensitivity",
     "enumeration of moments",
     "A record beyond the bound of its norm is scaled, but not its target",
+    "laplace, Design(domains=(Categories",
 )
 def targets_are_not_scaled() -> Replacements:
     real = RowNorm.clip
@@ -279,6 +300,7 @@ def targets_are_not_scaled() -> Replacements:
     "sensitivity",
     "enumeration of counts",
     "Any character sum is thought to move by 1, and not by 2",
+    "fourier, Network",
 )
 def characters_move_by_one() -> Replacements:
     real = characters.sup_sensitivity
@@ -289,6 +311,7 @@ def characters_move_by_one() -> Replacements:
     "sensitivity",
     "enumeration of counts",
     "A feature is thought to move its own table, not its child's",
+    "unit=feature, Network(sizes=(2, 2, 2), parents=((2,), (0,)",
 )
 def children_forgotten() -> Replacements:
     real = Network.tables_changed
@@ -303,6 +326,7 @@ def children_forgotten() -> Replacements:
     "sensitivity",
     "enumeration of moments",
     "Squared residuals are not clipped at the reach of the model",
+    "fourier, epsilon=1500",
 )
 def residuals_not_clipped() -> Replacements:
     real = Moments.squared_residuals
@@ -319,6 +343,7 @@ def residuals_not_clipped() -> Replacements:
     "sensitivity",
     "enumeration of moments",
     "A residual is thought to be no larger than the prediction",
+    "sampler, prior=100",
 )
 def residuals_without_target() -> Replacements:
     yield _coefficient_draws, "score_range", lambda limit, reach: reach**2 / 2
@@ -328,6 +353,7 @@ def residuals_without_target() -> Replacements:
     "sensitivity",
     "enumeration of moments",
     "The volume around a perturbed mode is thought not to change",
+    "map, epsilon=1.0",
 )
 def volume_for_nothing() -> Replacements:
     real = _perturbed_mode.least_ridge
@@ -338,6 +364,7 @@ def volume_for_nothing() -> Replacements:
     "sensitivity",
     "enumeration of moments",
     "A replaced record is thought to pull at a perturbed mode once",
+    "map, epsilon=1.0",
 )
 def pull_of_one_side() -> Replacements:
     real = _perturbed_mode.plan_mode
@@ -353,6 +380,7 @@ def pull_of_one_side() -> Replacements:
     "sensitivity",
     "enumeration of counts",
     "All counts but the last are thought to move by 1 together",
+    "laplace_improved",
 )
 def all_but_last_move_by_one() -> Replacements:
     real = SimplexCounts.sensitivity

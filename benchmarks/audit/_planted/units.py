@@ -33,7 +33,12 @@ def persons_of_one_record() -> Replacements:
     yield PrivacyUnit, "moves", property(lambda self: 1 if self.size_is_secret else 2)
 
 
-@fault("units", WORLDS, "A record that comes is thought to move less than its tables")
+@fault(
+    "units",
+    WORLDS,
+    "A record that comes is thought to move less than its tables",
+    "parents=((1,), ())",
+)
 def halved_twice() -> Replacements:
     real = CountTables.sensitivity
     yield (
@@ -43,14 +48,21 @@ def halved_twice() -> Replacements:
     )
 
 
-@fault("units", WORLDS, "A table of one cell is thought to hold a public number")
+@fault(
+    "units", WORLDS, "A table of one cell is thought to hold a public number", "parents=((1,), ())"
+)
 def one_cell_is_public() -> Replacements:
     real = Network.tables_changed
     public = PrivacyUnit("record")
     yield Network, "tables_changed", lambda self, unit: max(1, real(self, public))
 
 
-@fault("units", WORLDS, "Draws are certified for one record of a person")
+@fault(
+    "units",
+    WORLDS,
+    "Draws are certified for one record of a person",
+    "Sampler(n_points=33), person (2 records), Network",
+)
 def draws_for_one_record() -> Replacements:
     real = _split_release.network_loss
     yield (
@@ -60,33 +72,56 @@ def draws_for_one_record() -> Replacements:
     )
 
 
-@fault("units", WORLDS, "A choice among posteriors spends epsilon on each record of a person")
+@fault(
+    "units",
+    WORLDS,
+    "A choice among posteriors spends epsilon on each record of a person",
+    "exponential",
+)
 def choices_for_one_record() -> Replacements:
     yield exponential, "per_record", lambda budget: budget._replace(unit=PrivacyUnit("record"))
 
 
-@fault("units", WORLDS, "Sums of a regression are protected for one record of a person")
+@fault(
+    "units",
+    WORLDS,
+    "Sums of a regression are protected for one record of a person",
+    "laplace, person (2 records), MomentDomain",
+)
 def moments_of_one_record() -> Replacements:
     real = Block.protecting
     yield Block, "protecting", lambda self, unit: replace(real(self, unit), times=1)
 
 
 @fault(
-    "units", WORLDS, "The matrix of a record that comes is thought to move by half of its square"
+    "units",
+    WORLDS,
+    "The matrix of a record that comes is thought to move by half of its square",
+    "gaussian, record, add_remove, MomentDomain",
 )
 def half_a_matrix() -> Replacements:
     real = GramMatrix.bound.fget
     yield GramMatrix, "bound", property(lambda self: real(self) / 2)
 
 
-@fault("units", WORLDS, "Gaussian sums are protected for one record of a person")
+@fault(
+    "units",
+    WORLDS,
+    "Gaussian sums are protected for one record of a person",
+    "gaussian, person (2 records), add_remove, MomentDomain",
+)
 def gaussian_sums_of_one_record() -> Replacements:
     real = Block.gaussian
     yield GaussianGram, "protecting", lambda self, unit: self
     yield Block, "gaussian", lambda self: real(replace(self, times=1))
 
 
-@fault("units", WORLDS, "Gaussian counts are calibrated to shifts of one")
+@fault(
+    "units",
+    WORLDS,
+    "Gaussian counts are calibrated to shifts of one",
+    "gaussian, person (2 records), Network",
+)
 def gaussian_shifts_of_one() -> Replacements:
     real = CountTables.shifts
 
@@ -96,7 +131,9 @@ def gaussian_shifts_of_one() -> Replacements:
     yield CountTables, "shifts", of_one
 
 
-@fault("units", WORLDS, "A posterior of one variable shows the secret number of records")
+@fault(
+    "units", WORLDS, "A posterior of one variable shows the secret number of records", "geometric"
+)
 def simplex_shows_n() -> Replacements:
     real = _noisy_categories.ReleasedSimplex
 
@@ -133,7 +170,12 @@ def persons_are_kept() -> Replacements:
     yield PrivateEstimator, "_protected", remembering
 
 
-@fault("units", REPLAY, "A regression divides by the exact number of records")
+@fault(
+    "units",
+    REPLAY,
+    "A regression divides by the exact number of records",
+    "BayesianLinearRegression",
+)
 def regression_by_exact_number() -> Replacements:
     yield Moments, "n", property(lambda self: self.records.n)
 
@@ -196,12 +238,22 @@ def nobody_is_everybody() -> Replacements:
     yield _protection, "counted_records", all_of_them
 
 
-@fault("units", REPLAY, "Labels of persons are compared as numpy's texts, without trailing NULs")
+@fault(
+    "units",
+    REPLAY,
+    "Labels of persons are compared as numpy's texts, without trailing NULs",
+    "similar labels",
+)
 def labels_without_nuls() -> Replacements:
     yield persons, "_codes", lambda labels: np.unique(labels.astype(str), return_inverse=True)[1]
 
 
-@fault("units", REPLAY, "The loss of a record is rounded differently at odd positions")
+@fault(
+    "units",
+    REPLAY,
+    "The loss of a record is rounded differently at odd positions",
+    "evidence by position",
+)
 def losses_by_position() -> Replacements:
     real = star_scores.StarScores.__call__
 
@@ -213,12 +265,22 @@ def losses_by_position() -> Replacements:
     yield star_scores.StarScores, "__call__", rounded
 
 
-@fault("units", REPLAY, "Evidence is added up with a rounding that depends on the order")
+@fault(
+    "units",
+    REPLAY,
+    "Evidence is added up with a rounding that depends on the order",
+    "evidence by position",
+)
 def sums_by_position() -> Replacements:
     yield star_scores, "exact_in_sums", lambda terms, starts, constants: (terms, constants)
 
 
-@fault("units", REPLAY, "A regression is scored with a product that rounds by position")
+@fault(
+    "units",
+    REPLAY,
+    "A regression is scored with a product that rounds by position",
+    "predictions by position",
+)
 def products_by_position() -> Replacements:
     real = linear_model.means_by_row
 
@@ -230,12 +292,12 @@ def products_by_position() -> Replacements:
     yield linear_model, "means_by_row", rounded
 
 
-@fault("units", REPLAY, "A sample is taken by position where a record may be gone")
+@fault("units", REPLAY, "A sample is taken by position where a record may be gone", "samples")
 def sample_by_position() -> Replacements:
     yield PrivacyUnit, "keeps_places", property(lambda self: True)
 
 
-@fault("units", REPLAY, "A search holds out records, and not persons")
+@fault("units", REPLAY, "A search holds out records, and not persons", "split persons")
 def persons_on_both_sides() -> Replacements:
     yield (
         holding_out,
