@@ -87,7 +87,7 @@ def _enumerated(
 
 
 def _gaussian(structure: Any, unit: PrivacyUnit) -> Iterator[str]:
-    options: Any = {"epsilon": 1.0, "delta": 1e-3, "unit": unit}
+    options: Any = {"epsilon": 1.0, "delta": 1e-3, "unit": unit, "transcripts": 1}
     spent = enumerate_delta("gaussian", structure, 2, **options)
     if not spent.within:
         yield f"gaussian, {unit.label}: delta {spent.delta:g}"
