@@ -7,7 +7,6 @@ linear in x is linear in the number. Around the middle m of the windows, with
 
 .. math:: \sigma^2 + a^\top(x - m) + 2 b^\top (x - m) + c.
 
-A quadratic form needs half of its matrix only, the upper triangle with the off-diagonal doubled.
 The quadratic part, most of the work, is in single precision where that changes no variance by more
 than a ten-thousandth, whatever the row; usually it is less than a millionth.
 """
@@ -18,7 +17,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import get_blas_funcs
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import quiet_numpy
@@ -126,16 +124,14 @@ class _Variance:
         middle = windows.centres if far else zero
         point, squares = np.append(1.0, middle), covariance[1:, 1:]
         self._middle = rows.offset + rows.unit * middle if far else None
-        half = 2 * np.triu(squares) - np.diag(np.diag(squares))
-        self._quadratic = np.asfortranarray(half / np.outer(rows.unit, rows.unit))
+        self._quadratic = squares / np.outer(rows.unit, rows.unit)
         self._linear = 2 * (covariance[1:] @ point) / rows.unit
         self._constant = float(point @ covariance @ point)
         self._noise = model.posterior.noise_variance
         reach = windows.halves + np.abs(windows.centres - middle)
         ordinary = bool((np.abs(np.log2(rows.unit)) < _SINGLE_BITS).all())
         if ordinary and _single_error(squares, reach) <= _LARGEST_ERROR * self._noise:
-            self._quadratic = self._quadratic.astype(np.float32, order="F")
-        (self._multiply,) = get_blas_funcs(("trmm",), (self._quadratic,))
+            self._quadratic = self._quadratic.astype(np.float32)
         self._space = np.empty((2, 0, len(middle)), self._quadratic.dtype)
 
     def at(self, x: FloatArray) -> FloatArray:
@@ -146,9 +142,8 @@ class _Variance:
             self._space = np.empty((2, *x.shape), self._quadratic.dtype)
         away, products = self._space[:, : len(x)]
         np.copyto(away, x, casting="same_kind")
-        np.copyto(products, away)  # is overwritten
-        product = self._multiply(1.0, self._quadratic, products.T, trans_a=1, overwrite_b=1).T
-        spread = np.einsum("ij,ij->i", product, away) + (x @ self._linear + self._constant)
+        np.matmul(away, self._quadratic, out=products)
+        spread = np.einsum("ij,ij->i", products, away) + (x @ self._linear + self._constant)
         variance: FloatArray = self._noise + np.maximum(spread, 0.0)
         return variance
 
