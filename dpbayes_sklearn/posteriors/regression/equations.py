@@ -37,7 +37,7 @@ _DEGREES = 4.0  # of freedom of the prior where it has heavy tails
 class Solution(NamedTuple):
     """Mean and covariance of the coefficients, and the unexplained variance.
 
-    ``evidence`` is the log density of g under a normal prior of these precisions, up to a constant.
+    ``evidence`` is the log density of g under a normal prior of all precisions, up to a constant.
     """
 
     w: FloatArray
@@ -52,7 +52,7 @@ def solve(
     error: FloatArray,
     precisions: FloatArray,
     noise: float | None,
-    heavy_tails: bool = False,
+    heavy: FloatArray | None = None,
 ) -> Solution:
     """Return the belief about the coefficients, for covariances c with errors ``error``.
 
@@ -64,11 +64,12 @@ def solve(
         Of the prior.
     noise : float or None
         Variance of the target around the regression; learned if None.
-    heavy_tails : bool
-        Whether the prior is Student's with four degrees of freedom, found by EM.
+    heavy : array of shape (width,), optional
+        Precisions of a second prior, Student's with four degrees of freedom, found by EM.
     """
     g, total, diagonal = known.cross, known.total, np.diag_indices_from(c)
-    w, spread, prior = np.zeros(len(g)), np.diag(1 / precisions), precisions
+    prior = first = precisions if heavy is None else precisions + heavy
+    w, spread = np.zeros(len(g)), np.diag(1 / first)
     rest = total if noise is None else noise
     least = max(0.3 * float(np.sqrt(known.total_error)), 0.02 * total)
     last, part = np.inf, 1.0
@@ -79,8 +80,9 @@ def solve(
         inner[diagonal] += prior
         spread, _ = divided(inner, np.eye(len(g)))
         new = spread @ (inverse_c.T @ g)
-        if heavy_tails:
-            prior = (_DEGREES + 1) / (_DEGREES / precisions + new**2 + np.diag(spread))
+        if heavy is not None:
+            student = (_DEGREES + 1) / (_DEGREES / heavy + new**2 + np.diag(spread))
+            prior = precisions + student
         if noise is None:
             left = total - new @ c @ new - 0.5 * float(np.sum(c * spread))
             rest = float(np.clip(left, min(least, total), total))
@@ -90,7 +92,7 @@ def solve(
         w, last = w + part * (new - w), step
         if step <= _AGREE:
             break
-    expected, root = divided(v + (c / precisions) @ c, g[:, None])
+    expected, root = divided(v + (c / first) @ c, g[:, None])
     evidence = -0.5 * float(g @ expected[:, 0]) - float(np.log(np.diag(root)).sum())
     return Solution(w, spread, rest, evidence)
 

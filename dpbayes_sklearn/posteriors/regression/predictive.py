@@ -42,7 +42,7 @@ def predictive_belief(known: Centred, precisions: FloatArray, noise: float | Non
     c, error = _covariances(known)
     s = np.sqrt(np.diag(c))
     found = [
-        solve(known, c, error, precisions + s * s.sum() / (share * known.total), noise, True)
+        solve(known, c, error, precisions, noise, s * s.sum() / (share * known.total))
         for share in _SHARES
     ]
     log_weight = np.array([one.evidence for one in found]) + np.log(_SHARE_WEIGHTS)

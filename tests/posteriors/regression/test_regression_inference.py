@@ -223,3 +223,10 @@ def test_a_small_eigenvalue_moves_through_its_quantiles():
     assert_allclose(least[1], 0.05 + sd * ndtri((1 + ndtr(-0.05 / sd)) / 2), rtol=1e-9)
     assert least[0] < 0.05 < least[2]
     assert slopes._at_level(c, error / 1e4, 0.04) is c  # known well enough
+
+
+@pytest.mark.parametrize("noise", [5, 100])
+def test_a_declared_precision_is_not_undone_by_heavy_tails(noise):
+    moments = released(3000, noise)
+    loose, sharp = (noise_aware_belief(moments, b * PRECISIONS, None).mean[1:] for b in (1, 1e6))
+    assert np.abs(sharp).max() < 0.02 < np.abs(loose).max()
