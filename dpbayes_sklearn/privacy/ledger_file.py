@@ -103,11 +103,23 @@ def _connected(uri: str, durable: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
     try:
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
-        connection.execute("PRAGMA journal_mode = PERSIST")
+        _keep_journal(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _keep_journal(connection: sqlite3.Connection) -> None:
+    """Set the journal mode; a ledger of format 1 has another, which all must have let go.
+
+    Until then it stays as it is, which is as durable.
+    """
+    try:
+        connection.execute("PRAGMA journal_mode = PERSIST")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise
 
 
 def _format(connection: sqlite3.Connection) -> int:
