@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 __all__ = ["TruncatedLaplace"]
 
@@ -48,6 +49,7 @@ class TruncatedLaplace:
     reach: int
 
     @classmethod
+    @lru_cache(maxsize=256)  # columns and repeated releases ask for the same law
     def calibrated(cls, scale: Fraction, delta: Fraction, step: int = 1) -> TruncatedLaplace:
         """Return the law of the least reach with P(Z > k - step) at most delta.
 

@@ -15,6 +15,7 @@ turns are cut at a public bound, which no change of theirs grows by.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -22,6 +23,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 import numpy as np
+from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 _UP = Context(prec=12, rounding=ROUND_CEILING)
+_CLOSE = 1e-9  # part by which a value may be smaller than the largest that is affordable
 
 SplitPriors = list[tuple[FloatArray, FloatArray]]
 """For every node the prior powers (a, b) of its splits."""
@@ -180,9 +183,12 @@ def largest_feasible(
         return high
     if loss(low) > epsilon:
         too_small(epsilon)
-    while high / low > 1 + 1e-9:
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if loss(middle) <= epsilon else (low, middle)
+    near = math.exp(brentq(lambda x: loss(math.exp(x)) - epsilon, math.log(low), math.log(high)))
+    nearer = [near * (1 - _CLOSE / 3), near * (1 + _CLOSE / 3)]
+    while high / low > 1 + _CLOSE:
+        middle = nearer.pop() if nearer else math.sqrt(low * high)  # the latter where losses jump
+        if low < middle < high:
+            low, high = (middle, high) if loss(middle) <= epsilon else (low, middle)
     return low
 
 

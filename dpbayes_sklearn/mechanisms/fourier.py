@@ -36,7 +36,7 @@ import numpy as np
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.laws import NoiseLaw
-from dpbayes_sklearn.mechanisms._moment_noise import add_noise, widening
+from dpbayes_sklearn.mechanisms._moment_noise import widening
 from dpbayes_sklearn.mechanisms._moment_release import (
     Products,
     PublicMoments,
@@ -47,6 +47,7 @@ from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.laplace import moment_shares
 from dpbayes_sklearn.noise import add
+from dpbayes_sklearn.noise.add import draw
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
@@ -72,6 +73,7 @@ from dpbayes_sklearn.theory.fourier import table_bound
 __all__ = ["Fourier", "paper_increment", "simulated_noise", "stealth_increment"]
 
 _MOST_DRAWS = 1_000_000  # of the public simulation
+_MATRICES = 200  # likewise, of moments
 
 
 class Fourier(Mechanism):
@@ -239,9 +241,11 @@ def moment_increment(design: Design, stealth: float, unit: PrivacyUnit = RECORD)
     noise law with a fixed generator: no data, so no cost. Noise shrinks as 1/epsilon.
     """
     block, source, grid = whole_block(design).protecting(unit), random_source(0), 2**10
-    nothing, smallest = np.zeros(len(block), np.int64), []
-    for _ in range(200):
-        noise = PublicMoments.of(design, 0)
-        noise.put(block, *add_noise(nothing, block, grid, Fraction(1), source))
-        smallest.append(float(np.linalg.eigvalsh(noise.released().gram)[0]))
+    law, smallest = block.law(Fraction(1), grid), list[float]()
+    while len(smallest) < _MATRICES:  # several at a time, of wide tables few
+        many = min(_MATRICES - len(smallest), 1 + _MOST_DRAWS // law.size)
+        for sums in draw(law, many, source) / grid**2:
+            noise = PublicMoments.of(design, 0)
+            noise.put(block, sums, law.variances / grid**4)
+            smallest.append(float(np.linalg.eigvalsh(noise.gram)[0]))
     return max(0.0, float(np.quantile(-np.array(smallest), stealth, method="higher")))

@@ -44,6 +44,11 @@ def rounds(first: int = 1, last: int = MAX_ROUNDS) -> Iterator[int]:
     )
 
 
+def _largest(word: npt.DTypeLike) -> int:
+    """Return the largest number that a word can hold."""
+    return int((1 << 8 * np.dtype(word).itemsize) - 1)
+
+
 def words_below(limit: int | Words, size: int, source: RandomSource, word: npt.DTypeLike) -> Words:
     """Uniform words in {0, ..., limit-1}: every word at or above the limit is drawn again.
 
@@ -51,7 +56,7 @@ def words_below(limit: int | Words, size: int, source: RandomSource, word: npt.D
     """
     size_of_word = np.dtype(word).itemsize
     drawn: Words = np.frombuffer(source(size * size_of_word), dtype=word)
-    again = np.flatnonzero(drawn >= limit)
+    (again,) = (drawn >= limit).nonzero()  # without what flatnonzero costs for few words
     if again.size:
         drawn = drawn.copy()  # what the source returned is read-only
         limits = np.broadcast_to(np.asarray(limit, dtype=word), drawn.shape)
@@ -75,7 +80,7 @@ def uniform_below(
     >>> uniform_below(10, 4, lambda n: bytes([0, 24, 25, 249]), np.uint8).tolist()
     [0, 0, 1, 9]
     """
-    share: Any = np.iinfo(word).max // bound
+    share: Any = _largest(word) // bound
     outcomes: Words = words_below(share * bound, size, source, word) // share
     return outcomes
 
@@ -84,7 +89,7 @@ def bernoulli(
     numerators: Words | int, denominator: int, size: int, source: RandomSource, word: npt.DTypeLike
 ) -> npt.NDArray[np.bool_]:
     """Coins with P(True) = numerator/denominator, 0 <= numerator <= denominator."""
-    share = int(np.iinfo(word).max) // denominator
+    share = _largest(word) // denominator
     coins: npt.NDArray[np.bool_] = (
         words_below(share * denominator, size, source, word) < numerators * share
     )
@@ -108,7 +113,7 @@ def bernoulli_exp(
     while active.size:
         k = next(toss)
         coins = bernoulli(numerators, denominator * k, active.size, source, numerators.dtype)
-        success = np.flatnonzero(coins)  # positions are far faster to follow than a mask
+        (success,) = coins.nonzero()  # positions are far faster to follow than a mask
         active, numerators = active[success], numerators[success]
         odd[active] = k % 2 == 0
     return odd
@@ -123,7 +128,7 @@ def geometric(size: int, source: RandomSource) -> IntArray:
     while active.size:
         next(toss)
         coins = bernoulli_exp(ones[: active.size], 1, source, first=2)
-        active = active[np.flatnonzero(coins)]
+        active = active[coins.nonzero()]
         counts[active] += 1
     return counts
 
@@ -157,6 +162,8 @@ def any_below(bound: int, source: RandomSource) -> int:
     7
     """
     bits = (bound - 1).bit_length()
+    if not bits:
+        return 0
     size = -(-bits // 8)
     attempt = rounds()
     while next(attempt):

@@ -53,24 +53,47 @@ def count_by_state(
     n_values = max(sizes)
     if n_values > _FEW_VALUES:
         return _histogram(states, n_states, codes, n_values)
-    order = _by_state(states, n_states)
-    totals = np.bincount(states, minlength=n_states)
-    # "clip" because other modes fill a buffer of their own first
-    out = space.take(codes.shape, codes.dtype, "sorted")
-    sorted_codes = codes.take(order, axis=0, out=out, mode="clip")
     counts = np.zeros((n_states, codes.shape[1], n_values), np.int64)
+    totals = np.bincount(states, minlength=n_states)
+    if n_states == n_values == 2:
+        counts[:, :, 1] = _ones_of_two_states(states, totals, codes, space)
+    else:
+        _count_each_value(counts, totals, _sorted(codes, _by_state(states, n_states), space), space)
+    counts[:, :, 0] = totals[:, None] - counts.sum(axis=2)
+    return counts
+
+
+def _sorted(codes: Codes, order: npt.NDArray[np.intp], space: Space) -> Codes:
+    """Return a copy of the rows at some positions."""
+    out = space.take((len(order), codes.shape[1]), codes.dtype, "sorted")
+    # "clip" because other modes fill a buffer of their own first
+    return codes.take(order, axis=0, out=out, mode="clip")
+
+
+def _ones_of_two_states(
+    states: npt.NDArray[np.intp], totals: IntArray, codes: Codes, space: Space
+) -> IntArray:
+    """Sum zeros and ones of two states: copying the rows of the rarer one is enough."""
+    rarer = int(totals.argmin())
+    sums = np.empty((2, codes.shape[1]), np.int64)
+    sums[rarer] = _column_sums(_sorted(codes, np.flatnonzero(states == rarer), space))
+    sums[1 - rarer] = _column_sums(codes) - sums[rarer]
+    return sums
+
+
+def _count_each_value(counts: IntArray, totals: IntArray, codes: Codes, space: Space) -> None:
+    """Fill in the counts of all values but 0, for rows in the order of their states."""
+    n_values = counts.shape[2]
     equal = space.take(codes.shape if n_values > 2 else (0,), np.bool_, "equal")
     start = 0
     for state, total in enumerate(totals):
-        rows = sorted_codes[start : start + total]
+        rows = codes[start : start + total]
         start += total
         ones: Codes = rows  # two-valued codes are their own indicator
         for value in range(1, n_values):
             if n_values > 2:
                 ones = np.equal(rows, value, out=equal[: len(rows)]).view(np.uint8)
             counts[state, :, value] = _column_sums(ones)
-    counts[:, :, 0] = totals[:, None] - counts.sum(axis=2)
-    return counts
 
 
 def _by_state(states: npt.NDArray[np.intp], n_states: int) -> npt.NDArray[np.intp]:

@@ -98,5 +98,5 @@ def _nodes(
         [center + deviation * _LOCAL[:, None], likely + np.sqrt(error) * _LOCAL[:, None]]
     )
     nodes = np.concatenate([odds / (1.0 + odds), np.clip(local, _LEAST, high)])
-    nodes.sort(axis=0)
-    return nodes
+    # numbers side by side are sorted several times faster
+    return np.ascontiguousarray(np.sort(nodes.T.copy(), axis=1).T)

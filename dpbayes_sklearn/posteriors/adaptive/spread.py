@@ -102,11 +102,9 @@ def mixture(log_evidence: Sequence[FloatArray], prior: FloatArray) -> list[Float
     """
     every = np.concatenate(list(log_evidence))
     likelihood = np.exp(every - every.max(axis=1, keepdims=True))
-    weights = prior
+    weights, pseudo = prior, _PSEUDO_FEATURES * prior
     for _ in range(_ROUNDS):
-        posterior = weights * likelihood
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        weights = posterior.sum(axis=0) + _PSEUDO_FEATURES * prior
+        weights = weights * ((1.0 / (likelihood @ weights)) @ likelihood) + pseudo
         weights /= weights.sum()
     posterior = weights * likelihood
     posterior /= posterior.sum(axis=1, keepdims=True)
