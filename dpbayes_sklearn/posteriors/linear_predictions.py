@@ -14,6 +14,7 @@ than a ten-thousandth, whatever the row; usually it is less than a millionth.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ _LARGEST_ERROR = 1e-4  # of single precision, relative to the variance of a targ
 _SINGLE_BITS = 30  # units up to 2**30 neither overflow nor vanish in single precision
 _FEW_ROWS = 64  # with fewer, preparing a faster way takes longer than the slower way
 _NEAR = 2.0  # half-widths of a window from its middle
+_WIDE = 64  # columns from which two products of halves are faster than one
 
 
 class LinearModel(NamedTuple):
@@ -114,7 +116,8 @@ def means_by_row(model: LinearModel, table: Table) -> FloatArray:
 class _Variance:
     """The variance of a target on its scale: a quadratic function of rows around a middle.
 
-    The middle is 0, if that is not far from the windows, or where the windows have theirs.
+    The middle is 0, if that is not far from the windows, or where the windows have theirs. The
+    matrix is made upper triangular, so that half of its columns need half of a row only.
     """
 
     def __init__(self, model: LinearModel, rows: _Rows) -> None:
@@ -124,25 +127,31 @@ class _Variance:
         middle = windows.centres if far else zero
         point, squares = np.append(1.0, middle), covariance[1:, 1:]
         self._middle = rows.offset + rows.unit * middle if far else None
-        self._quadratic = squares / np.outer(rows.unit, rows.unit)
+        quadratic = squares / np.outer(rows.unit, rows.unit)
         self._linear = 2 * (covariance[1:] @ point) / rows.unit
         self._constant = float(point @ covariance @ point)
         self._noise = model.posterior.noise_variance
         reach = windows.halves + np.abs(windows.centres - middle)
         ordinary = bool((np.abs(np.log2(rows.unit)) < _SINGLE_BITS).all())
         if ordinary and _single_error(squares, reach) <= _LARGEST_ERROR * self._noise:
-            self._quadratic = self._quadratic.astype(np.float32)
-        self._space = np.empty((2, 0, len(middle)), self._quadratic.dtype)
+            quadratic = quadratic.astype(np.float32)
+        self._space = np.empty((2, 0, len(middle)), quadratic.dtype)
+        upper = np.triu(quadratic, 1) + np.triu(quadratic)
+        half = len(middle) // 2 if len(middle) >= _WIDE else 0
+        self._halves = [
+            (slice(a, b), upper[:b, a:b].copy()) for a, b in pairwise([0, half, len(middle)]) if b
+        ]
 
     def at(self, x: FloatArray) -> FloatArray:
         """Return the variances for rows, which may be changed."""
         if self._middle is not None:
             x -= self._middle
         if len(x) > self._space.shape[1]:
-            self._space = np.empty((2, *x.shape), self._quadratic.dtype)
+            self._space = np.empty((2, *x.shape), self._space.dtype)
         away, products = self._space[:, : len(x)]
         np.copyto(away, x, casting="same_kind")
-        np.matmul(away, self._quadratic, out=products)
+        for columns, upper in self._halves:
+            np.matmul(away[:, : columns.stop], upper, out=products[:, columns])
         spread = np.einsum("ij,ij->i", products, away) + (x @ self._linear + self._constant)
         variance: FloatArray = self._noise + np.maximum(spread, 0.0)
         return variance

@@ -136,11 +136,15 @@ def squared_residuals(
     on a chunk.
     """
     steps = rounded(model.coefficients, grid)
-    total = used = 0
+    total, used, space = 0, 0, np.empty((0, steps.shape[1]))
     for x, y in _chosen(shard, design, scale, every, grid):
-        products = (model.windows.clip(x, grid) @ steps[1:] + grid * steps[0]) / (grid * _FINE)
-        variance = model.noise + (products[:, 1:] ** 2).sum(axis=1)
-        residual = y - products[:, 0]
+        if len(x) > len(space):  # at the first chunk; fresh memory costs more than the product
+            space = np.empty((len(x), steps.shape[1]))
+        products = np.matmul(model.windows.clip(x, grid), steps[1:], out=space[: len(x)])
+        products += grid * steps[0]
+        products /= grid * _FINE
+        residual, roots = y - products[:, 0], products[:, 1:]
+        variance = model.noise + np.square(roots, out=roots).sum(axis=1)
         share = np.abs(residual) / (model.reach * np.sqrt(variance))
         total += int((np.rint(np.minimum(share, 1.0) * grid).astype(np.int64) ** 2).sum())
         used += len(x)

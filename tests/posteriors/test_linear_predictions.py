@@ -92,7 +92,7 @@ def test_single_precision_only_where_it_changes_nothing():
         given, X = model(BOUNDS["alike"], spread), rows(BOUNDS["alike"])
         table = Table(X)
         found = linear_predictions._Variance(given, linear_predictions._rows(given, table))
-        assert found._quadratic.dtype == dtype
+        assert found._space.dtype == dtype
         deviations = means_and_deviations(given, table)[:, 1]
         assert_allclose(deviations, expected(given, X)[:, 1], rtol=error)
 

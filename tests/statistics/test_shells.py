@@ -10,7 +10,7 @@ def test_every_value_is_in_the_shell_of_its_distance():
     values, centres = rng.uniform(-1, 1, (500, 3)) ** 3, np.array([0.0, -0.3, 0.9])
     inner = np.append(RADII[1:], -1.0)
     for column, centre, counts in zip(
-        values.T, centres, count_in_shells(values, centres), strict=True
+        values.T, centres, count_in_shells(values.copy(), centres), strict=True
     ):
         away = np.abs(column - centre)
         assert counts.tolist() == [
