@@ -31,6 +31,7 @@ _NATS = 12.0  # noise leaves its window with probability exp(-12)
 _WORK = 1e7  # points of all planes up to which every integer is visited: a tenth of a second
 _RESOLUTION = 6.0  # lattice points per scale of the noise, at the least
 _SMALL = 64  # up to here all counts from 0 to n are visited
+_LEAST = 1e-200  # sum of products that are none of them too small for a float
 
 
 @dataclass(frozen=True)
@@ -113,18 +114,14 @@ class BooleanCharacters:
         width = int((np.minimum(highest, totals) - lowest).max()) + 1
         index = lowest[..., None] + np.arange(width)
         log_rows = self._log_rows(index, totals)
-        # k_0 + k_1 and k_1 - k_0 take 2 W - 1 values each; views spread them over the plane
+        # k_0 + k_1 and k_1 - k_0 take 2 W - 1 values each
         offsets = np.arange(2 * width - 1)
         sums = step * (lowest.sum(axis=1)[:, None] + offsets)
         gaps = step * ((lowest[:, 1] - lowest[:, 0])[:, None] + offsets - (width - 1))
         log_f = self.law.log_weight(2.0 * (sums - with_feature[:, None]))
         log_g = self.law.log_weight(2.0 * (gaps - surplus[:, None]))
-        spread = np.lib.stride_tricks.sliding_window_view
-        log_plane = spread(log_f, width, axis=1) + spread(log_g, width, axis=1)[:, ::-1]
-        log_plane = log_plane + log_rows[:, 0, :, None] + log_rows[:, 1, None, :]
-        peak = log_plane.max(axis=(1, 2), keepdims=True)
-        weights = np.exp(log_plane - peak)
-        messages = peak[:, 0, 0] + np.log(weights.sum(axis=(1, 2)))
+        weights, log_scale = _products(log_f, log_g, log_rows)
+        messages = log_scale + np.log(weights.sum(axis=(1, 2)))
         return _Plane(lowest, weights, float(messages.sum()))
 
     def _log_rows(self, index: IntArray, totals: IntArray) -> FloatArray:
@@ -200,3 +197,32 @@ class BooleanCharacters:
             dirichlet_draws(self.feature_alphas[j] + tables[:, j], rng)
             for j in range(len(self.feature_sums))
         ]
+
+
+def _products(
+    log_f: FloatArray, log_g: FloatArray, log_rows: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the weights on planes (d, W, W), and the logarithms of what they were divided by.
+
+    Exponentials of the factors are multiplied, where the products are no smaller than a float can
+    hold; otherwise their logarithms are added first.
+    """
+    factors = [log_f, log_g, log_rows[:, 0], log_rows[:, 1]]
+    peaks = [log.max(axis=1) for log in factors]
+    scaled = [np.exp(log - peak[:, None]) for log, peak in zip(factors, peaks, strict=True)]
+    weights = _on_plane(scaled, np.multiply)
+    if (weights.sum(axis=(1, 2)) > _LEAST).all():
+        return weights, np.sum(peaks, axis=0)
+    log_plane = _on_plane(factors, np.add)
+    peak = log_plane.max(axis=(1, 2))
+    return np.exp(log_plane - peak[:, None, None]), peak
+
+
+def _on_plane(factors: list[FloatArray], by: np.ufunc) -> FloatArray:
+    """Combine what depends on k_0 + k_1, on k_1 - k_0, on k_0 and on k_1; views spread it."""
+    of_sum, of_gap, row_0, row_1 = factors
+    spread, width = np.lib.stride_tricks.sliding_window_view, row_0.shape[1]
+    plane: FloatArray = by(spread(of_sum, width, axis=1), spread(of_gap, width, axis=1)[:, ::-1])
+    by(plane, row_0[:, :, None], out=plane)
+    by(plane, row_1[:, None, :], out=plane)
+    return plane
