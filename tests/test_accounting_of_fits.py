@@ -6,6 +6,7 @@ import itertools
 import pickle
 import re
 import sys
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -199,27 +200,35 @@ class Injected(BaseException):
 PACKAGE = str(Path(dpbayes_sklearn.__file__).parent)
 
 
-def fit_with_error_at(stop, model):
-    """Fit, raising at the stop-th step of the library; without one, return the lines stepped on."""
+def lines_of_fit(model):
+    """Fit, and return all lines of the library that were stepped on, in their order."""
     steps = []
-    left = itertools.count(1 - (stop or 0))
 
     def noting(frame, event, _):
         if event == "line":
             steps.append((frame.f_code.co_filename, frame.f_lineno))
         return noting
 
+    traced(model, lambda frame: noting if frame.f_code.co_filename.startswith(PACKAGE) else None)
+    return steps
+
+
+def fit_with_error_at(line, count, model):
+    """Fit, raising when a line is stepped on for so many times."""
+    (filename, number), left = line, itertools.count(1 - count)
+
     def stopping(frame, event, _):
-        if event == "line" and not next(left):
+        if event == "line" and frame.f_lineno == number and not next(left):
             raise Injected
         return stopping
 
-    def called(frame, event, _):
-        inside = frame.f_code.co_filename.startswith(PACKAGE)
-        return (stopping if stop else noting) if inside else None
+    traced(model, lambda frame: stopping if frame.f_code.co_filename == filename else None)
 
+
+def traced(model, follow):
+    """Fit with a function that follows some frames; errors that it injects are dropped."""
     earlier = sys.gettrace()
-    sys.settrace(called)
+    sys.settrace(lambda frame, *_: follow(frame))
     try:
         model.fit(X[:8], Y[:8])
     except Injected:
@@ -231,25 +240,21 @@ def fit_with_error_at(stop, model):
         for lock in (_GATE, _BLAS.lock):
             while lock._is_owned():
                 lock.release()
-    return steps
 
 
 def outcomes_of_errors(model, where=""):
     """Return (fitted, charged) for an error at the first and at the last step on every line."""
-    fit_with_error_at(None, clone(model))  # what is calibrated once is remembered
-    steps = fit_with_error_at(None, clone(model))
-    first = {line: step for step, line in reversed(list(enumerate(steps, start=1)))}
-    last = {line: step for step, line in enumerate(steps, start=1)}
+    lines_of_fit(clone(model))  # what is calibrated once is remembered
+    steps = Counter(line for line in lines_of_fit(clone(model)) if where in line[0])
     inner = re.compile("noise|laws|posteriors|statistics")  # of no other state when they loop
-    last = {line: step for line, step in last.items() if not inner.search(line[0])}
-    chosen = {s for steps in (first, last) for line, s in steps.items() if where in line[0]}
-    for step in sorted(chosen):
-        tried, rows = clone(model), len(model.accountant)
-        before = dict(vars(tried))
-        fit_with_error_at(step, tried)
-        fitted = vars(tried).keys() != before.keys()
-        assert fitted or vars(tried) == before
-        yield fitted, len(model.accountant) - rows
+    for line, times in steps.items():
+        for count in {1} if inner.search(line[0]) else {1, times}:
+            tried, rows = clone(model), len(model.accountant)
+            before = dict(vars(tried))
+            fit_with_error_at(line, count, tried)
+            fitted = vars(tried).keys() != before.keys()
+            assert fitted or vars(tried) == before
+            yield fitted, len(model.accountant) - rows
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.stats import beta
 
 from dpbayes_sklearn import (
     BayesianLinearRegression,
@@ -242,73 +241,6 @@ def test_replay_would_notice_an_exact_value_that_is_kept(monkeypatch):
     monkeypatch.setattr(BayesianLinearRegression, "_read", reading)
     with pytest.raises(AssertionError):
         test_replay.hypothesis.inner_test("laplace", [0.0, 0.0, 0.0], 1.0, 5)
-
-
-# Statistical audit: an event chosen on one half of the runs, a bound from the other half.
-
-CONFIDENCE = 1e-3
-
-
-def audited_epsilon(on, beside):
-    """Lower confidence bound on epsilon from values released on two neighbouring data sets."""
-    half = len(on) // 2
-    train, test = (on[:half], beside[:half]), (on[half:], beside[half:])
-    best, chosen = -np.inf, None
-    for threshold in np.quantile(np.concatenate(train), np.linspace(0.02, 0.98, 97)):
-        for sign in (1, -1):
-            p, q = (np.mean(sign * v > sign * threshold) for v in train)
-            if q > 0.01 and np.log(p / q + 1e-9) > best:
-                best, chosen = np.log(p / q + 1e-9), (threshold, sign)
-    threshold, sign = chosen
-    hits, false = (int(np.sum(sign * v > sign * threshold)) for v in test)
-    low = beta.ppf(CONFIDENCE, hits, half - hits + 1) if hits else 0.0
-    high = beta.ppf(1 - CONFIDENCE, false + 1, half - false)
-    return np.log(low / high) if low else -np.inf
-
-
-A, B, RUNS = np.array([1.0, 1.0]), np.array([-1.0, 1.0]), 100
-
-
-def releases(mechanism, epsilon, target):
-    """Constants of models of two records, one of which sits in either of two corners."""
-    data = target[:, None] * [[1.0], [0.0]]
-    moments = mechanism in {"laplace", "fourier"}
-    inference = "noise_aware" if moments else "plug_in"
-    model = declared(
-        epsilon, mechanism=mechanism, noise_variance=0.1, coef_bound=1.0, inference=inference
-    ).set_params(random_state=np.random.RandomState(int(target[0]) + 1))
-    return np.array([model.fit(data, target).posterior_.mean()[0] for _ in range(RUNS)])
-
-
-def audit(mechanism, epsilon):
-    return audited_epsilon(releases(mechanism, epsilon, A), releases(mechanism, epsilon, B))
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_audit(mechanism):
-    assert audit(mechanism, 2.0) <= 2.0
-
-
-@pytest.mark.parametrize("mechanism", ["laplace", "fourier"])
-def test_the_audit_catches_too_little_noise(mechanism, monkeypatch):
-    real = release_module.add_noise
-
-    def faulty(sums, block, grid, epsilon, source):
-        return real(sums, block, grid, epsilon * 30, source)
-
-    monkeypatch.setattr(release_module, "add_noise", faulty)
-    assert audit(mechanism, 1.0) > 1.0
-
-
-@pytest.mark.parametrize("mechanism", ["sampler", "map"])
-def test_the_audit_catches_draws_that_are_too_sharp(mechanism, monkeypatch):
-    real = draws_module.ball_gaussian
-
-    def faulty(precision, linear, radius, n_draws, source):
-        return real(3000 * precision, 3000 * linear, radius, n_draws, source)
-
-    monkeypatch.setattr(draws_module, "ball_gaussian", faulty)
-    assert audit(mechanism, 1.0) > 1.0
 
 
 def test_exactly_epsilon_is_charged():

@@ -12,7 +12,9 @@ from typing import Any
 from benchmarks.audit._table import Row
 from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn.audit import Enumeration, enumerate_loss
+from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.network import Network
@@ -109,6 +111,11 @@ def moments() -> Iterator[Case]:
     for design, epsilon in ((MATRIX, 0.5), (MATRIX, 4.0), (SIGNS, 4.0), (SIGNS, LOCATED)):
         options = {"epsilon": epsilon, "transcripts": 1}
         yield Case("moments, laplace, matrix noise", "laplace", design, 1, options)
+    world = MomentDomain(Design((Interval(-1, 1), Categories("ab"))), levels=2)
+    for mechanism, change in product(("laplace", "fourier"), ("replace", "add_remove")):
+        unit = PrivacyUnit("person", change, 3)
+        options = {"unit": unit, "epsilon": 1.0, "transcripts": 1}
+        yield Case(f"moments of a person, {mechanism}", mechanism, world, 3, options)
 
 
 def run(scale: float) -> Iterator[Row]:

@@ -114,7 +114,7 @@ def audit(
     >>> from dpbayes_sklearn import BetaBinomial
     >>> model = BetaBinomial(epsilon=4.0)
     >>> x, x2 = [1, 0, 0, 0, 0], [0, 0, 0, 0, 0]
-    >>> bound = audit(model, x, None, x2, None, n_runs=600, random_state=0)
+    >>> bound = audit(model, x, None, x2, None, n_runs=150, random_state=0)
     >>> 1.0 < bound.epsilon <= 4.0
     True
     """

@@ -162,8 +162,6 @@ def any_below(bound: int, source: RandomSource) -> int:
     7
     """
     bits = (bound - 1).bit_length()
-    if not bits:
-        return 0
     size = -(-bits // 8)
     attempt = rounds()
     while next(attempt):

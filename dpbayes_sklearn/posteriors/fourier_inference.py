@@ -43,6 +43,31 @@ class _Plane:
     log_message: float
 
 
+class _NoiseTable:
+    """Log weights of a number of records, which was released with noise, at lattice points.
+
+    All planes need about the same points, so their weights are computed once, for every feature
+    around its ``released`` number; farther ones are added when a plane asks for them.
+    """
+
+    def __init__(self, law: Marginal, released: FloatArray, step: float) -> None:
+        self._law, self._released, self._step = law, released, step
+        self._nearest = np.rint(released / step).astype(np.int64)
+        self._half, self._log = -1, np.empty((len(released), 0))
+
+    def at(self, first: IntArray, length: int) -> FloatArray:
+        """Return the log weights at so many points from the first one on, (d, length)."""
+        start = first - self._nearest
+        farthest = max(int(np.abs(start).max()), int(np.abs(start + length).max()))
+        if farthest > self._half:
+            self._half = 2 * farthest
+            points = self._nearest[:, None] + np.arange(-self._half, self._half + 1)
+            away = self._step * points - self._released[:, None]
+            self._log = self._law.log_weight(2.0 * away)
+        index = (start + self._half)[:, None] + np.arange(length)
+        return np.take_along_axis(self._log, index, axis=1)
+
+
 @dataclass(frozen=True)
 class BooleanCharacters:
     """Posterior of a Boolean star given noisy character sums.
@@ -100,6 +125,16 @@ class BooleanCharacters:
             + log_lattice_weight(float(self.class_alpha[1]), ones, lattice.step)
         )
 
+    @cached_property
+    def _noise_of_sums(self) -> _NoiseTable:
+        """Log weights of k_0 + k_1, in lattice points."""
+        return _NoiseTable(self.law, (self.n - self.feature_sums) / 2.0, self.lattice.step)
+
+    @cached_property
+    def _noise_of_gaps(self) -> _NoiseTable:
+        """Log weights of k_1 - k_0 less the records of class 1, in lattice points."""
+        return _NoiseTable(self.law, (self.product_sums - self.n) / 2.0, self.lattice.step)
+
     def _plane(self, point: int) -> _Plane:
         """Return the weights of (k_0, k_1) when class 1 has this many records."""
         lattice, step = self.lattice, self.lattice.step
@@ -115,11 +150,9 @@ class BooleanCharacters:
         index = lowest[..., None] + np.arange(width)
         log_rows = self._log_rows(index, totals)
         # k_0 + k_1 and k_1 - k_0 take 2 W - 1 values each
-        offsets = np.arange(2 * width - 1)
-        sums = step * (lowest.sum(axis=1)[:, None] + offsets)
-        gaps = step * ((lowest[:, 1] - lowest[:, 0])[:, None] + offsets - (width - 1))
-        log_f = self.law.log_weight(2.0 * (sums - with_feature[:, None]))
-        log_g = self.law.log_weight(2.0 * (gaps - surplus[:, None]))
+        log_f = self._noise_of_sums.at(lowest.sum(axis=1), 2 * width - 1)
+        gaps = lowest[:, 1] - lowest[:, 0] - (width - 1)
+        log_g = self._noise_of_gaps.at(gaps - point, 2 * width - 1)
         weights, log_scale = _products(log_f, log_g, log_rows)
         messages = log_scale + np.log(weights.sum(axis=(1, 2)))
         return _Plane(lowest, weights, float(messages.sum()))

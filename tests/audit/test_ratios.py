@@ -79,7 +79,8 @@ def test_every_pair_uses_up_most_of_its_claim(case: statistical.Case) -> None:
     assert 0.85 * case.epsilon <= loss <= case.epsilon * (1 + 1e-9)
 
 
-FAST = [case for case in statistical.CASES if case.part >= 0.5]
+# `make audit` has all cases: other units, joint noise, other tables
+FAST = list({str(c.mechanism): c for c in reversed(statistical.CASES) if c.part >= 0.5}.values())
 
 
 @pytest.mark.parametrize("case", FAST, ids=lambda case: f"{case.what}, {case.mechanism}")
@@ -115,10 +116,9 @@ def test_half_the_noise_of_any_step_of_a_regression_is_seen(case: regression.Cas
     assert min(reached_all) > 0  # every step tells something about a record
     assert sum(reached < 0.1 for reached in reached_all) <= 1
     for (one, other), share, reached in zip(worst, shares, reached_all, strict=True):
-        if one.share is None or reached < 0.1 or _has_matrix_noise(one):
+        if one.share is None or reached < 0.2 or _has_matrix_noise(one):
             continue  # they take longer, so `make audit` does; the test below has a small matrix
-        # small losses are hard to tell from none, and large ones rest on rare events
-        runs = 15_000 if 0.2 < reached < 3 else 30_000 if reached > 3 else 100_000
+        runs = 15_000 if reached < 3 else 30_000  # large losses rest on rare events
         assert audit_ratios([one], [other], runs).epsilon <= share
         assert audit_ratios([one], [other], runs, sharper=True).epsilon > reached
 
