@@ -107,7 +107,7 @@ def test_texts_are_found_with_a_delta(capsys):
         assert Schema.from_json(schema.to_json()) == schema
     model = BayesianNaiveBayes(1.0, schema=schema, classes=[0, 1]).fit(frame, LABELS)
     assert "delta = 1e-06" in model.guarantee_.conditions[0]
-    few = Schema.learn(frame[["job"]], 0.01, delta=1e-9, verbose=False)
+    few = Schema.learn(frame[["job"]], 0.001, delta=1e-9, verbose=False)
     assert few.columns["job"].values == ("other",)
     BayesianNaiveBayes(1.0, schema=few, classes=[0, 1]).fit(frame[["job"]], LABELS)
 

@@ -145,10 +145,25 @@ class Magnitudes:
 def _before(magnitudes: IntArray) -> IntArray:
     """Return the measure of the magnitudes 0, ..., m - 1, with 0 an ordinary point."""
     power, step = magnitudes >> _BITS, magnitudes & (_STEPS - 1)
-    total = np.zeros_like(step)
-    for bits in range(_BITS + 1):  # multiples of 2^bits before the step, each of weight 2^bits
-        total += -(-step >> bits) << bits
-    return np.asarray(_BEFORE[power] + _WEIGHTS[power] * total)
+    return np.asarray(_BEFORE[power] + _WEIGHTS[power] * _of_multiples(step))
+
+
+def _of_multiples(step: IntArray) -> IntArray:
+    r"""Add up the multiples of 1, 2, 4, ... before a step, each of a weight of as much.
+
+    Multiples of :math:`2^b` weigh :math:`2^b \lceil s/2^b \rceil = s + (-s \bmod 2^b)`, so bit i of
+    -s counts for :math:`b = i + 1, \dots, 32`. Tables of bytes add up eight bits at a time.
+    """
+    total, rest = (_BITS + 1) * step, -step & (_STEPS - 1)
+    for table in _BYTES:
+        total += table[rest & 255]
+        rest >>= 8
+    return total
+
+
+_POSITIONS = np.arange(_BITS).reshape(-1, 8)
+_BITS_OF_BYTES = np.arange(256)[:, None] >> np.arange(8) & 1
+_BYTES = [(_BITS_OF_BYTES * ((_BITS - i) << i)).sum(axis=1) for i in _POSITIONS]
 
 
 def _up_to(magnitudes: IntArray) -> IntArray:

@@ -11,6 +11,7 @@ from dpbayes_sklearn.statistics.quantiles.lattice import (
     LARGEST,
     Even,
     Magnitudes,
+    _of_multiples,
     key_at,
     shortened,
 )
@@ -90,3 +91,12 @@ def test_shortened_numbers_are_points(value):
 def test_integers_and_seconds_are_kept():
     exact = np.array([0.0, -1.0, 2.0**33 - 1, 1.7e9, 0.5])
     assert np.array_equal(shortened(exact), exact)
+
+
+def test_multiples_of_powers_of_two_are_added_up_as_one_by_one():
+    rng = np.random.default_rng(0)
+    steps = np.concatenate(
+        [np.arange(300), 2**32 - 1 - np.arange(300), rng.integers(0, 2**32, 999)]
+    )
+    expected = sum((-(-steps >> bits) << bits for bits in range(33)), np.zeros_like(steps))
+    assert _of_multiples(steps).tolist() == expected.tolist()
