@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
+    "strict_gallery",
 ]
 templates_path = ["_templates"]
 html_theme = "furo"
@@ -52,7 +53,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": "ExampleTitleSortKey",
-    "reset_modules": ("matplotlib", figure_style),
+    "reset_modules": ("matplotlib", figure_style, "strict_gallery.strict"),
+    "reset_modules_order": "both",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "thumbnail_size": (640, 400),

@@ -32,7 +32,7 @@ for mechanism in ("laplace", "fourier"):
 # public data, as here.
 figure, ax = plt.subplots(figsize=(7, 4))
 display = PrivacyUtilityDisplay.from_estimator(
-    model, X[:, :10], y, epsilons=[0.1, 0.5, 2.0, 10.0], cv=4, ax=ax
+    model, X[:, :10], y, epsilons=[0.1, 0.3, 1.0, 3.0, 10.0], cv=5, ax=ax
 )
 ax.set(title="Naive Bayes on tumours", ylabel="accuracy")
 plt.show()

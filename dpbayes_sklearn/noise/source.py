@@ -10,6 +10,8 @@ from sklearn.utils import check_random_state
 
 __all__ = ["RandomSource", "random_source"]
 
+_AHEAD = 2048  # bytes
+
 RandomSource = Callable[[int], bytes]
 """A callable that returns the asked number of uniformly random bytes."""
 
@@ -38,7 +40,28 @@ def random_source(
     """
     if random_state is None:
         return os.urandom
-    if stream and not isinstance(random_state, np.random.RandomState):
-        random_state = np.random.RandomState([random_state, stream])
-    source: RandomSource = check_random_state(random_state).bytes
-    return source
+    if isinstance(random_state, np.random.RandomState):
+        source: RandomSource = random_state.bytes
+        return source
+    seeded = np.random.RandomState([random_state, stream]) if stream else None
+    return _Ahead(seeded or check_random_state(random_state))
+
+
+class _Ahead:
+    """The bytes of a seeded generator, drawn many at a time: a call of its own for a few is slow.
+
+    They are the same as with ``RandomState.bytes``, which takes whole words of four bytes, and one
+    for no bytes at all.
+    """
+
+    def __init__(self, generator: np.random.RandomState) -> None:
+        self._generator, self._drawn, self._next = generator, b"", 0
+
+    def __call__(self, length: int) -> bytes:
+        """Return the next bytes."""
+        start, size = self._next, max(4, -(-length // 4) * 4)
+        if start + size > len(self._drawn):
+            self._drawn = self._drawn[start:] + self._generator.bytes(max(size, _AHEAD))
+            start = 0
+        self._next = start + size
+        return self._drawn[start : start + length]

@@ -28,6 +28,14 @@ def test_a_seed_repeats_the_noise_and_another_does_not() -> None:
     assert first != other
 
 
+def test_bytes_drawn_ahead_are_those_that_single_calls_would_draw() -> None:
+    few = np.random.default_rng(0).integers(0, 40, 3000).tolist()
+    lengths = [*few, 0, 5000, 0, 1, 70_001, 3]
+    for seed, stream, state in ((7, 0, 7), (7, 2, [7, 2])):
+        source, generator = random_source(seed, stream), np.random.RandomState(state)
+        assert [source(n) for n in lengths] == [generator.bytes(n) for n in lengths]
+
+
 def test_a_random_state_goes_on_where_it_was() -> None:
     state = np.random.RandomState(3)
     first, second = (discrete_laplace(SCALE, 10, random_source(state)).tolist() for _ in range(2))
