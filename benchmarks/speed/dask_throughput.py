@@ -2,7 +2,9 @@
 
 Prints the throughput of naive Bayes on 100,000,000 x 20 doubles (16 GB), beside the time that
 making the partitions and reading them once takes, and beside what as many processes, each with one
-partition in memory, could count; and whether a smaller fit is the same as in memory. Run ``python -m benchmarks.speed.dask_throughput [--rows 100000000]``.
+partition in memory, could count; and whether a smaller fit is the same as in memory.
+
+Run ``python -m benchmarks.speed.dask_throughput [--rows 100000000]``.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -80,7 +83,7 @@ def main() -> None:
             size = rows if number == 0 else rows // 10
             X, y = lazy(size)
             model = models()[number]
-            taken, reading = seconds(lambda: model.fit(X, y)), seconds(lambda: read_once(X, y))
+            taken, reading = seconds(partial(model.fit, X, y)), seconds(partial(read_once, X, y))
             alone = records_a_second(model, WORKERS)
             print(
                 f"{name}: {size:,} x {FEATURES} ({X.nbytes / 1e9:.0f} GB) in {taken:.0f} s, "
