@@ -1,0 +1,37 @@
+"""What tests of ledgers share: other processes, other users, and SQL from outside."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+
+
+def run_in_child(action) -> str:
+    """Run ``action`` in a forked process and return the name of what it raised, or ''."""
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        try:
+            action()
+        except BaseException as error:
+            os.write(writer, type(error).__name__.encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader) as pipe:
+        return pipe.read()
+
+
+def sql(path: str, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def as_a_common_user(action) -> str:
+    def run():
+        if os.geteuid() == 0:
+            os.setuid(65534)
+        action()
+
+    return run_in_child(run)

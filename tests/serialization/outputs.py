@@ -1,0 +1,13 @@
+"""Everything that a model shows of what it has learned."""
+
+import numpy as np
+
+
+def outputs(model, X):
+    """Return everything that a model predicts."""
+    if hasattr(model, "predict_proba"):
+        return [model.predict(X), model.predict_proba(X), model.log_likelihood(X)]
+    if hasattr(model, "predict"):
+        return [*model.predict(X, return_std=True), model.coef_, np.array(model.intercept_)]
+    posterior = model.posterior_
+    return [np.array(posterior.mean()), posterior.concentration, np.array(posterior.variance())]
