@@ -183,7 +183,9 @@ def largest_feasible(
         return high
     if loss(low) > epsilon:
         too_small(epsilon)
-    near = math.exp(brentq(lambda x: loss(math.exp(x)) - epsilon, math.log(low), math.log(high)))
+    least, most = low, high
+    share = brentq(lambda t: loss(least ** (1 - t) * most**t) - epsilon, 0.0, 1.0)
+    near = least ** (1 - share) * most**share
     nearer = [near * (1 - _CLOSE / 3), near * (1 + _CLOSE / 3)]
     while high / low > 1 + _CLOSE:
         middle = nearer.pop() if nearer else math.sqrt(low * high)  # the latter where losses jump

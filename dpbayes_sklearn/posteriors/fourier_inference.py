@@ -44,28 +44,26 @@ class _Plane:
 
 
 class _NoiseTable:
-    """Log weights of a number of records, which was released with noise, at lattice points.
+    """Log weights of numbers of records that were ``released`` with noise, at lattice points.
 
-    All planes need about the same points, so their weights are computed once, for every feature
-    around its ``released`` number; farther ones are added when a plane asks for them.
+    All planes need about the same points, so the weights are computed for three times as many as
+    the first plane asks for, and again only if a plane needs others.
     """
 
     def __init__(self, law: Marginal, released: FloatArray, step: float) -> None:
         self._law, self._released, self._step = law, released, step
-        self._nearest = np.rint(released / step).astype(np.int64)
-        self._half, self._log = -1, np.empty((len(released), 0))
+        self._first, self._log = np.zeros(len(released), np.int64), np.empty((len(released), 0))
 
     def at(self, first: IntArray, length: int) -> FloatArray:
         """Return the log weights at so many points from the first one on, (d, length)."""
-        start = first - self._nearest
-        farthest = max(int(np.abs(start).max()), int(np.abs(start + length).max()))
-        if farthest > self._half:
-            self._half = 2 * farthest
-            points = self._nearest[:, None] + np.arange(-self._half, self._half + 1)
+        start = first - self._first
+        if start.min() < 0 or start.max() + length > self._log.shape[1]:
+            self._first = first - length
+            points = self._first[:, None] + np.arange(3 * length)
             away = self._step * points - self._released[:, None]
             self._log = self._law.log_weight(2.0 * away)
-        index = (start + self._half)[:, None] + np.arange(length)
-        return np.take_along_axis(self._log, index, axis=1)
+            start = first - self._first
+        return np.take_along_axis(self._log, start[:, None] + np.arange(length), axis=1)
 
 
 @dataclass(frozen=True)

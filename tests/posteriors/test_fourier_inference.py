@@ -228,3 +228,15 @@ def test_no_noise_is_conjugate_bayes():
     released = ReleasedCharacters(BOOLEAN, sums.blocks, sums.n, ())
     posterior = DirichletPrior(BOOLEAN, alphas(BOOLEAN), "noise_aware").update_fourier(released)
     assert isinstance(posterior, DirichletPosterior)
+
+
+@pytest.mark.parametrize("far", [1e4, 1e9, 1e15])
+def test_noise_far_beyond_the_records_takes_no_more_memory(far):
+    """As with a tiny epsilon: what was released is far from anything that is possible."""
+    law, ones = LaplaceMarginal(far / 3), np.ones(2)
+    sums = far * np.array([1.0, -1.0, 0.3])
+    inference = BooleanCharacters(-far, sums, sums[::-1], 1000, law, ones, np.ones((3, 2)))
+    for table in inference.table_means:
+        np.testing.assert_allclose(table, 0.5, atol=0.5)
+        np.testing.assert_allclose(table.sum(axis=1), 1)
+    assert inference._noise_of_sums._log.size < 10_000
