@@ -184,8 +184,16 @@ def largest_feasible(
     if loss(low) > epsilon:
         too_small(epsilon)
     least, most = low, high
-    share = brentq(lambda t: loss(least ** (1 - t) * most**t) - epsilon, 0.0, 1.0)
-    near = least ** (1 - share) * most**share
+
+    def between(t: float) -> float:
+        return float(least ** (1 - t) * most**t)
+
+    def excess(t: float) -> float:
+        found = loss(between(t)) - epsilon
+        return math.inf if math.isnan(found) else found
+
+    # near where the losses cross; what follows makes sure of it
+    near = between(brentq(excess, 0.0, 1.0, disp=False))
     nearer = [near * (1 - _CLOSE / 3), near * (1 + _CLOSE / 3)]
     while high / low > 1 + _CLOSE:
         middle = nearer.pop() if nearer else math.sqrt(low * high)  # the latter where losses jump

@@ -244,7 +244,7 @@ def moment_increment(design: Design, stealth: float, unit: PrivacyUnit = RECORD)
     law, smallest = block.law(Fraction(1), grid), list[float]()
     while len(smallest) < _MATRICES:  # several at a time, of wide tables few
         many = min(_MATRICES - len(smallest), 1 + _MOST_DRAWS // law.size)
-        for sums in draw(law, many, source) / grid**2:
+        for sums in draw(law, many, source) / (law.grid * grid**2):
             noise = PublicMoments.of(design, 0)
             noise.put(block, sums, law.variances / grid**4)
             smallest.append(float(np.linalg.eigvalsh(noise.gram)[0]))

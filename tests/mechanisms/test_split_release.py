@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -167,3 +168,19 @@ def test_drawn_tables_follow_the_law_of_the_splits() -> None:
     for powers, accepted in (((7, 4), True), ((7, 5), False), ((6, 4), False)):
         pvalue = stats.chisquare(seen, 20_000 * grid.law(*powers)).pvalue
         assert (pvalue > 1e-3) if accepted else (pvalue < 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "epsilon", "found"),
+    [
+        (lambda x: x, 1e-12, 1e-12),  # at one end of the search
+        (lambda x: x, 0.3, 0.3),
+        (lambda x: x if x < 0.2 else math.inf, 0.3, 0.2),  # losses jump, or are not to be had
+        (lambda x: x if x < 0.2 else math.nan, 0.3, 0.2),
+        (lambda x: float(x >= 0.2), 0.3, 0.2),
+    ],
+)
+def test_losses_that_jump_and_ends_of_the_search(loss, epsilon: float, found: float) -> None:
+    value = largest_feasible(loss, epsilon, 1e-12, 1.0)
+    assert loss(value) <= epsilon
+    assert value == pytest.approx(found, rel=3e-9)
