@@ -53,7 +53,7 @@ docs: $(VENV)/.extra-docs  ## build the documentation into build/html; a warning
 
 check: lint test docs  ## everything that must hold before a commit
 
-audit: $(VENV)/.extra-test  ## try every privacy claim in earnest; one table, within an hour
+audit: $(VENV)/.extra-test  ## try every privacy claim in earnest; one table, in about twenty minutes
 	$(BIN)/python -m benchmarks.audit --jobs $(WORKERS)
 
 audit-peers: $(VENV)-diffprivlib/.installed  ## the same tools pointed at diffprivlib 0.6.6
