@@ -122,8 +122,8 @@ def written(number: Exact) -> str:
         return "inf"
     if max(number.numerator, number.denominator) >= _LARGEST:
         raise ValueError(
-            "epsilon, delta and their sums must be recorded exactly, but a fraction here needs more "
-            "than 600 digits. Give them with fewer digits."
+            "epsilon, delta and their sums must be recorded exactly, but a fraction here needs "
+            "more than 600 digits. Give them with fewer digits."
         )
     return f"{number.numerator}/{number.denominator}"
 
