@@ -59,11 +59,11 @@ def observed(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("mechanism", ["sampler", "map"])
 def test_joint_law_of_one_set_of_tables(mechanism: str) -> None:
     model = fitted(mechanism=mechanism)  # one draw: all records come from these tables
-    counts = observed(*model.sample(20_000, random_state=1))
-    assert chisquare(counts, 20_000 * law_of(model)).pvalue > 1e-4
+    counts = observed(*model.sample(40_000, random_state=1))
+    assert chisquare(counts, 40_000 * law_of(model)).pvalue > 1e-4
     for tilt in (0.9, 1.1):
         wrong = law_of(model) * np.tile([tilt, 1.0], 9)
-        assert chisquare(counts, 20_000 * wrong / wrong.sum()).pvalue < 1e-4
+        assert chisquare(counts, 40_000 * wrong / wrong.sum()).pvalue < 1e-4
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "fourier"])
