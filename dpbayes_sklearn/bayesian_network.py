@@ -227,7 +227,7 @@ def tree_augmented(
     {'a': ['class'], 'b': ['class', 'a']}
     >>> private = np.repeat(public, 500, axis=0)
     >>> schema = Schema({"a": coin, "b": coin}, coin)
-    >>> tree_augmented(private[:, :2], private[:, 2], schema, epsilon=0.1)
+    >>> tree_augmented(private[:, :2], private[:, 2], schema, epsilon=1.0)
     {'a': ['class'], 'b': ['class', 'a']}
     """
     if epsilon is not None:
