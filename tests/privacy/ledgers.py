@@ -1,10 +1,17 @@
-"""What tests of ledgers share: other processes, other users, and SQL from outside."""
+"""What tests of ledgers share: sums, other processes, other users, and SQL from outside."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 from contextlib import closing
+
+from dpbayes_sklearn.privacy.composition import Spend
+from dpbayes_sklearn.privacy.cost import Cost
+
+CEILING = Cost.of(1)
+ONE = Spend.of(1)
+TENTH = Spend.of(0.1)
 
 
 def run_in_child(action) -> str:

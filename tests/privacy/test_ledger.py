@@ -17,19 +17,10 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
-from tests.privacy.ledgers import as_a_common_user, run_in_child, sql
+from tests.privacy.ledgers import CEILING, ONE, TENTH, as_a_common_user, run_in_child, sql
 
 # Python >= 3.12 warns of the forks that are tested here
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-
-CEILING = Cost.of(1)
-ONE = Spend.of(1)
-TENTH = Spend.of(0.1)
-
-
-@pytest.fixture
-def ledger(tmp_path) -> Ledger:
-    return Ledger.create(str(tmp_path / "ledger"), CEILING)
 
 
 def test_charges_add_up_exactly_to_the_ceiling(ledger):

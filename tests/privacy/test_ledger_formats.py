@@ -13,20 +13,10 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
-from tests.privacy.ledgers import as_a_common_user, sql
+from tests.privacy.ledgers import CEILING, TENTH, as_a_common_user, sql
 
 # Python >= 3.12 warns of the forks that are tested here
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-
-CEILING = Cost.of(1)
-ONE = Spend.of(1)
-TENTH = Spend.of(0.1)
-
-
-@pytest.fixture
-def ledger(tmp_path) -> Ledger:
-    return Ledger.create(str(tmp_path / "ledger"), CEILING)
-
 
 FORMAT_1 = """
 PRAGMA journal_mode = WAL;
