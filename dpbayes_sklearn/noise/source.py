@@ -43,15 +43,16 @@ def random_source(
     if isinstance(random_state, np.random.RandomState):
         source: RandomSource = random_state.bytes
         return source
-    seeded = np.random.RandomState([random_state, stream]) if stream else None
-    return _Ahead(seeded or check_random_state(random_state))
+    if stream:
+        return _Ahead(np.random.RandomState([random_state, stream]))
+    return _Ahead(check_random_state(random_state))
 
 
 class _Ahead:
-    """The bytes of a seeded generator, drawn many at a time: a call of its own for a few is slow.
+    """Bytes of a seeded generator, drawn many at a time, because a call for a few bytes is slow.
 
-    They are the same as with ``RandomState.bytes``, which takes whole words of four bytes, and one
-    for no bytes at all.
+    They equal those of single calls of ``RandomState.bytes``, which uses up whole words of four
+    bytes, and one word even for a request of no bytes.
     """
 
     def __init__(self, generator: np.random.RandomState) -> None:

@@ -58,16 +58,17 @@ def count_by_state(
     if n_states == n_values == 2:
         counts[:, :, 1] = _ones_of_two_states(states, totals, codes, space)
     else:
-        _count_each_value(counts, totals, _sorted(codes, _by_state(states, n_states), space), space)
+        in_order = _rows_at(codes, _by_state(states, n_states), space)
+        _count_each_value(counts, totals, in_order, space)
     counts[:, :, 0] = totals[:, None] - counts.sum(axis=2)
     return counts
 
 
-def _sorted(codes: Codes, order: npt.NDArray[np.intp], space: Space) -> Codes:
+def _rows_at(codes: Codes, positions: npt.NDArray[np.intp], space: Space) -> Codes:
     """Return a copy of the rows at some positions."""
-    out = space.take((len(order), codes.shape[1]), codes.dtype, "sorted")
+    out = space.take((len(positions), codes.shape[1]), codes.dtype, "rows")
     # "clip" because other modes fill a buffer of their own first
-    return codes.take(order, axis=0, out=out, mode="clip")
+    return codes.take(positions, axis=0, out=out, mode="clip")
 
 
 def _ones_of_two_states(
@@ -76,7 +77,7 @@ def _ones_of_two_states(
     """Sum zeros and ones of two states: copying the rows of the rarer one is enough."""
     rarer = int(totals.argmin())
     sums = np.empty((2, codes.shape[1]), np.int64)
-    sums[rarer] = _column_sums(_sorted(codes, np.flatnonzero(states == rarer), space))
+    sums[rarer] = _column_sums(_rows_at(codes, np.flatnonzero(states == rarer), space))
     sums[1 - rarer] = _column_sums(codes) - sums[rarer]
     return sums
 

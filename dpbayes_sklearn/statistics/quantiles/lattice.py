@@ -149,7 +149,7 @@ def _before(magnitudes: IntArray) -> IntArray:
 
 
 def _of_multiples(step: IntArray) -> IntArray:
-    r"""Add up the multiples of 1, 2, 4, ... before a step, each of a weight of as much.
+    r"""Return the measure of the steps before each step: a multiple of 2^b weighs 2^b, for all b.
 
     Multiples of :math:`2^b` weigh :math:`2^b \lceil s/2^b \rceil = s + (-s \bmod 2^b)`, so bit i of
     -s counts for :math:`b = i + 1, \dots, 32`. Tables of bytes add up eight bits at a time.
