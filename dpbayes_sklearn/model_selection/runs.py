@@ -25,11 +25,7 @@ epsilon the rest of the fit is zCDP with what is left (adaptive composition).
 
 from __future__ import annotations
 
-import logging
 import math
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -39,6 +35,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
 from dpbayes_sklearn._estimator import FitInput
+from dpbayes_sklearn._log import silence
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.reading import check_kind
@@ -62,7 +59,6 @@ __all__ = [
     "run",
     "seed_from",
     "sensitivity",
-    "silence",
 ]
 
 POINTS = 2**10
@@ -140,19 +136,6 @@ def seed_from(source: RandomSource) -> int:
     return int.from_bytes(source(4), "little")
 
 
-@contextmanager
-def silence() -> Iterator[None]:
-    """Suppress warnings and log messages in this process."""
-    logger = logging.getLogger("dpbayes_sklearn")
-    heard, logger.disabled = logger.disabled, True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.disabled = heard
-
-
 def rehearsed(
     models: list[SupervisedEstimator], X: Any, y: Any, groups: Any, kind: Kind
 ) -> tuple[str, ...]:
@@ -165,12 +148,11 @@ def rehearsed(
     candidates = [clone(model) for model in models]
     for candidate in candidates:
         candidate._n_is_guessed = True
-    with silence(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with silence() as warned:
         fitted = [candidate.fit(X, y, groups) for candidate in candidates]
     for model in fitted:  # y was read already, so that its declared type is gone
         check_kind(model.schema_.target, kind, "The target y")
-    for category, text in dict.fromkeys((w.category, str(w.message)) for w in caught):
+    for category, text in dict.fromkeys(warned):
         warn_caller(text, category)
     return tuple(dict.fromkeys(c for model in fitted for c in model.guarantee_.conditions))
 
@@ -246,7 +228,7 @@ def run(
 ) -> Run:
     """Fit a candidate to the training people and score it, with noise, on those held out.
 
-    A worker process has filters and loggers of its own, so it is silenced here.
+    A worker has a context of its own, so it is silenced here.
     """
     source = random_source(seed)
     fitted = copy(ready.model)

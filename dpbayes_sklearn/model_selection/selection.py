@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed
 
+from dpbayes_sklearn._log import silence
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.runs import (
@@ -16,7 +17,6 @@ from dpbayes_sklearn.model_selection.runs import (
     run,
     seed_from,
     sensitivity,
-    silence,
 )
 from dpbayes_sklearn.noise.bernoulli import uniform_below
 from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
