@@ -20,7 +20,7 @@ from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
 from dpbayes_sklearn.mechanisms import Mechanism, Size
 from dpbayes_sklearn.model_selection.pipelines import StepByStep
-from dpbayes_sklearn.model_selection.runs import rehearsed
+from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
 
 __all__ = ["steps_of_pipelines"]

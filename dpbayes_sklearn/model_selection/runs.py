@@ -17,6 +17,11 @@ added or removed, of each record, so all records of a person are on the same sid
 independent, hence those of all others, and of whoever comes or goes, have the same law in
 neighbouring data sets; what holds given all coins holds for their mixture.
 
+A run that fails publishes its candidate and the type of its error, which ends the search. Its
+outcome counts as higher than every score, so it is the winner if there is one such run, and costs
+what a winner does (:mod:`dpbayes_sklearn.noise.random_stopping`). The text of an error could show
+more than the fit has spent, so nobody sees it.
+
 With a delta, every fit is :math:`\rho`-zCDP and the score has discrete Gaussian noise of
 :math:`\sigma^2 = \Delta^2/2\rho`; by the same argument a run is :math:`\rho`-zCDP. A secret number
 of records is released first, with 4 % of :math:`\rho`; the released number then decides by which
@@ -38,14 +43,11 @@ from dpbayes_sklearn._estimator import FitInput
 from dpbayes_sklearn._log import silence
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.data.reading import check_kind
 from dpbayes_sklearn.data.records import quiet_numpy
-from dpbayes_sklearn.exceptions import warn_caller
 from dpbayes_sklearn.noise.discrete_gaussian import discrete_gaussian, representable_variance
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
-from dpbayes_sklearn.schema.kinds import Kind
 from dpbayes_sklearn.statistics.size import GUESS, size_share
 
 __all__ = [
@@ -55,7 +57,6 @@ __all__ = [
     "candidates_of",
     "points",
     "prepared",
-    "rehearsed",
     "run",
     "seed_from",
     "sensitivity",
@@ -136,27 +137,6 @@ def seed_from(source: RandomSource) -> int:
     return int.from_bytes(source(4), "little")
 
 
-def rehearsed(
-    models: list[SupervisedEstimator], X: Any, y: Any, groups: Any, kind: Kind
-) -> tuple[str, ...]:
-    """Fit every candidate once and keep nothing but the conditions of their guarantees.
-
-    What cannot be fitted is refused here, and undeclared domains are warned of once: a warning in
-    each run would reveal the number of runs. The releases of these fits are not charged, so
-    nothing that depends on them is logged, and a guess stands for a secret number of records.
-    """
-    candidates = [clone(model) for model in models]
-    for candidate in candidates:
-        candidate._n_is_guessed = True
-    with silence() as warned:
-        fitted = [candidate.fit(X, y, groups) for candidate in candidates]
-    for model in fitted:  # y was read already, so that its declared type is gone
-        check_kind(model.schema_.target, kind, "The target y")
-    for category, text in dict.fromkeys(warned):
-        warn_caller(text, category)
-    return tuple(dict.fromkeys(c for model in fitted for c in model.guarantee_.conditions))
-
-
 class Prepared(NamedTuple):
     """A candidate and the exact statistics of the training people, for all of its runs.
 
@@ -180,10 +160,20 @@ def prepared(
         candidate._n_known = GUESS
     with silence(), quiet_numpy():
         given = candidate._read(X, y, groups=groups)
-        if rho is not None:
+        if rho is None:
+            _refuse_what_cannot_be_released(candidate, given)
+        else:
             rule = _epsilon_of_size if secret else _epsilon_within
             candidate.epsilon = rule(candidate, given, rho, model.epsilon)
     return Prepared(candidate, given, model.epsilon)
+
+
+def _refuse_what_cannot_be_released(model: SupervisedEstimator, given: FitInput) -> None:
+    """Refuse what a fit would refuse before its charge: domains may have been read from data."""
+    asked = copy(model)
+    asked._n_is_guessed = True  # nothing is released
+    at, rest = asked._sized(lambda _: given, asked._budget())
+    asked._chosen_mechanism(at.statistics, asked._prior(at.public), rest)
 
 
 def _epsilon_of_size(_: Any, __: Any, rho: Fraction, largest: Any) -> Fraction:
@@ -230,16 +220,32 @@ def run(
 
     A worker has a context of its own, so it is silenced here.
     """
-    source = random_source(seed)
+    source, failure = random_source(seed), ""
     fitted = copy(ready.model)
     fitted.random_state = None if seed is None else seed_from(source)
+    try:
+        score = _scored(fitted, ready, test, rho)
+    except Exception as error:
+        failure = type(error).__name__
+    if failure:  # raised out here, because an exception remembers the one it is raised in
+        raise RuntimeError(
+            f"Candidate {candidate} of the search could not be fitted to these records, which no "
+            f"public fact could tell before the search was charged: {failure}. What it says is not "
+            "shown, because it could show what nothing was spent on."
+        )
+    return Run(score + _score_noise(fitted, rho, source), candidate, fitted)
+
+
+def _scored(
+    fitted: SupervisedEstimator, ready: Prepared, test: tuple[Any, Any], rho: Fraction | None
+) -> int:
+    """Fit a candidate and return its exact score."""
     with silence():
         if rho is not None and fitted._unit.size_is_secret:
             _fit_within(fitted, ready, rho)
         else:
             fitted._fit(lambda _: ready.given)
-        score = int(points(fitted, *test).sum())
-    return Run(score + _score_noise(fitted, rho, source), candidate, fitted)
+        return int(points(fitted, *test).sum())
 
 
 def _fit_within(model: SupervisedEstimator, ready: Prepared, rho: Fraction) -> None:

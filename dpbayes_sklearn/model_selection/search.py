@@ -27,7 +27,8 @@ from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.cost import SearchCost, search_cost
 from dpbayes_sklearn.model_selection.holding_out import held_out
 from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, as_one
-from dpbayes_sklearn.model_selection.runs import Prepaid, candidates_of, prepared, rehearsed
+from dpbayes_sklearn.model_selection.rehearsal import rehearsed
+from dpbayes_sklearn.model_selection.runs import Prepaid, candidates_of, prepared
 from dpbayes_sklearn.model_selection.selection import Selection, Split, Winner
 from dpbayes_sklearn.model_selection.steps import named, refuse_others, shared_ledger, with_params
 from dpbayes_sklearn.noise.random_stopping import PRICE
