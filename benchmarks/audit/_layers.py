@@ -25,6 +25,7 @@ from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
+from benchmarks.audit._rehearsals import rehearsals
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
 from benchmarks.audit._unit_leaks import leaks_of_units
@@ -174,6 +175,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "accounting": partial(cases_of, accounting),
     "composition": composition,
     "searches": searches,
+    "rehearsals": rehearsals,
     "declarations": partial(cases_of, declarations),
     "values": partial(cases_of, values),
 }

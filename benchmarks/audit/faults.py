@@ -86,6 +86,7 @@ What the layers are:
 - **composition** compares totals with the exact loss of known mechanisms, and restores, replaces,
   loses, migrates and mistypes ledgers; batches, shards, query sessions and seeds;
 - **searches** looks at every run of a private search, and listens to it;
+- **rehearsals** compares what searches on different records do before they are charged;
 - **declarations** leaves out what should be declared, and declares what cannot be;
 - **values** tries bad values, messages, orders of rows, types, and lattices of outputs.
 

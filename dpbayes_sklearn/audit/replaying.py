@@ -322,7 +322,10 @@ def _watched(fit: _Fit) -> Iterator[None]:
         return release
 
     def apart(call: Any) -> Any:
-        """Run without a look at the releases inside, which a search pays for, or throws away."""
+        """Run without a look at the releases inside: a search pays for them, or for none.
+
+        A rehearsal releases nothing about the records, but about their stand-ins.
+        """
 
         def called(*args: Any) -> Any:
             nested[0] += 1

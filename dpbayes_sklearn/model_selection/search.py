@@ -120,6 +120,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ledger, before the first run; if that is a person, ``fit`` needs ``groups``, and either all
     records of a person are held out or none. Statements and proofs are in
     :mod:`dpbayes_sklearn.model_selection.runs` and :mod:`dpbayes_sklearn.noise.random_stopping`.
+    Before the charge every candidate is fitted to stand-ins of the same shape and types, made of
+    public facts alone, so that what cannot be fitted is refused unpaid and tells nothing about the
+    records. An error that depends on the records, which domains that are not declared allow, ends
+    the search after the charge, without its text.
     The running time of a search depends on the secret number of its runs, so do not publish it.
     Domains that a candidate reads from the data cause a warning and become a condition of the
     guarantee.
@@ -278,7 +282,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return float(model._n_released * self.test_size / (1 - self.test_size))
 
     def _public_schema(self, records: Split) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-        """Return the candidates, and the conditions that their rehearsal has found."""
+        """Return the candidates, and the conditions that their rehearsal on stand-ins has found."""
         candidates = candidates_of(self.param_grid)
         return candidates, rehearsed(self._models(candidates), *records.train, records.kind)
 

@@ -95,7 +95,7 @@ class Selection(Mechanism):
         return Stopping.of_mean(self.stopping, self.runs_per_candidate * n_candidates)
 
     def preflight(self, statistics: Any, prior: Any, budget: Budget) -> None:
-        """Refuse nothing: the rehearsal has fitted every candidate."""
+        """Refuse nothing: the rehearsal has fitted every candidate to stand-ins."""
 
     def release(
         self,
@@ -118,6 +118,6 @@ class Selection(Mechanism):
         held_out = len(test[1]) if statistics.n_test is None else statistics.n_test(best.model)
         whole = sensitivity(best.model) // best.model._unit.max_records
         share = best.score / (whole * max(held_out, 1))
-        mechanism = best.model.guarantee_.mechanism
+        promise = best.model.guarantee_
         winner = Winner(share, best.candidate, best.model)
-        return Release(winner, PrivacyGuarantee.of(budget, mechanism))
+        return Release(winner, PrivacyGuarantee.of(budget, promise.mechanism, promise.conditions))

@@ -246,14 +246,6 @@ def steps_without_persons() -> Replacements:
 
 
 @fault(
-    "searching", "searches", "The rehearsal of a pipeline releases the number of records", "persons"
-)
-def numbers_in_the_rehearsal() -> Replacements:
-    real = pipelines._fitted_in_turn
-    yield pipelines, "_fitted_in_turn", lambda pipe, people, guessed: real(pipe, people, False)
-
-
-@fault(
     "searching",
     "searches",
     "With a delta the number of records is released besides the zCDP",
