@@ -43,7 +43,9 @@ from dpbayes_sklearn._estimator import FitInput
 from dpbayes_sklearn._log import silence
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.data.reading import read_table
 from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.model_selection.steps import steps_of
 from dpbayes_sklearn.noise.discrete_gaussian import discrete_gaussian, representable_variance
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
@@ -57,6 +59,7 @@ __all__ = [
     "candidates_of",
     "points",
     "prepared",
+    "refuse_unreadable",
     "run",
     "seed_from",
     "sensitivity",
@@ -174,6 +177,13 @@ def _refuse_what_cannot_be_released(model: SupervisedEstimator, given: FitInput)
     asked._n_is_guessed = True  # nothing is released
     at, rest = asked._sized(lambda _: given, asked._budget())
     asked._chosen_mechanism(at.statistics, asked._prior(at.public), rest)
+
+
+def refuse_unreadable(model: Any, X: Any, y: Any) -> None:
+    """Refuse held-out people who cannot be predicted, which only undeclared domains allow."""
+    first = steps_of(getattr(model, "pipeline", model))[0]
+    if len(y) and isinstance(first, SupervisedEstimator) and not first._declares_columns:
+        read_table(clone(first), X, reset=True, declared=False)
 
 
 def _epsilon_of_size(_: Any, __: Any, rho: Fraction, largest: Any) -> Fraction:

@@ -198,6 +198,19 @@ def test_domains_that_cannot_be_read_are_refused_before_the_charge_if_the_first_
     assert len(later.accountant) == 1
 
 
+@pytest.mark.parametrize("pipeline", [False, True])
+@pytest.mark.filterwarnings("ignore::dpbayes_sklearn.exceptions.PrivacyLeakWarning")
+def test_one_value_that_cannot_be_read_is_refused_before_the_charge_whoever_is_held_out(pipeline):
+    X = telling("a").to_numpy(float)
+    X[3, 1] = np.nan
+    chosen = PrivateSelectKBest(4, epsilon=0.5, classes=[0, 1])
+    for test_size in (0.05, 0.95):
+        model = search(chosen, bayes(), test_size=test_size, random_state=0)
+        if not pipeline:
+            model.set_params(estimator=bayes(bounds=None))
+        assert "NaN" in refusal(model, X)
+
+
 def test_undeclared_domains_are_warned_of_once_and_become_a_condition():
     model = search(PrivateMinMaxScaler(0.5), bayes(classes=None), runs_per_candidate=5)
     with pytest.warns(PrivacyLeakWarning) as warned:
