@@ -201,7 +201,7 @@ def test_domains_that_cannot_be_read_are_refused_before_the_charge_if_the_first_
 @pytest.mark.parametrize("pipeline", [False, True])
 @pytest.mark.filterwarnings("ignore::dpbayes_sklearn.exceptions.PrivacyLeakWarning")
 def test_one_value_that_cannot_be_read_is_refused_before_the_charge_whoever_is_held_out(pipeline):
-    X = telling("a").to_numpy(float)
+    X = telling("a").to_numpy(float, copy=True)
     X[3, 1] = np.nan
     chosen = PrivateSelectKBest(4, epsilon=0.5, classes=[0, 1])
     for test_size in (0.05, 0.95):
