@@ -30,7 +30,7 @@ from dpbayes_sklearn._protection import COUNTED
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.mechanisms import Size
 from dpbayes_sklearn.model_selection import search as search_module
-from dpbayes_sklearn.model_selection.runs import rehearsed
+from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from tests.visits import ADDED, CLASSIFIER, PERSON, WHOM, visits
 
