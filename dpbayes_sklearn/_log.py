@@ -58,7 +58,8 @@ def silence() -> Iterator[Withheld]:
     context. For warnings of other libraries a filter stays that matches in silent contexts only.
     A worker, and a thread that is started within, have contexts of their own.
     """
-    if warnings.filters[:1] != [_IGNORED]:
+    # from Python 3.14 on a context may have filters of its own, which cannot be looked at
+    if sys.version_info >= (3, 14) or warnings.filters[:1] != [_IGNORED]:
         warnings.simplefilter("ignore", category=_AnyWarning)
     said: Withheld = []
     before = _withheld.set(said)

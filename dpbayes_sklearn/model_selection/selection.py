@@ -27,6 +27,10 @@ from dpbayes_sklearn.schema.kinds import Kind
 __all__ = ["Selection", "Split", "Winner"]
 
 
+MOST_RUNS = 10**6
+"""Largest mean of the number of runs."""
+
+
 class Split(NamedTuple):
     """Records of the people that candidates are fitted to (X, y, groups), and of those held out.
 
@@ -95,7 +99,12 @@ class Selection(Mechanism):
         return Stopping.of_mean(self.stopping, self.runs_per_candidate * n_candidates)
 
     def preflight(self, statistics: Any, prior: Any, budget: Budget) -> None:
-        """Refuse nothing: the rehearsal has fitted every candidate to stand-ins."""
+        """Refuse more runs than can be made; the rehearsal has fitted every candidate."""
+        mean = self.runs_per_candidate * len(prior)
+        if mean > MOST_RUNS:
+            raise ValueError(
+                f"A search of {mean} runs on average is too long: set a smaller runs_per_candidate."
+            )
 
     def release(
         self,

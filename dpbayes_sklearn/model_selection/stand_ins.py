@@ -78,12 +78,12 @@ def _row_of_pandas(nobody: Any) -> Any:
 
 
 def _cell(series: Any, dtype: Any) -> Any:
-    """Return a column of one cell; of a type that may not hold it, one that may hold anything."""
-    cell = _CELLS.get(kind_of(dtype), 0)
+    """Return a column of one cell, of its type if that says what it holds."""
+    kind = kind_of(dtype)
+    cell = _CELLS.get(kind, 0)
     with suppress(Exception):  # the types of columns are open-ended, and so are their errors
-        made = series([cell], dtype=dtype)
-        if not made.isna().any():
-            return made
+        if kind != "anything":
+            return series([cell], dtype=dtype)
     return series([cell], dtype=object)
 
 
