@@ -59,7 +59,6 @@ __all__ = [
     "candidates_of",
     "points",
     "prepared",
-    "refuse_unreadable",
     "run",
     "seed_from",
     "sensitivity",
@@ -152,7 +151,12 @@ class Prepared(NamedTuple):
 
 
 def prepared(
-    model: SupervisedEstimator, X: Any, y: Any, groups: Any, rho: Fraction | None
+    model: SupervisedEstimator,
+    X: Any,
+    y: Any,
+    groups: Any,
+    rho: Fraction | None,
+    test: tuple[Any, Any] = (None, ()),
 ) -> Prepared:
     """Read the training people once; with a ``rho``, set epsilon such that a fit is rho-zCDP.
 
@@ -163,6 +167,7 @@ def prepared(
         candidate._n_known = GUESS
     with silence(), quiet_numpy():
         given = candidate._read(X, y, groups=groups)
+        _refuse_unreadable(model, *test)
         if rho is None:
             _refuse_what_cannot_be_released(candidate, given)
         else:
@@ -179,7 +184,7 @@ def _refuse_what_cannot_be_released(model: SupervisedEstimator, given: FitInput)
     asked._chosen_mechanism(at.statistics, asked._prior(at.public), rest)
 
 
-def refuse_unreadable(model: Any, X: Any, y: Any) -> None:
+def _refuse_unreadable(model: Any, X: Any, y: Any) -> None:
     """Refuse held-out people who cannot be predicted, which only undeclared domains allow."""
     first = steps_of(getattr(model, "pipeline", model))[0]
     if len(y) and isinstance(first, SupervisedEstimator) and not first._declares_columns:

@@ -28,12 +28,7 @@ from dpbayes_sklearn.model_selection.cost import SearchCost, search_cost
 from dpbayes_sklearn.model_selection.holding_out import held_out
 from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, as_one
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
-from dpbayes_sklearn.model_selection.runs import (
-    Prepaid,
-    candidates_of,
-    prepared,
-    refuse_unreadable,
-)
+from dpbayes_sklearn.model_selection.runs import Prepaid, candidates_of, prepared
 from dpbayes_sklearn.model_selection.selection import Selection, Split, Winner
 from dpbayes_sklearn.model_selection.steps import named, refuse_others, shared_ledger, with_params
 from dpbayes_sklearn.noise.random_stopping import PRICE
@@ -295,9 +290,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Return the people, and the statistics of every candidate, read once for all runs."""
         models, rho = self._models(public), self._rho(len(public))
         steps = progress(models, "candidates", verbose=bool(self.verbose))
-        ready = tuple(prepared(model, *records.train, rho) for model in steps)
-        for model in models:
-            refuse_unreadable(model, *records.test)
+        ready = tuple(prepared(model, *records.train, rho, records.test) for model in steps)
         return records._replace(prepared=ready, rho=rho)
 
     def _prior(self, public: list[dict[str, Any]]) -> list[SupervisedEstimator]:
