@@ -23,6 +23,7 @@ from dpbayes_sklearn.exceptions import PrivacyLeakWarning, warn_caller
 from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
+from dpbayes_sklearn.privacy.budget import LEAST_DELTA
 from dpbayes_sklearn.privacy.guarantee import round_up, warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.size import GUESS, RecordCount, ReleasedSize, size_share
@@ -249,6 +250,11 @@ class PrivateEstimator(PublishedModel):
             raise InvalidParameterError(
                 f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
                 f"[0.0, 1.0). Got {self.delta!r} instead."
+            )
+        if 0 < self.delta < LEAST_DELTA:
+            raise InvalidParameterError(
+                f"The 'delta' parameter of {type(self).__name__} must be 0 or at least 1e-300. "
+                f"Got {self.delta!r} instead."
             )
         mechanism = self._resolve_mechanism()
         if infinite or not mechanism.spends_delta:

@@ -73,7 +73,7 @@ def _refused(call: Callable[[], Any], *errors: type[Exception]) -> bool:
 def _totals() -> Iterator[str]:
     """Compare totals with the exact loss of Gaussian noise and of randomised response."""
     for rho, times in ((0.02, 1), (0.05, 4)):
-        ledger = BudgetAccountant(100, 1e-6)
+        ledger = BudgetAccountant(100, 1e-6, composition="zcdp")
         for _ in range(times):
             ledger.spend(rho=rho)
         spread = math.sqrt(2 * rho * times)  # sensitivity over standard deviation, of all together
