@@ -157,8 +157,9 @@ class PosteriorQuerySession:
         ----------
         delta : float in [0, 1), default=0.0
             With a delta, k answers cost about the square root of k instead of k: zCDP, of which
-            every answer has the same, adds up and is converted at this delta. It holds if the number
-            of questions did not depend on the answers; the accountant's ceiling holds in any case.
+            every answer has the same, adds up and is converted at this delta. It holds if the
+            answers did not decide how many questions were asked; the accountant's ceiling holds
+            in any case.
         """
         each, k = Fraction(self._budget.epsilon), self._queries
         allowed = exact(delta, "delta")

@@ -137,9 +137,7 @@ class Sampler(Mechanism):
         pure = rho_left and plan.loss <= budget.epsilon
         return self._plan(prior, n, budget, 0.0) if pure else plan
 
-    def _plan(
-        self, prior: DirichletPrior, n: int, budget: Budget, rho_left: float
-    ) -> SamplerPlan:
+    def _plan(self, prior: DirichletPrior, n: int, budget: Budget, rho_left: float) -> SamplerPlan:
         epsilon, priors = float(budget.epsilon), split_priors(prior.alphas)
 
         def loss(omega: float, tau: float) -> float:

@@ -67,8 +67,8 @@ and :math:`1-p` (Kairouz, Oh and Viswanath 2015). So both together have
 **Rounding.** All sums have positive terms, so floats err by a relative 1e-11 (at most 2**22
 terms, exponents that matter below 1000, functions good to a few units in the last place); the
 result is multiplied by 1 + 1e-9. Terms that underflow lose at most 2**22 times 5e-324, which is
-nothing beside a :math:`\delta` of 1e-300; below that, the conversion of zCDP, which is exact, decides
-alone.
+nothing beside a :math:`\delta` of 1e-300; below that, the conversion of zCDP, which is exact,
+decides alone.
 """
 
 from __future__ import annotations

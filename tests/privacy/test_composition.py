@@ -57,7 +57,7 @@ def test_a_ledger_with_a_delta_adds_unless_it_is_told_otherwise(tmp_path):
     BudgetAccountant(1, 1e-6, path=path, composition="zcdp").spend(rho=0.001)
     assert BudgetAccountant(path=path, existing=True).composition == "zcdp"
     assert BudgetAccountant(1, 1e-6, path=path, composition="zcdp").composition == "zcdp"
-    with pytest.raises(LedgerError, match="delta=1e-06, by zCDP, not epsilon=1.0, delta=1e-06"):
+    with pytest.raises(LedgerError, match=r"delta=1e-06, by zCDP, not epsilon=1\.0, delta=1e-06"):
         BudgetAccountant(1, 1e-6, path=path)
     assert pickle.loads(pickle.dumps(BudgetAccountant(path=path))).composition == "zcdp"
 
@@ -128,7 +128,7 @@ def test_a_release_known_only_by_its_zcdp(gaussian):
     for refused in (BudgetAccountant(1), BudgetAccountant(1, 1e-6, composition="zcdp")):
         with pytest.raises(BudgetError):
             refused.spend(rho=0.1)
-    with pytest.raises(BudgetError, match="composition='zcdp', for releases .* by rho only"):
+    with pytest.raises(BudgetError, match=r"composition='zcdp', for releases .* by rho only"):
         BudgetAccountant(1, 1e-6).spend(rho=1e-9)
 
 
