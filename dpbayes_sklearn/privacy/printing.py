@@ -36,7 +36,7 @@ def _shown(number: object, rounding: Context) -> str:
         return "inf"
     parts = Decimal(fraction.numerator), Decimal(fraction.denominator)
     shown = rounding.divide(*parts)
-    return f"{float(shown):.{rounding.prec}g}" if _is_float(shown) else f"{shown:e}"
+    return f"{float(shown):.{rounding.prec}g}" if _is_float(shown) else f"{shown.normalize():e}"
 
 
 def _is_float(number: Decimal) -> bool:
