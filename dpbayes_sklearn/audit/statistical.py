@@ -56,8 +56,8 @@ class EpsilonBound:
     def __str__(self) -> str:
         return (
             f"epsilon is at least {at_most(max(self.epsilon, 0.0), 3)} with "
-            f"{100 * self.confidence:g} % confidence: an event of {self.event} has {self.hits[0]:,} hits against {self.hits[1]:,} "
-            f"in {self.runs:,} runs a side"
+            f"{100 * self.confidence:g} % confidence: an event of {self.event} has "
+            f"{self.hits[0]:,} hits against {self.hits[1]:,} in {self.runs:,} runs a side"
         )
 
 
