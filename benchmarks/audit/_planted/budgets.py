@@ -112,6 +112,7 @@ def planned_twice() -> Replacements:
 @fault("budgets", "composition", "The bound of a tiny delta underflows to 0", "smallest deltas")
 def tiny_deltas_underflow() -> Replacements:
     yield gaussian, "LEAST_DELTA", Fraction(0)
+    yield gaussian, "_least_variance", gaussian._least_variance.__wrapped__  # nothing remembered
 
 
 @fault("budgets", "composition", "Printed epsilons and deltas are rounded to nearest", "figures")
