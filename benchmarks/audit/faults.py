@@ -85,6 +85,9 @@ What the layers are:
 - **accounting** spends in every way there is;
 - **composition** compares totals with the exact loss of known mechanisms, and restores, replaces,
   loses, migrates and mistypes ledgers; batches, shards, query sessions and seeds;
+- **adaptive adversaries** choose each release by the results of those before it, as the ledger
+  allows, and compute the exact delta of the whole;
+- **draws added up** compares what a sampler charges with the laws that it drew from;
 - **searches** looks at every run of a private search, and listens to it;
 - **rehearsals** compares what searches on different records do before they are charged;
 - **declarations** leaves out what should be declared, and declares what cannot be;

@@ -17,12 +17,14 @@ from dpbayes_sklearn.exceptions import LedgerError
 
 __all__ = ["create_file", "is_temporary", "refusal", "temporary_path", "transaction"]
 
-_FORMAT = 3
+_FORMAT = 4
 _WAIT_SECONDS = 60.0
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_FORMAT};
-CREATE TABLE ledger (id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL);
+CREATE TABLE ledger (
+    id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, composition TEXT NOT NULL
+);
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
     epsilon TEXT NOT NULL, delta TEXT NOT NULL, release_id TEXT NOT NULL UNIQUE, scope TEXT,
@@ -50,6 +52,10 @@ PRAGMA user_version = 2;
     2: """
 ALTER TABLE entry ADD COLUMN unit TEXT DEFAULT 'record';
 PRAGMA user_version = 3;
+""",
+    3: """
+ALTER TABLE ledger ADD COLUMN composition TEXT NOT NULL DEFAULT 'sum';
+PRAGMA user_version = 4;
 """,
 }
 
@@ -135,8 +141,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def create_file(path: str, row: tuple[str, str, str], *, durable: bool = True) -> None:
-    """Make a ledger with its one row of (id, epsilon, delta): complete at ``path``, or not at all.
+def create_file(path: str, row: tuple[str, str, str, str], *, durable: bool = True) -> None:
+    """Make a ledger with its row (id, epsilon, delta, composition): complete, or not at all.
 
     It is written under another name and then linked, so nobody ever sees half of it and of
     two processes that make the same one, the second gets FileExistsError.
@@ -160,10 +166,10 @@ def create_file(path: str, row: tuple[str, str, str], *, durable: bool = True) -
         raise refusal(path, str(error)) from None
 
 
-def _write_draft(draft: str, row: tuple[str, str, str], durable: bool) -> None:
+def _write_draft(draft: str, row: tuple[str, str, str, str], durable: bool) -> None:
     with _GATE, closing(_connected(Path(draft).as_uri(), durable)) as connection:
         connection.executescript(_SCHEMA)
-        connection.execute("INSERT INTO ledger VALUES (?, ?, ?)", row)
+        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", row)
 
 
 def _make_durable(directory: str) -> None:

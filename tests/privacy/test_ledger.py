@@ -133,7 +133,7 @@ def another_database(path):
 
 
 def another_version(path):
-    sql(path, "PRAGMA user_version = 4")
+    sql(path, "PRAGMA user_version = 5")
 
 
 def without_identity(path):

@@ -79,10 +79,31 @@ def test_a_ledger_of_format_2_goes_on(tmp_path):
     path = str(tmp_path / "second")
     ledger = Ledger.create(path, CEILING)
     ledger.charge(TENTH, "")
-    sql(path, "ALTER TABLE entry DROP COLUMN unit", "PRAGMA user_version = 2")
+    sql(
+        path,
+        "ALTER TABLE entry DROP COLUMN unit",
+        "ALTER TABLE ledger DROP COLUMN composition",
+        "PRAGMA user_version = 2",
+    )
     assert [entry.unit for entry in Ledger.open(path).entries()] == ["record"]
     ledger.charge(TENTH, "", unit="record")
     assert len(Ledger.open(path)) == 2
+
+
+def test_a_ledger_of_format_3_adds(tmp_path):
+    path = str(tmp_path / "third")
+    ledger = Ledger.create(path, Cost.of(1, 1e-6), composition="zcdp")
+    sql(path, "ALTER TABLE ledger DROP COLUMN composition", "PRAGMA user_version = 3")
+    ledger.charge(TENTH, "")
+    assert Ledger.open(path).rule() == (Cost.of(1, 1e-6), "sum")
+
+
+def test_a_ledger_with_an_unknown_rule_refuses(tmp_path):
+    path = str(tmp_path / "ledger")
+    ledger = Ledger.create(path, CEILING)
+    sql(path, "DROP TRIGGER ceiling_is_final", "UPDATE ledger SET composition = 'pld'")
+    with pytest.raises(LedgerError, match="how releases add up"):
+        ledger.charge(TENTH, "")
 
 
 def test_the_first_unit_decides(ledger):
@@ -152,7 +173,7 @@ def test_a_read_only_ledger_of_format_1_refuses():
 
 
 def test_a_lowered_rho_is_seen(tmp_path):
-    ledger = Ledger.create(str(tmp_path / "ledger"), Cost.of(1, 1e-6))
+    ledger = Ledger.create(str(tmp_path / "ledger"), Cost.of(1, 1e-6), composition="zcdp")
     ledger.charge(Spend.of(rho=0.01), "")
     ledger.charge(Spend.of(rho=0.01), "")
     assert Ledger.open(ledger.path).entries() == ledger.entries()
