@@ -30,6 +30,8 @@ from dpbayes_sklearn.statistics.size import GUESS, RecordCount, ReleasedSize, si
 __all__ = ["FitInput", "PrivateEstimator"]
 
 SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
+PERSONS_STREAM = 2**17
+"""The stream of a seed that draws which records of a person count."""
 _SIZE_STREAM = 2**16  # the stream of the first number of records that a seed releases
 
 DELTA: dict[str, list[Any]] = {"delta": [Fraction, Range(Real, 0, 1, closed="left")]}
@@ -101,8 +103,8 @@ class PrivateEstimator(PublishedModel):
             Their classes or targets; ignored where there is none to learn.
         groups : array-like of shape (n_samples,), optional
             For ``privacy_unit="person"``: whose record it is, as any label. Of a person with more
-            than ``max_records_per_person`` records only so many count, by a rule that looks at
-            nobody else; records without a label do not count. With ``neighbours="replace"`` the
+            than ``max_records_per_person`` records only so many count, drawn at random; records
+            without a label do not count. With ``neighbours="replace"`` the
             number of those that count is public. Without groups, nobody having more is a condition
             of the guarantee.
 
@@ -189,7 +191,8 @@ class PrivateEstimator(PublishedModel):
 
     def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
         """Return the records that count, and what was promised about persons."""
-        return records_that_count(records, groups, self._unit)
+        source = random_source(self.random_state, PERSONS_STREAM)
+        return records_that_count(records, groups, self._unit, source)
 
     def _check_types(self, public: Any, records: Any) -> None:
         """Refuse, by declared types alone, columns that cannot hold a value of their domain."""

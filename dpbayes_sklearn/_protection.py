@@ -7,6 +7,7 @@ from typing import Any
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn.data.persons import counted_records, read_groups
+from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = [
@@ -59,8 +60,13 @@ def declared_unit(estimator: Any) -> PrivacyUnit:
     return PrivacyUnit(name, estimator.neighbours, 1 if most is None else int(most))
 
 
-def records_that_count(records: Any, groups: Any, unit: PrivacyUnit) -> tuple[Any, tuple[str, ...]]:
-    """Return the records that count, and what the guarantee then rests on."""
+def records_that_count(
+    records: Any, groups: Any, unit: PrivacyUnit, source: RandomSource
+) -> tuple[Any, tuple[str, ...]]:
+    """Return the records that count, and what the guarantee then rests on.
+
+    Of a person with more than are protected together, they are drawn from the source.
+    """
     if unit.name != "person":
         if groups is not None:
             raise ValueError(
@@ -75,7 +81,7 @@ def records_that_count(records: Any, groups: Any, unit: PrivacyUnit) -> tuple[An
         )
     if groups is None:
         return records, (PROMISED.format(unit.max_records),)
-    counted = counted_records(read_groups(groups, records.n), unit.max_records)
+    counted = counted_records(read_groups(groups, records.n), unit.max_records, source)
     if not (len(counted) or unit.size_is_secret):
         raise ValueError("groups must have labels: no record has one.")
     promises = () if unit.size_is_secret else (COUNTED.format(unit.max_records),)
