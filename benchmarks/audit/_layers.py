@@ -23,6 +23,8 @@ from benchmarks.audit._cases import Case, cases_of
 from benchmarks.audit._composition import composition
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
+from benchmarks.audit._listed import listed_anew, sorted_tables
+from benchmarks.audit._order import places
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._searches import searches
@@ -166,6 +168,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "replay of estimators": partial(replays, "estimators"),
     "replay of preparation": partial(replays, "preparation"),
     "replay of containers": partial(replays, "containers"),
+    "order of records": lambda: [*places(), *sorted_tables(), *listed_anew()],
     "sampler laws": partial(cases_of, laws),
     "attacks": attacks,
     "source of bytes": partial(cases_of, origins),

@@ -22,13 +22,13 @@ from dpbayes_sklearn import (
     from_json,
     tree_augmented,
 )
+from dpbayes_sklearn._estimator import PERSONS_STREAM
 from dpbayes_sklearn._protection import COUNTED, PROMISED
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn._estimator import PERSONS_STREAM
 from dpbayes_sklearn.data.persons import counted_records
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,

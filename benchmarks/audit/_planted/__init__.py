@@ -9,6 +9,7 @@ from benchmarks.audit._planted import (
     gaussian,
     laws,
     noise,
+    order,
     preparing,
     reading,
     searching,
@@ -24,7 +25,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, fitted, units),
+        *(spending, composition, searching, fitted, units, order),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)

@@ -292,11 +292,6 @@ def products_by_position() -> Replacements:
     yield linear_model, "means_by_row", rounded
 
 
-@fault("units", REPLAY, "A sample is taken by position where a record may be gone", "samples")
-def sample_by_position() -> Replacements:
-    yield PrivacyUnit, "keeps_places", property(lambda self: True)
-
-
 @fault("units", REPLAY, "A search holds out records, and not persons", "split persons")
 def persons_on_both_sides() -> Replacements:
     yield (
