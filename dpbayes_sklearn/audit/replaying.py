@@ -127,7 +127,8 @@ def replay(
     X, y, X2, y2
         Two neighbouring data sets, by the estimator's unit of privacy.
     groups, groups2 : array-like, optional
-        Labels of the persons that the records belong to, for the unit "person".
+        Labels of the persons that the records belong to, for the unit "person". Of a person with
+        more records than count, the first ones count in both fits, a draw that both may make.
     freeze : sequence of (object, attribute name), default=CHOKE_POINT
         The functions or methods that release. What they return on the first data set is handed
         out on the second. `DRAWS` goes deeper and freezes what carries noise inside mechanisms; for

@@ -36,8 +36,11 @@ def random_positions(n: int, size: int, source: RandomSource) -> Positions:
 def _few(n: int, size: int, source: RandomSource) -> Positions:
     chosen, again = np.empty(0, np.intp), rounds()
     while (missing := size - len(chosen)) and next(again):
-        drawn = np.sort(uniform_below(n, missing, source).astype(np.intp))
-        chosen = _without_repeats(np.sort(np.append(chosen, drawn), kind="stable"))
+        drawn = uniform_below(n, missing, source).astype(np.intp)
+        drawn.sort()
+        chosen = np.append(chosen, drawn)
+        chosen.sort(kind="stable")  # quick for what is in order but for one place
+        chosen = _without_repeats(chosen)
     return chosen
 
 
