@@ -30,8 +30,6 @@ from dpbayes_sklearn.statistics.size import GUESS, RecordCount, ReleasedSize, si
 __all__ = ["FitInput", "PrivateEstimator"]
 
 SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
-PERSONS_STREAM = 2**17
-"""The stream of a seed that draws which records of a person count."""
 _SIZE_STREAM = 2**16  # the stream of the first number of records that a seed releases
 
 DELTA: dict[str, list[Any]] = {"delta": [Fraction, Range(Real, 0, 1, closed="left")]}
@@ -191,8 +189,7 @@ class PrivateEstimator(PublishedModel):
 
     def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
         """Return the records that count, and what was promised about persons."""
-        source = random_source(self.random_state, PERSONS_STREAM)
-        return records_that_count(records, groups, self._unit, source)
+        return records_that_count(records, groups, self._unit, self.random_state)
 
     def _check_types(self, public: Any, records: Any) -> None:
         """Refuse, by declared types alone, columns that cannot hold a value of their domain."""

@@ -165,7 +165,7 @@ def persons_are_kept() -> Replacements:
 
     def remembering(self: Any, records: Any, groups: Any) -> Any:
         self._whose = groups
-        return real(records, groups, self._unit, np.random.default_rng().bytes)
+        return real(records, groups, self._unit)
 
     yield PrivateEstimator, "_protected", remembering
 
