@@ -78,6 +78,8 @@ What the layers are:
   and for other units of privacy;
 - **replay** fits a neighbour with what was released on a data set and compares all else: of
   estimators, of containers, of preparation, and for other units;
+- **order of records** sees that no record is asked, held out or counted because of its place, and
+  replays neighbours that are sorted again or listed in another order;
 - **sampler laws** compares frequencies of draws with their laws;
 - **attacks** bounds epsilon from below by telling two neighbours apart, 4,000 runs a side;
 - **source of bytes** sees that noise is a function of the operating system's bytes alone;

@@ -11,11 +11,13 @@ model, changes the score by at most its sensitivity, to which the discrete Lapla
 calibrated at :math:`\varepsilon_1`. Another one changes the law of the model by a factor of at most
 :math:`e^{\varepsilon_1}`, and the score is drawn from the model and other people. ∎
 
-Where one record, or a value of it, is replaced, n and the split are public. Otherwise the split is
-secret, and drawn from the source of the noise: a coin of each person decides, or, where records are
-added or removed, of each record, so all records of a person are on the same side. Coins are
-independent, hence those of all others, and of whoever comes or goes, have the same law in
-neighbouring data sets; what holds given all coins holds for their mixture.
+The split is secret, and drawn from the source of the noise. Where one record, or a value of it, is
+replaced, n is public, and so is how many are held out; all sets of so many are as probable, so
+every split has one of the neighbour that differs in the replaced record alone, in whatever order
+both list their records. Otherwise a coin of each person decides, or, where records are added or
+removed, of each record, so all records of a person are on the same side. Coins are independent,
+hence those of all others, and of whoever comes or goes, have the same law in neighbouring data
+sets; what holds given all splits, or coins, holds for their mixture.
 
 A run that fails publishes its candidate and the type of its error, which ends the search. Its
 outcome counts as higher than every score, so it is the winner if there is one such run, and costs

@@ -271,7 +271,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         labels = None if groups is None else read_groups(groups, len(target))
         train, test = held_out(len(target), labels, unit, self.test_size, source)
         if not (unit.size_is_secret or (len(train) and len(test))):
-            raise ValueError("There are too few records, or persons, to hold some out.")
+            raise ValueError(
+                "There are too few records, or persons, to hold some out. "
+                f"Got n_samples={len(target)}."
+            )
         parts = [(_safe_indexing(X, rows), target[rows]) for rows in (train, test)]
         whose = None if labels is None else labels[train]
         n_test = self._n_test if unit.size_is_secret else None

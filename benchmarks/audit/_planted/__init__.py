@@ -10,6 +10,7 @@ from benchmarks.audit._planted import (
     gaussian,
     laws,
     noise,
+    order,
     preparing,
     reading,
     rehearsing,
@@ -26,7 +27,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, rehearsing, fitted, units, budgets),
+        *(spending, composition, searching, rehearsing, fitted, units, budgets, order),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)
