@@ -20,7 +20,7 @@ from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 PERSON = PrivacyUnit("person", "replace", 3)
 
 
-@pytest.mark.parametrize("unit", [RECORD, FEATURE, PERSON], ids=str)
+@pytest.mark.parametrize("unit", [RECORD, FEATURE, PERSON], ids=lambda case: case.name)
 def test_a_sample_is_drawn_of_a_public_number(unit: PrivacyUnit) -> None:
     assert drawn_sample(100, 1, unit, random_source(0)) is None
     one, other = (drawn_sample(100, 7, unit, random_source(seed)) for seed in (0, 1))
@@ -40,7 +40,7 @@ def test_a_table_that_is_sorted_again_loses_no_more(case: Any) -> None:
     assert next(case.findings(), None) is None
 
 
-@pytest.mark.parametrize("case", [case for case in places() if "held" in case.name], ids=str)
+@pytest.mark.parametrize("case", [case for case in places() if "held" in case.name], ids=lambda case: case.name)
 def test_who_is_held_out_does_not_depend_on_places(case: Any) -> None:
     assert next(case.findings(), None) is None
 
