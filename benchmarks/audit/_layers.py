@@ -23,6 +23,7 @@ from benchmarks.audit._cases import Case, cases_of
 from benchmarks.audit._composition import composition
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
+from benchmarks.audit._groups import groups_of_persons
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._searches import searches
@@ -166,6 +167,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "replay of estimators": partial(replays, "estimators"),
     "replay of preparation": partial(replays, "preparation"),
     "replay of containers": partial(replays, "containers"),
+    "containers of groups": groups_of_persons,
     "sampler laws": partial(cases_of, laws),
     "attacks": attacks,
     "source of bytes": partial(cases_of, origins),

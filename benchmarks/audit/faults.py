@@ -78,6 +78,8 @@ What the layers are:
   and for other units of privacy;
 - **replay** fits a neighbour with what was released on a data set and compares all else: of
   estimators, of containers, of preparation, and for other units;
+- **containers of groups** takes away or spoils one label of a person, in every container, and sees
+  whose records count;
 - **sampler laws** compares frequencies of draws with their laws;
 - **attacks** bounds epsilon from below by telling two neighbours apart, 4,000 runs a side;
 - **source of bytes** sees that noise is a function of the operating system's bytes alone;

@@ -7,6 +7,7 @@ from benchmarks.audit._planted import (
     data,
     fitted,
     gaussian,
+    groups_and_files,
     laws,
     noise,
     preparing,
@@ -24,7 +25,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, fitted, units),
+        *(spending, composition, searching, fitted, units, groups_and_files),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)
