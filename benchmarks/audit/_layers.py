@@ -20,6 +20,7 @@ from sklearn.base import clone
 import dpbayes_sklearn
 from benchmarks.audit._accounting import accounting
 from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._command_line import command_line
 from benchmarks.audit._composition import composition
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
@@ -168,6 +169,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "replay of preparation": partial(replays, "preparation"),
     "replay of containers": partial(replays, "containers"),
     "containers of groups": groups_of_persons,
+    "command line": command_line,
     "sampler laws": partial(cases_of, laws),
     "attacks": attacks,
     "source of bytes": partial(cases_of, origins),
