@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -94,7 +95,8 @@ def _names(first_line: str, path: Path) -> tuple[str, ...]:
     if "\r" in first_line.removesuffix("\r"):
         raise FileError(f"The lines of {path.name} must end with LF or CR LF, not with CR alone.")
     names = _cells(first_line)
-    places = [str(j + 1) for j, name in enumerate(names) if names.count(name) > 1]
+    times = Counter(names)
+    places = [str(j + 1) for j, name in enumerate(names) if times[name] > 1]
     if not names or places:
         raise FileError(
             f"The first line of {path.name} must contain column names, all different."

@@ -181,10 +181,12 @@ class PartitionedRecords:
                 f"X has {len(partitions)} partitions and y has {len(targets)}: use the same "
                 "partitions for both."
             )
+        delayed, kind = _dask().delayed, column_kind(y)
+        if kind in _NUMBERS and not hasattr(y, "chunks"):
+            targets = [delayed(_declared_numbers)(partition) for partition in targets]
         if any(map(math.isnan, sizes)):
-            dask = _dask()
-            sizes = _computed([dask.delayed(len)(partition) for partition in targets])
-        return cls(table, partitions, targets, sizes, column_kind(y))
+            sizes = _computed([delayed(len)(partition) for partition in targets])
+        return cls(table, partitions, targets, sizes, kind)
 
     @classmethod
     def unlabelled(cls, table: PartitionedTable) -> PartitionedRecords:
@@ -296,9 +298,12 @@ def column_here(values: Any) -> npt.NDArray[Any]:
     """Return one column in memory; of a dask collection every partition is read by itself."""
     if not is_partitioned(values):
         return one_column(values)
-    read = _dask().delayed(_flat)
-    column = joined(_computed([read(partition) for partition in _partitions(values)]))
-    return _numbers_again(column) if column_kind(values) in _NUMBERS else column
+    read = _dask().delayed(_declared_numbers if column_kind(values) in _NUMBERS else _flat)
+    return joined(_computed([read(partition) for partition in _partitions(values)]))
+
+
+def _declared_numbers(block: Any) -> npt.NDArray[Any]:
+    return _numbers_again(_flat(block))
 
 
 def _numbers_again(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -122,6 +122,8 @@ def _text(label: Any) -> str | None:
 def _written(label: Any) -> str:
     if isinstance(label, str):
         return "str:" + str.__str__(label)  # not by its own methods, which may do anything
+    if isinstance(label, bytes):
+        return "bytes:" + bytes.__repr__(label)
     if isinstance(label, (bool, np.bool_)):
         return f"number:{int(label)}"
     if not isinstance(label, Real) or isinstance(label, np.timedelta64):

@@ -89,7 +89,8 @@ def _is_list(values: object) -> bool:
 
 def _only_cell(cell: Any) -> Any:
     """Return what a row of one cell holds, anything else as it is."""
-    row = type(cell) in (list, tuple) or (type(cell) is np.ndarray and cell.ndim == 1)
+    kind = type(cell)  # compared by identity: what it is asked may raise anything
+    row = kind is list or kind is tuple or (kind is np.ndarray and cell.ndim == 1)
     return cell[0] if row and len(cell) == 1 else cell
 
 

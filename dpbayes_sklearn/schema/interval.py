@@ -41,8 +41,8 @@ class Interval:
         Public bounds, ``low < high``. Dates are converted to seconds since the start of 1970 in
         UTC, and so are the dates of a column, whatever their unit and time zone.
     bins : int, optional
-        Number of equal-width bins for discrete models. By default the ``n_bins`` of the estimator
-        is used.
+        Number of equal-width bins for discrete models, at most 65536. By default the ``n_bins`` of
+        the estimator is used.
     dates : bool, default=False
         Whether numeric bounds are such seconds.
     edges : iterable of float, optional

@@ -117,3 +117,16 @@ def test_columns_in_blocks_side_by_side_keep_their_type():
     model = BayesianNaiveBayes(schema=Schema(domains, target=Categories([0, 1])))
     tables = model._read(da.concatenate(X, axis=1), there(np.zeros(20, int), 20))
     assert tables.statistics.tables[0].sum(axis=0).tolist() == [10, 10]
+
+
+def test_targets_that_dask_made_texts_of_are_numbers():
+    """It does so with objects, which a partition has if one of its numbers is missing."""
+    parts = [[0, 1, None, 1], [1, 1, 1, 0]]
+    y = dd.from_map(
+        lambda part: pd.Series(part, dtype=object if None in part else int),
+        parts,
+        meta=pd.Series([], dtype=int),
+    )
+    X = dd.from_pandas(pd.DataFrame({"a": np.zeros(8)}), 2)
+    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1])
+    assert model._read(X, y).statistics.tables[-1].tolist() == [3, 5]
