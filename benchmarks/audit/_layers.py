@@ -21,10 +21,12 @@ import dpbayes_sklearn
 from benchmarks.audit._accounting import accounting
 from benchmarks.audit._adversaries import adversaries
 from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._command_line import command_line
 from benchmarks.audit._composition import composition
 from benchmarks.audit._concentration import concentration
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
+from benchmarks.audit._groups import groups_of_persons
 from benchmarks.audit._listed import listed_anew, sorted_tables
 from benchmarks.audit._order import places
 from benchmarks.audit._pairs import subjects
@@ -172,6 +174,8 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "replay of preparation": partial(replays, "preparation"),
     "replay of containers": partial(replays, "containers"),
     "order of records": lambda: [*places(), *sorted_tables(), *listed_anew()],
+    "containers of groups": groups_of_persons,
+    "command line": command_line,
     "sampler laws": partial(cases_of, laws),
     "attacks": attacks,
     "source of bytes": partial(cases_of, origins),

@@ -12,22 +12,28 @@ from typing import Any
 import numpy as np
 
 from dpbayes_sklearn._loading import from_json
-from dpbayes_sklearn.command_line.csv_file import CsvFile, FileError
+from dpbayes_sklearn.command_line.csv_file import CsvFile, FileError, column_names
+from dpbayes_sklearn.command_line.output_file import refuse_to_overwrite, reserved
 from dpbayes_sklearn.command_line.schema_file import read_schema, skeleton
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Categories, Schema
+from dpbayes_sklearn.schema.domains import Domain
+from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
-__all__ = ["card", "fit", "predict", "write_schema"]
+__all__ = ["card", "fit", "predict", "room_for_model", "write_schema"]
+
+_LEAST_ROOM = 2**16
+_BYTES_EACH = 256  # a number of 20 characters may be in a model several times
+_AUTO_BINS = 32  # at most
 
 
 def write_schema(options: Namespace) -> None:
     """Write a schema template; an existing file is never overwritten."""
-    file = CsvFile.read(options.data)
-    file.texts(options.target)  # raises an error if it is not a column
+    template = skeleton(column_names(options.data), options.target)
     with options.out.open("x", encoding="utf-8") as out:
-        out.write(skeleton(file, options.target))
+        out.write(template)
     print(
         f"Wrote {options.out}. Fill in low and high, or the values, of every column. Take them "
         "from a codebook or common knowledge, not from the data. Delete columns that the model "
@@ -37,26 +43,43 @@ def write_schema(options: Namespace) -> None:
 
 def fit(options: Namespace) -> None:
     """Fit naive Bayes, or a regression if the target is an interval, and write it as JSON."""
+    read = {"data": options.data, "schema": options.schema, "ledger": options.ledger}
+    refuse_to_overwrite(options.out, read)
     file, schema = CsvFile.read(options.data), read_schema(options.schema)
     assert schema.target is not None
     y, X = file.column(options.target, schema.target), _records(file, schema)
     if options.ceiling is not None and options.ledger is None:
         raise FileError("--ceiling creates a ledger: name its file with --ledger.")
-    if options.out.is_dir() or not options.out.parent.is_dir():  # before anything is spent
-        raise FileError(f"The folder of {options.out} must exist.")
     unused = [name for name in file.names if name not in {*schema.columns, options.target}]
     if unused:
         print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
     kind = BayesianNaiveBayes if isinstance(schema.target, Categories) else BayesianLinearRegression
-    model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
-    if options.mechanism is not None:
-        model.set_params(mechanism=options.mechanism)
-    options.out.write_text(model.fit(X, y).to_json(), encoding="utf-8")
+    with reserved(options.out, room_for_model(schema)) as out:  # before anything is spent
+        model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
+        if options.mechanism is not None:
+            model.set_params(mechanism=options.mechanism)
+        out.write(model.fit(X, y).to_json())
     print(f"{model.guarantee_}\nWrote {options.out}.")
+
+
+def room_for_model(schema: Schema) -> int:
+    """Return bytes that are more than a model needs on the disk."""
+    domains, target = schema.columns.values(), schema.target
+    if isinstance(target, Categories):
+        numbers = (1 + sum(map(_values, domains))) * target.n_values
+    else:
+        numbers = (1 + sum(d.n_values if isinstance(d, Categories) else 2 for d in domains)) ** 2
+    return min(_LEAST_ROOM + _BYTES_EACH * numbers, MOST_CHARACTERS)
+
+
+def _values(domain: Domain) -> int:
+    """Return the largest number of values that a column has in a classifier."""
+    return domain.n_values if isinstance(domain, Categories) else 1 + (domain.bins or _AUTO_BINS)
 
 
 def predict(options: Namespace) -> None:
     """Write one line per record: the class and all probabilities, or mean and deviation."""
+    refuse_to_overwrite(options.out, {"model": options.model, "data": options.data})
     model: Any = _model(options.model)
     X = _records(CsvFile.read(options.data), model.schema_)
     if hasattr(model, "predict_proba"):
@@ -71,6 +94,7 @@ def predict(options: Namespace) -> None:
 
 def card(options: Namespace) -> None:
     """Print the card of a model, or write it as Markdown or HTML."""
+    refuse_to_overwrite(options.out, {"model": options.model})
     model = _model(options.model)
     if options.out is None:
         print(model.card())
@@ -97,7 +121,7 @@ def _accountant(options: Namespace) -> BudgetAccountant | None:
 
 
 def _model(path: Path) -> Any:
-    model = from_json(path.read_text(encoding="utf-8"))
+    model = from_json(path.read_text(encoding="utf-8", errors="replace"))
     if not hasattr(model, "schema_"):
         raise FileError(f"{path.name} is not a model of a table.")
     return model

@@ -12,19 +12,20 @@ from __future__ import annotations
 import csv
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.schema.domains import Domain
+from dpbayes_sklearn.schema.numbers import number_of
 
-__all__ = ["CsvFile", "FileError", "as_number"]
+__all__ = ["CsvFile", "FileError", "as_number", "column_names", "place_of"]
 
 Column = npt.NDArray[Any]
 _MISSING = ""
@@ -52,24 +53,16 @@ class CsvFile:
     @classmethod
     def read(cls, path: Path) -> CsvFile:
         """Read a file; bytes that are not UTF-8 are replaced."""
-        csv.field_size_limit(sys.maxsize)
-        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            names, *lines = map(_cells, file.read().removesuffix("\n").split("\n"))
-        repeated = [name for name, times in Counter(names).items() if times > 1]
-        if not names or repeated:
-            raise FileError(
-                f"The first line of {path.name} must contain column names, all different."
-                + (f" Repeated: {', '.join(map(repr, repeated))}." if repeated else "")
-            )
+        with _opened(path) as file:
+            first, *lines = file.read().removesuffix("\n").split("\n")
+        names = _names(first, path)
         if not lines:
             raise FileError(f"{path.name} has no records.")
-        return cls(tuple(names), lines)
+        return cls(names, [*map(_cells, lines)])
 
     def texts(self, name: str) -> list[str]:
         """Return the cells of a column as they are written."""
-        if name not in self.names:
-            raise FileError(f"There is no column {name!r} in the first line of the file.")
-        j = self.names.index(name)
+        j = place_of(name, self.names)
         return [line[j] if j < len(line) else _MISSING for line in self.lines]
 
     def column(self, name: str, domain: Domain) -> Column:
@@ -77,6 +70,39 @@ class CsvFile:
         values = np.empty(len(self.lines), object)
         values[:] = [*map(_reader(domain), self.texts(name))]
         return values
+
+
+def place_of(name: str, names: Sequence[str]) -> int:
+    """Return which column has a name."""
+    if name not in names:
+        raise FileError(f"There is no column {name!r} in the first line of the file.")
+    return names.index(name)
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """Return the first line of a file, without looking at any record."""
+    with _opened(path) as file:
+        return _names(file.readline().removesuffix("\n"), path)
+
+
+def _opened(path: Path) -> TextIO:
+    csv.field_size_limit(sys.maxsize)
+    return path.open(newline="\n", encoding="utf-8-sig", errors="replace")
+
+
+def _names(first_line: str, path: Path) -> tuple[str, ...]:
+    """Return the names in the first line, which an error must not show: it may be a record."""
+    if "\r" in first_line.removesuffix("\r"):
+        raise FileError(f"The lines of {path.name} must end with LF or CR LF, not with CR alone.")
+    names = _cells(first_line)
+    times = Counter(names)
+    places = [str(j + 1) for j, name in enumerate(names) if times[name] > 1]
+    if not names or places:
+        raise FileError(
+            f"The first line of {path.name} must contain column names, all different."
+            + (f" The columns {', '.join(places)} have names that repeat." if places else "")
+        )
+    return tuple(names)
 
 
 def _cells(line: str) -> list[str]:
@@ -108,7 +134,7 @@ def _reader(domain: Domain) -> Callable[[str], Any]:
 def _category_reader(domain: Categories) -> Callable[[str], Any]:
     written = {str(value): value for value in domain.values}
     numbers = {
-        float(value): value
+        number_of(value): value
         for value in domain.values
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }

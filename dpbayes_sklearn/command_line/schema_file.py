@@ -8,11 +8,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from dpbayes_sklearn.command_line.csv_file import CsvFile, FileError, as_number
+from dpbayes_sklearn.command_line.csv_file import FileError, place_of
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
 
@@ -25,7 +26,7 @@ def read_schema(path: Path) -> Schema:
     """Read a schema with a target; an error names the part that must still be filled in."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise FileError(f"{path.name} is not JSON.") from None
     if not isinstance(fields, dict) or set(fields) - {"guarantee"} != {"columns", "target"}:
         raise FileError(f"{path.name} must be an object with the fields columns and target.")
@@ -34,44 +35,57 @@ def read_schema(path: Path) -> Schema:
             f"The columns in {path.name} must be an object with one field for each column name."
         )
     columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
-    return Schema(columns, _domain(fields["target"], "target"), fields.get("guarantee"))
+    schema = Schema(columns, _domain(fields["target"], "target"), fields.get("guarantee"))
+    return _writable(schema, path)
 
 
-def skeleton(file: CsvFile, target: str) -> str:
-    """Return a schema template: names and types of columns, and no value of any record.
+def _writable(schema: Schema, path: Path) -> Schema:
+    """Refuse what a model could not be written with, such as Infinity as a category."""
+    try:
+        Schema.from_json(schema.to_json())
+    except ValueError as error:
+        raise FileError(f"{path.name} cannot be part of a model: {error}") from None
+    return schema
 
-    A column is numeric if more than half of its cells are numbers.
+
+def skeleton(names: Sequence[str], target: str) -> str:
+    """Return a schema template, made of the names of the columns alone.
+
+    Every column has the fields of an interval and of categories. Which of them are meant is for
+    the user to say: cells that look like numbers would tell something about records.
     """
-    domains = {name: _empty(file.texts(name)) for name in file.names}
-    fields = {
-        "columns": {name: domain for name, domain in domains.items() if name != target},
-        "target": domains[target],
-    }
-    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
-
-
-def _empty(texts: list[str]) -> dict[str, Any]:
-    numbers = sum(as_number(text) is not None for text in texts)
-    return {"low": None, "high": None} if 2 * numbers > len(texts) else {"values": []}
+    place_of(target, names)
+    open_: dict[str, Any] = {"low": None, "high": None, "values": []}
+    columns = {name: open_ for name in names if name != target}
+    return json.dumps({"columns": columns, "target": open_}, indent=2, ensure_ascii=False) + "\n"
 
 
 def _domain(given: Any, name: str) -> Domain:
-    if not isinstance(given, dict) or not any(set(given) <= fields for fields in _FIELDS):
+    """Return a domain of the fields that are filled in."""
+    known = isinstance(given, dict) and set(given) <= set.union(*_FIELDS)
+    if not known or not isinstance(given.get("values", []), list):
         raise FileError(
             f"The domain of {name!r} must have the fields low and high, or the field values."
         )
-    if "values" in given:
-        if not given["values"]:
-            raise FileError(
-                f"Fill in the values of {name!r}, from a codebook and not from the data."
-            )
-        return Categories(**given)
-    if given.get("low") is None or given.get("high") is None:
-        raise FileError(f"Fill in low and high of {name!r}, from a codebook and not from the data.")
-    ends = {key: _end(given[key], name) for key in ("low", "high")}
-    if (missing := given.get("missing")) not in (None, "middle", "indicator"):
+    filled = {field: value for field, value in given.items() if value not in (None, [])}
+    if not any(set(filled) <= fields for fields in _FIELDS):
+        raise FileError(f"Fill in low and high of {name!r}, or its values, but not both.")
+    if "values" in filled:
+        return Categories(**filled)
+    if not {"low", "high"} <= set(filled):
+        raise FileError(f"Fill in {_open(given, name)} from a codebook and not from the data.")
+    ends = {key: _end(filled[key], name) for key in ("low", "high")}
+    if (missing := filled.get("missing")) not in (None, "middle", "indicator"):
         ends["missing"] = _end(missing, name)
-    return Interval(**{**given, **ends})
+    return Interval(**{**filled, **ends})
+
+
+def _open(given: dict[str, Any], name: str) -> str:
+    """Return what is to be filled in."""
+    ends, values = f"low and high of {name!r},", f"the values of {name!r},"
+    if "values" not in given:
+        return ends
+    return f"{ends} or its values," if "low" in given else values
 
 
 def _end(value: Any, name: str) -> float | date:

@@ -8,9 +8,11 @@ data value: an exception would show its arguments in the log of the worker.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,11 +20,20 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.data.records import Answer, Shard, asked
 from dpbayes_sklearn.data.table import SealedTable, Table, column_kind, one_column
+from dpbayes_sklearn.schema.cells import cells_of, joined
 from dpbayes_sklearn.schema.kinds import Kind
 
-__all__ = ["PartitionedRecords", "PartitionedTable", "gathered", "is_partitioned", "rowwise"]
+__all__ = [
+    "PartitionedRecords",
+    "PartitionedTable",
+    "column_here",
+    "gathered",
+    "is_partitioned",
+    "rowwise",
+]
 
 _FAN_IN = 8  # answers that one task adds up
+_NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
 
 A = TypeVar("A", bound=Answer)
 Rows = npt.NDArray[np.intp]
@@ -43,7 +54,7 @@ class PartitionedTable(SealedTable):
 
     def __init__(self, X: Any) -> None:
         frame = hasattr(X, "columns")
-        self.collection = X if frame else _whole_rows(X)
+        self.collection = X if frame else _with_rows(X)
         Table.__init__(self, X._meta if frame else np.empty((0, X.shape[1]), X.dtype))
 
     def partitions(self) -> list[Any]:
@@ -55,31 +66,62 @@ class PartitionedTable(SealedTable):
         return _sizes(self.collection)
 
 
-def _whole_rows(X: Any) -> Any:
-    """Return a dask array of rows that no partition divides."""
+def _with_rows(X: Any) -> Any:
+    """Return a dask array, or refuse it for its shape."""
     if X.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead. Reshape your data either using "
             "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
             "contains a single sample."
         )
-    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    return X
 
 
 def _partitions(collection: Any) -> list[Any]:
     """Return the partitions, of X and of y in the same order and number.
 
     A full optimisation of frames may put several files together, and not the same ones for all
-    columns; one of arrays would compute what X and y share twice.
+    columns; one of arrays would compute what X and y share twice. Blocks are not put together by
+    dask, which gives them the type of one of them.
     """
     if hasattr(collection, "simplify"):
         collection = collection.simplify()  # reads no more columns than it needs
-    return list(np.ravel(collection.to_delayed(optimize_graph=False)))
+    blocks = np.asarray(collection.to_delayed(optimize_graph=False), object)
+    if blocks.ndim == 1 or blocks.shape[1] == 1:
+        return list(blocks.ravel())
+    return [_dask().delayed(_side_by_side)([*row]) for row in blocks]
+
+
+def _side_by_side(blocks: Sequence[Any]) -> npt.NDArray[Any]:
+    return joined([*map(cells_of, blocks)], axis=1)
 
 
 def _sizes(collection: Any) -> list[float]:
     chunks = getattr(collection, "chunks", None)
     return list(chunks[0]) if chunks else [math.nan] * collection.npartitions
+
+
+def _cut(blocks: Sequence[Any], sizes: Sequence[float], wanted: Sequence[float]) -> list[Any]:
+    """Return blocks of one column cut into others of the wanted sizes."""
+    delayed = _dask().delayed
+    ends, stops = [[0, *accumulate(map(int, each))] for each in (sizes, wanted)]
+    cut = []
+    for start, stop in pairwise(stops):
+        places = range(bisect_right(ends, start) - 1, bisect_left(ends, stop))
+        within = [(blocks[i], max(start - ends[i], 0), stop - ends[i]) for i in places]
+        pieces = [delayed(_slice)(*place) for place in within or [(blocks[0], 0, 0)]]
+        cut.append(delayed(joined)(pieces))
+    return cut
+
+
+def _slice(block: Any, start: int, stop: int) -> npt.NDArray[Any]:
+    return _flat(block)[start:stop]
+
+
+def _flat(block: Any) -> npt.NDArray[Any]:
+    """Return one column of a partition; of a frame of more of them only the shape."""
+    column = one_column(block)
+    return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
 
 
 class PartitionedRecords:
@@ -130,17 +172,21 @@ class PartitionedRecords:
                     "Found input variables with inconsistent numbers of samples: "
                     f"{[int(sum(sizes)), int(sum(of_y))]}."
                 )
-            y = y.rechunk({0: tuple(sizes)})
-        partitions, targets = table.partitions(), _partitions(y)
+            targets = _cut(_partitions(y), of_y, sizes)
+        else:
+            targets = _partitions(y)
+        partitions = table.partitions()
         if len(partitions) != len(targets):
             raise ValueError(
                 f"X has {len(partitions)} partitions and y has {len(targets)}: use the same "
                 "partitions for both."
             )
+        delayed, kind = _dask().delayed, column_kind(y)
+        if kind in _NUMBERS and not hasattr(y, "chunks"):
+            targets = [delayed(_declared_numbers)(partition) for partition in targets]
         if any(map(math.isnan, sizes)):
-            dask = _dask()
-            sizes = _computed([dask.delayed(len)(partition) for partition in targets])
-        return cls(table, partitions, targets, sizes, column_kind(y))
+            sizes = _computed([delayed(len)(partition) for partition in targets])
+        return cls(table, partitions, targets, sizes, kind)
 
     @classmethod
     def unlabelled(cls, table: PartitionedTable) -> PartitionedRecords:
@@ -251,6 +297,35 @@ def rowwise(
 
 def _apply(function: Callable[[Table], npt.NDArray[Any]], partition: Any) -> npt.NDArray[Any]:
     return function(Table(partition))
+
+
+def column_here(values: Any) -> npt.NDArray[Any]:
+    """Return one column in memory; of a dask collection every partition is read by itself."""
+    if not is_partitioned(values):
+        return one_column(values)
+    read = _dask().delayed(_declared_numbers if column_kind(values) in _NUMBERS else _flat)
+    return joined(_computed([read(partition) for partition in _partitions(values)]))
+
+
+def _declared_numbers(block: Any) -> npt.NDArray[Any]:
+    return _numbers_again(_flat(block))
+
+
+def _numbers_again(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a column declared as numbers with numbers for texts.
+
+    Dask makes texts of all objects of a partition; it has objects if a number of it is missing.
+    """
+    if column.dtype != object:
+        return column
+    return np.fromiter(map(_number, column.flat), object, column.size).reshape(column.shape)
+
+
+def _number(cell: Any) -> Any:
+    for read in (int, float) if type(cell) is str else ():
+        with suppress(ValueError):
+            return read(cell)
+    return cell
 
 
 def gathered(values: Any) -> Any:

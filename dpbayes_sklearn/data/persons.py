@@ -10,28 +10,28 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from fractions import Fraction
-from math import isfinite
-from numbers import Integral, Rational, Real
+from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_consistent_length
 
-from dpbayes_sklearn.data.dask import gathered
-from dpbayes_sklearn.data.table import one_column, refuse_other_containers
+from dpbayes_sklearn.data.dask import column_here
+from dpbayes_sklearn.data.table import refuse_other_containers
 
 __all__ = ["coins_of", "counted_records", "read_groups"]
 
 _KEY = b"dpbayes_sklearn: which records of a person count"
 _ATTEMPTS = 64  # two of a billion keys are equal once in 37 times
+_PLAIN = "biufcUSmM"  # kinds of numpy's types whose values it compares exactly
+_DECIMAL_BITS = 2000  # Python can be told to refuse decimals of more than 640 digits
 
 
 def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:
     """Return the labels of persons as one column in memory, one for each record."""
     refuse_other_containers(groups, "groups")
-    labels = one_column(gathered(groups))
+    labels = column_here(groups)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -48,8 +48,9 @@ def counted_records(
     """Return the positions of the records that count: at most ``most`` of each label, in order.
 
     Records without a label (None, NaN, NaT) do not count: nobody could tell how many are of one
-    person. Of a label with more records, those that count are drawn from a source of random
-    bytes: the first ones in a random order of all.
+    person. Nor do those whose label cannot be read, such as an object that has no text. Of a label
+    with more records, those that count are drawn from a source of random bytes: the first ones in a
+    random order of all.
 
     Examples
     --------
@@ -96,20 +97,10 @@ def coins_of(labels: npt.NDArray[Any], key: bytes) -> npt.NDArray[np.float64]:
 
 
 def _missing(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Tell which labels are missing."""
-    if labels.dtype.kind in "OfcmM":
-        with np.errstate(all="ignore"):
-            unequal = np.array([_unequal(x) for x in labels.tolist()], bool)
-        return unequal if labels.dtype.kind != "M" else np.isnat(labels)
-    return np.zeros(len(labels), bool)
-
-
-def _unequal(label: Any) -> bool:
-    """Tell whether a label is None, or is not equal to itself, as NaN and NA are not."""
-    try:
-        return label is None or not bool(label == label)
-    except (TypeError, ValueError):
-        return True
+    """Tell which labels are missing, or cannot be read."""
+    if labels.dtype.kind in _PLAIN:
+        return np.asarray(labels != labels, bool)  # of NaN, and of NaT
+    return np.array([_text(label) is None for label in labels.tolist()], bool)
 
 
 def _codes(labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
@@ -117,28 +108,55 @@ def _codes(labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 
     Not by numpy's arrays of text, in which labels that differ in trailing NULs are equal.
     """
-    if labels.dtype.kind != "O":
+    if labels.dtype.kind in _PLAIN:
         return np.unique(labels, return_inverse=True)[1]
-    numbers: dict[str, int] = {}
+    numbers: dict[str | None, int] = {}
     codes = (numbers.setdefault(_text(x), len(numbers)) for x in labels.tolist())
     return np.fromiter(codes, np.intp, len(labels))
 
 
-def _text(label: Any) -> str:
-    """Return a label as text: one form, whatever type its container gives it."""
+def _text(label: Any) -> str | None:
+    """Return a label as text: one form, whatever type its container gives it.
+
+    None if it is missing, as all that is not equal to itself, or if it cannot be read. An object's
+    own methods may raise anything, with its content in the message: it must not stop a fit.
+    """
+    try:
+        readable = label is not None and not issubclass(type(label), np.ndarray)
+        return _written(label) if readable and bool(label == label) else None
+    except Exception:
+        return None
+
+
+def _written(label: Any) -> str:
     if isinstance(label, str):
-        return f"str:{label}"
-    if isinstance(label, Integral):
+        return "str:" + str.__str__(label)  # not by its own methods, which may do anything
+    if isinstance(label, bytes):
+        return "bytes:" + bytes.__repr__(label)
+    if isinstance(label, (bool, np.bool_)):
         return f"number:{int(label)}"
-    if isinstance(label, Rational):
-        return f"number:{label}"
-    if isinstance(label, Real):
-        number = float(label)
-        return f"number:{Fraction(number) if isfinite(number) else number}"
-    return f"{type(label).__name__}:{label}"
+    if not isinstance(label, Real) or isinstance(label, np.timedelta64):
+        return f"{type(label).__name__}:{label!s}"
+    if label in (np.inf, -np.inf):
+        return f"number:{float(label)}"
+    top, bottom = _ratio(label)
+    return "number:" + _digits(top) + ("" if bottom == 1 else "/" + _digits(bottom))
+
+
+def _ratio(number: Any) -> tuple[int, int]:
+    """Return a finite number, of whatever type, as a fraction without rounding."""
+    if isinstance(number, Rational):
+        return int(number.numerator), int(number.denominator)
+    exact = number if hasattr(number, "as_integer_ratio") else float(number)
+    top, bottom = exact.as_integer_ratio()
+    return top, bottom
+
+
+def _digits(number: int) -> str:
+    return f"{number}" if number.bit_length() <= _DECIMAL_BITS else f"{number:#x}"
 
 
 def _hash(label: Any, key: bytes = b"") -> int:
-    text = _text(label).encode("utf-8", "surrogatepass")
+    text = (_text(label) or "").encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(text, digest_size=8, key=_KEY + key).digest()
     return int.from_bytes(digest, "little")

@@ -18,8 +18,10 @@ from dpbayes_sklearn.schema.dates import Date, is_date
 from dpbayes_sklearn.schema.kinds import Kind
 from dpbayes_sklearn.schema.numbers import as_numbers, number_of
 
-__all__ = ["Interval"]
+__all__ = ["MOST_BINS", "Interval"]
 
+MOST_BINS = 2**16
+"""Bins of one column, at most: their number is refused before tables of them are made."""
 _FAR = 1e17  # seconds: dates beyond, which only noise can give, are shown as this one
 _LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
 _NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
@@ -39,8 +41,8 @@ class Interval:
         Public bounds, ``low < high``. Dates are converted to seconds since the start of 1970 in
         UTC, and so are the dates of a column, whatever their unit and time zone.
     bins : int, optional
-        Number of equal-width bins for discrete models. By default the ``n_bins`` of the estimator
-        is used.
+        Number of equal-width bins for discrete models, at most 65536. By default the ``n_bins`` of
+        the estimator is used.
     dates : bool, default=False
         Whether numeric bounds are such seconds.
     edges : iterable of float, optional
@@ -97,8 +99,11 @@ class Interval:
                 f"Interval bounds must have low < high. Got ({self.low:g}, {self.high:g}) instead."
             )
         if bins is not None:
-            if not isinstance(bins, Integral) or isinstance(bins, bool) or bins < 2:
-                raise ValueError(f"Interval bins must be an int >= 2. Got {bins!r} instead.")
+            whole = isinstance(bins, Integral) and not isinstance(bins, bool)
+            if not (whole and 2 <= bins <= MOST_BINS):
+                raise ValueError(
+                    f"Interval bins must be an int >= 2, at most {MOST_BINS}. Got {bins!r} instead."
+                )
             bins = int(bins)
         object.__setattr__(self, "edges", None if edges is None else _checked(edges, bins))
         object.__setattr__(self, "bins", bins if self.edges is None else len(self.edges) + 1)
@@ -236,6 +241,10 @@ def _checked(edges: Iterable[float], bins: int | None) -> tuple[float, ...]:
     ordered = all(a <= b for a, b in pairwise(given))
     if not given or not ordered or not all(map(math.isfinite, given)):
         raise ValueError("Interval edges must be finite numbers in ascending order, at least one.")
+    if len(given) >= MOST_BINS:
+        raise ValueError(
+            f"Interval edges must be at most {MOST_BINS - 1}, one for each bin but the last."
+        )
     if bins not in (None, len(given) + 1):
         raise ValueError(f"Interval has {len(given)} edges, so it has {len(given) + 1} bins.")
     return given

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
+from dpbayes_sklearn.schema.interval import MOST_BINS
 
 __all__ = [
     "NotTheForm",
@@ -27,7 +28,6 @@ __all__ = [
 D = TypeVar("D", Interval, Categories)
 
 _MOST_OF_ONE_HASH = 1000
-_MOST_BINS = 2**16
 
 
 class NotTheForm(ValueError):
@@ -91,14 +91,14 @@ def read_interval(json: Any, where: str) -> Interval:
         if type(given[name]) is not float or not math.isfinite(given[name]):
             _refuse(f"{where}.{name}", "must be a finite float")
     bins = given["bins"]
-    if bins is not None and not (type(bins) is int and 2 <= bins <= _MOST_BINS):
-        _refuse(f"{where}.bins", f"must be null or an integer from 2 to {_MOST_BINS}")
+    if bins is not None and not (type(bins) is int and 2 <= bins <= MOST_BINS):
+        _refuse(f"{where}.bins", f"must be null or an integer from 2 to {MOST_BINS}")
     if type(given["dates"]) is not bool:
         _refuse(f"{where}.dates", "must be true or false")
     edges = given.get("edges", [])
     floats = isinstance(edges, list) and all(type(edge) is float for edge in edges)
-    if not floats or len(edges) >= _MOST_BINS:
-        _refuse(f"{where}.edges", f"must be a list of fewer than {_MOST_BINS} floats")
+    if not floats or len(edges) >= MOST_BINS:
+        _refuse(f"{where}.edges", f"must be a list of fewer than {MOST_BINS} floats")
     if type(given.get("missing", "middle")) not in (str, float):
         _refuse(f"{where}.missing", "must be middle, indicator or a float")
     return _made(Interval, given, where)

@@ -91,9 +91,9 @@ def test_a_target_of_classes_makes_a_classifier(files: Path, capsys: Any) -> Non
 def test_a_schema_to_fill_in_holds_no_value(files: Path, capsys: Any) -> None:
     assert run(capsys, "schema", "data.csv", "--target", "wage")[0] == 0
     fields = json.loads((files / "schema.json").read_text())
-    assert fields["columns"]["age"] == {"low": None, "high": None}
-    assert fields["columns"]["job"] == {"values": []}
-    assert fields["target"] == {"low": None, "high": None}
+    nothing = {"low": None, "high": None, "values": []}
+    assert fields["columns"] == {name: nothing for name in ("age", "job", "since", "id")}
+    assert fields["target"] == nothing
     status, _, err = run(capsys, "schema", "data.csv", "--target", "wage")
     assert status == 2
     assert "exists" in err  # what was filled in is not written over
@@ -163,15 +163,18 @@ def test_bad_input_is_told_in_one_line_and_nothing_is_written(
     ("text", "message"),
     [
         ("", "must contain column names"),
-        ("a,b,a\n1,2,3\n", "Repeated: 'a'"),
+        ("a,b,a\n1,2,3\n", "columns 1, 3 have names that repeat"),
+        ("a,b\r1,2\r", "end with LF or CR LF"),
         ("a,b\n", "no records"),
     ],
 )
 def test_files_that_are_no_tables(files: Path, capsys: Any, text: str, message: str) -> None:
     (files / "odd.csv").write_text(text)
-    status, _, err = run(capsys, "schema", "odd.csv", "--target", "a")
-    assert status == 2
-    assert message in err
+    fit = ("fit", "odd.csv", "--target", "a", "--schema", "regression.json", "--epsilon", "1")
+    for command in (fit, ("schema", "odd.csv", "--target", "a"))[: 1 + (message != "no records")]:
+        status, _, err = run(capsys, *command)
+        assert status == 2
+        assert message in err
 
 
 def test_cards_and_models_that_are_none(files: Path, capsys: Any) -> None:

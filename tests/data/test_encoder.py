@@ -202,7 +202,7 @@ def test_bytes_that_are_codes_are_not_copied(top: int) -> None:
 
 def test_more_values_than_codes_are_refused() -> None:
     Encoder([Interval(0, 1, bins=2**16)])
-    for domain in (Interval(0, 1, bins=2**16 + 1), Categories(range(2**16 + 1))):
+    for domain in (Interval(0, 1, bins=2**16, missing="indicator"), Categories(range(2**16 + 1))):
         with pytest.raises(ValueError, match="at most 65536"):
             Encoder([domain])
 

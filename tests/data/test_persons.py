@@ -1,5 +1,6 @@
 """Which records of a person count, and on which side of a split they are."""
 
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -7,6 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.audit._groups import ODD_LABELS
+from dpbayes_sklearn import BayesianNaiveBayes
+from dpbayes_sklearn.audit.odd_values import MARK, everything_said
 from dpbayes_sklearn.data.persons import coins_of, counted_records, read_groups
 
 NAMES = ["ann", "bob", "c", "dd", "eve", "fritz"]
@@ -66,3 +70,45 @@ def test_all_types_count_as_many_of_each(dtype):
     who = np.repeat(np.arange(50), np.arange(50) % 6)
     kept = counted_records(who.astype(dtype), 3)
     assert np.array_equal(np.bincount(who[kept], minlength=50), np.minimum(np.arange(50) % 6, 3))
+
+
+@pytest.mark.parametrize("place", range(len(ODD_LABELS)))  # pytest asks values for a class
+@pytest.mark.parametrize("of", [list, lambda labels: np.fromiter(labels, object, len(labels))])
+def test_no_label_stops_a_fit_or_moves_others(place, of):
+    labels = ["a", "a", "b", "b", ODD_LABELS[place]]
+    groups = of(labels)
+    assert counted_records(read_groups(groups, 5), 1)[:2].tolist() == (
+        counted_records(read("a", "a", "b", "b"), 1).tolist()
+    )
+    assert len(coins_of(read_groups(groups, 5), b"1")) == 5
+    model = BayesianNaiveBayes(
+        bounds=(0, 1), classes=[0, 1], privacy_unit="person", max_records_per_person=1
+    )
+    said = ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            model.fit(np.zeros((5, 1)), [0, 1, 1, 0, 0], groups=groups)
+        except Exception as error:
+            said = everything_said(error)
+    assert not said, MARK in said
+
+
+@pytest.mark.parametrize("digits", [600, 700, 5000])
+def test_integers_of_any_length_are_labels(digits):
+    one = 10**digits
+    for same in (one, Fraction(one)):
+        assert counted_records(read(one, 7, same), 1).tolist() in ([0, 1], [1, 2])
+    assert len(counted_records(read(one, one + 1, -one, Fraction(1, one)), 1)) == 4
+
+
+@pytest.mark.parametrize("unit", ["s", "ns", "D"])
+@pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
+def test_records_without_a_date_do_not_count(kind, unit):
+    labels = np.array([1, "NaT", 2, "NaT"], dtype=f"{kind}[{unit}]")
+    assert counted_records(labels, 1).tolist() == [0, 2]
+
+
+def test_labels_of_several_fields_are_compared_as_a_whole():
+    labels = np.array([(1, "a"), (1, "b"), (1, "a")], dtype=[("x", int), ("y", object)])
+    assert len(counted_records(labels, 1)) == 2

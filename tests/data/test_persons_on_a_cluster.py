@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import dask
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant, Schema
+from benchmarks.audit._groups import GROUPS, container_of_groups
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    Categories,
+    Schema,
+)
 from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
@@ -84,3 +92,42 @@ def test_a_person_more_or_less_and_nobody_at_all(model):
         assert found.status == "fitted"
     with pytest.raises(ValueError, match="0 sample"):
         clone(model).set_params(neighbours="replace").fit(there(X[:0]), there(Y[:0]))
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_missing_label_leaves_other_persons_as_they_are(name):
+    """In one of two partitions only: their types differ, and ids above 2^53 must not collide."""
+    assert list(container_of_groups(name, rounds=3, seed=5)) == []
+
+
+def test_targets_in_other_blocks_keep_their_type():
+    ids = [2**53 + 1, 2**53 + 3]
+    blocks = [np.full(2, np.nan), *(np.full(2, ids[i % 2]) for i in range(9))]
+    y = da.concatenate([da.from_delayed(dask.delayed(b), (2,), dtype=int) for b in blocks])
+    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=ids)
+    for rows in (3, 5, 20):
+        counts = model._read(there(np.zeros((20, 1)), rows), y).statistics.tables[-1]
+        assert counts.tolist() == [12, 8]  # what is missing counts as the first
+
+
+def test_columns_in_blocks_side_by_side_keep_their_type():
+    ids = np.resize([2**53 + 1, 2**53 + 3], (20, 1))
+    blocks = [ids, np.full((20, 1), np.nan)]
+    X = [da.from_delayed(dask.delayed(b), (20, 1), dtype=int) for b in blocks]
+    domains = {"a": Categories(ids[:2, 0].tolist()), "b": Categories([0, 1])}
+    model = BayesianNaiveBayes(schema=Schema(domains, target=Categories([0, 1])))
+    tables = model._read(da.concatenate(X, axis=1), there(np.zeros(20, int), 20))
+    assert tables.statistics.tables[0].sum(axis=0).tolist() == [10, 10]
+
+
+def test_targets_that_dask_made_texts_of_are_numbers():
+    """It does so with objects, which a partition has if one of its numbers is missing."""
+    parts = [[0, 1, None, 1], [1, 1, 1, 0]]
+    y = dd.from_map(
+        lambda part: pd.Series(part, dtype=object if None in part else int),
+        parts,
+        meta=pd.Series([], dtype=int),
+    )
+    X = dd.from_pandas(pd.DataFrame({"a": np.zeros(8)}), 2)
+    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1])
+    assert model._read(X, y).statistics.tables[-1].tolist() == [3, 5]

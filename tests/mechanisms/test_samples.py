@@ -40,7 +40,9 @@ def test_a_table_that_is_sorted_again_loses_no_more(case: Any) -> None:
     assert next(case.findings(), None) is None
 
 
-@pytest.mark.parametrize("case", [case for case in places() if "held" in case.name], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in places() if "held" in case.name], ids=lambda case: case.name
+)
 def test_who_is_held_out_does_not_depend_on_places(case: Any) -> None:
     assert next(case.findings(), None) is None
 

@@ -1,34 +1,21 @@
-"""Privacy bugs, planted one at a time into the running library: an audit must see every one."""
+"""Privacy bugs, planted one at a time into the running library: an audit must see every one.
+
+A file for each area; those whose names begin with an underscore hold no faults.
+"""
 
 from __future__ import annotations
 
-from benchmarks.audit._planted import (
-    budgets,
-    composition,
-    data,
-    fitted,
-    gaussian,
-    laws,
-    noise,
-    order,
-    preparing,
-    reading,
-    rehearsing,
-    searching,
-    sensitivity,
-    spending,
-    units,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from benchmarks.audit._planted._fault import Fault
 
 __all__ = ["FAULTS", "Fault"]
 
 FAULTS: tuple[Fault, ...] = tuple(
     thing
-    for area in (
-        *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, rehearsing, fitted, units, budgets, order),
-    )
-    for thing in vars(area).values()
+    for area in iter_modules(__path__)
+    if not area.name.startswith("_")
+    for thing in vars(import_module(f"{__name__}.{area.name}")).values()
     if isinstance(thing, Fault)
 )
