@@ -1,14 +1,15 @@
 """Labels of persons in every container: no label decides how another one is read.
 
 Labels are integers above 2^53, which a conversion to floats would mix up; one of them becomes
-missing, or something that no program expects. The records of all other persons that count must stay
-the same, of each person at most as many as are protected, wherever labels and records are. Lists of
+missing, or something that no program expects. As many records of all other persons must count as
+before, of each person at most as many as are protected, wherever labels and records are. Lists of
 rows are tried here as well, because a list has no type that says what a row of it is.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -151,20 +152,21 @@ def container_of_groups(name: str, rounds: int = 2, seed: int = 0) -> Iterator[s
     """Take a label away, some times, and see whose records count then."""
     rng = np.random.default_rng(seed)
     for _ in range(rounds):
-        labels = _labels(rng)
+        floats = name.endswith("floats and integers")
+        labels = _labels(rng, apart=floats)
         changed = list(labels)
         changed[rng.integers(N)] = None
         groups = [GROUPS[name](each) for each in (labels, changed)]
         halves = labels[: N // 2], labels[N // 2 :]
-        lost = halves[None in changed[N // 2 :]] if name.endswith("floats and integers") else ()
+        lost = halves[None in changed[N // 2 :]] if floats else ()
         found = _found(_local(), labels, changed, groups, lost)
         yield from (f"{name}: {what}" for what in found)
 
 
-def _labels(rng: np.random.Generator) -> Labels:
-    """Return labels of which no person has some in either half."""
-    halves = np.repeat(np.arange(PERSONS), EACH).reshape(2, -1)
-    return [2**53 + 1 + int(i) for i in rng.permuted(halves, axis=1).ravel()]
+def _labels(rng: np.random.Generator, *, apart: bool = False) -> Labels:
+    """Return labels; if ``apart``, no person has some in either half."""
+    parts = np.repeat(np.arange(PERSONS), EACH).reshape(2 if apart else 1, -1)
+    return [2**53 + 1 + int(i) for i in rng.permuted(parts, axis=1).ravel()]
 
 
 def _found(
@@ -184,9 +186,15 @@ def _found(
         if max(map(people.count, people), default=0) > MOST or which.max() > 1:
             yield "more records of a person count than are protected"
     (place,) = [i for i in range(N) if labels[i] is not changed[i]]
-    others = [i for i in range(N) if labels[i] not in (labels[place], *lost)]
-    if moved := int(np.abs(kept[0] - kept[1])[others].sum()):
+    counts = [_of_each(which, labels) for which in kept]  # which of them, chance decides
+    others = {*labels} - {labels[place], *lost}
+    if moved := sum(abs(counts[0][person] - counts[1][person]) for person in others):
         yield f"one label moved {moved} records of others"
+
+
+def _of_each(kept: Kept, labels: Labels) -> Counter[Any]:
+    """Return how many records of each person count."""
+    return Counter(np.repeat(np.array(labels, object), kept).tolist())
 
 
 def _kept(records: Any, groups: Any) -> Kept:

@@ -77,9 +77,8 @@ def test_all_types_count_as_many_of_each(dtype):
 def test_no_label_stops_a_fit_or_moves_others(place, of):
     labels = ["a", "a", "b", "b", ODD_LABELS[place]]
     groups = of(labels)
-    assert counted_records(read_groups(groups, 5), 1)[:2].tolist() == (
-        counted_records(read("a", "a", "b", "b"), 1).tolist()
-    )
+    kept = counted_records(read_groups(groups, 5), 1)
+    assert [labels[i] for i in kept if i < 4] == ["a", "b"]
     assert len(coins_of(read_groups(groups, 5), b"1")) == 5
     model = BayesianNaiveBayes(
         bounds=(0, 1), classes=[0, 1], privacy_unit="person", max_records_per_person=1
