@@ -132,10 +132,11 @@ def test_the_innermost_open_accountant_is_charged():
 
 def test_batches_in_a_parallel_scope_cost_their_maximum():
     accountant = BudgetAccountant()
-    model = classifier(accountant)
+    model = classifier(accountant, neighbours="add_remove")
     with accountant.parallel():
         model.partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
-    assert len(accountant) == 2
+    assert len(accountant) == 4
+    assert len({entry.branch for entry in accountant}) == 2
     assert accountant.total().epsilon == 0.1 == model.guarantee_.epsilon
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -136,7 +136,8 @@ class BudgetAccountant:
 
         ValueError if the ledger is about another unit. Nothing is reserved for a later ``spend``.
         """
-        self._ledger.check(Spend.of(epsilon, delta, rho), self._scope, _label(unit))
+        spend, branch = Spend.of(epsilon, delta, rho), active.active_branch()
+        self._ledger.check(spend, self._scope, _label(unit), branch)
         return True
 
     def spend(
@@ -175,8 +176,8 @@ class BudgetAccountant:
         LedgerError
             If the ledger cannot be read or written.
         """
-        spend = Spend.of(epsilon, delta, rho)
-        return self._ledger.charge(spend, str(label), self._scope, _label(unit))
+        spend, branch = Spend.of(epsilon, delta, rho), active.active_branch()
+        return self._ledger.charge(spend, str(label), self._scope, _label(unit), branch)
 
     def total(self, method: Literal["tight", "sum", "pld"] = "tight") -> Cost:
         """Return (epsilon, delta) spent so far, rounded up to floats.
@@ -233,21 +234,29 @@ class BudgetAccountant:
         """
         return active.active_accountant()
 
-    def parallel(self) -> AbstractContextManager[None]:
+    def parallel(self) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
         """Open a block in which the cost of several releases is their maximum, not their sum.
 
-        The caller must ensure that no person is in the data of two releases of the
-        block. Nested blocks of one accountant are one block. Charges that other threads
-        or processes make are not part of it, and add up.
+        Each fit and each ``spend`` is about a group of people of its own: the caller must ensure
+        that nobody is in two of these groups. Several releases about the same group, such as the
+        steps of a pipeline, belong in ``with branch():``, with the value of this block; their costs
+        add up. All releases must protect added or removed records (``neighbours="add_remove"``):
+        somebody who is replaced could change from one group to another. Others are refused with
+        ValueError. Nested blocks of one accountant are one block. Charges that other threads or
+        processes make are not part of it, and add up.
 
         Examples
         --------
+        >>> from dpbayes_sklearn.privacy import PrivacyUnit
+        >>> added = PrivacyUnit("record", "add_remove")
         >>> accountant = BudgetAccountant(epsilon=1.0)
-        >>> with accountant.parallel():
-        ...     for hospital in ["north", "south"]:
-        ...         entry = accountant.spend(0.5, label=hospital)
+        >>> with accountant.parallel() as branch:
+        ...     entry = accountant.spend(0.5, label="north", unit=added)
+        ...     with branch():
+        ...         entry = accountant.spend(0.5, label="south", unit=added)
+        ...         entry = accountant.spend(0.1, label="south", unit=added)
         >>> accountant.total().epsilon
-        0.5
+        0.6
         """
         return active.parallel_scope(self._ledger.identity)
 
@@ -257,7 +266,8 @@ class BudgetAccountant:
             import pandas as pd
         except ImportError:
             raise ImportError("to_frame needs pandas. Iterate over the accountant.") from None
-        columns = ["time", "label", "epsilon", "delta", "rho", "release_id", "scope", "unit"]
+        costs, place = ["epsilon", "delta", "rho"], ["scope", "unit", "branch"]
+        columns = ["time", "label", *costs, "release_id", *place]
         rows = [[getattr(entry, column) for column in columns] for entry in self]
         return pd.DataFrame(rows, columns=columns)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,11 +15,20 @@ from dpbayes_sklearn.exceptions import LedgerError
 if TYPE_CHECKING:
     from dpbayes_sklearn.privacy.accountant import BudgetAccountant
 
-__all__ = ["active_accountant", "active_scope", "enter", "leave", "parallel_scope"]
+__all__ = [
+    "active_accountant",
+    "active_branch",
+    "active_scope",
+    "enter",
+    "leave",
+    "one_branch",
+    "parallel_scope",
+]
 
 _HERE: ContextVar[tuple[BudgetAccountant, ...]] = ContextVar("accountants", default=())
 _OPEN: list[BudgetAccountant] = []
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("scopes", default=())
+_BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
 
 
 def enter(accountant: BudgetAccountant) -> None:
@@ -64,12 +73,16 @@ class _Scope:
 
 
 @contextmanager
-def parallel_scope(ledger: str) -> Iterator[None]:
-    """Put the charges this context makes to ``ledger`` into one scope; inner ones join outer."""
+def parallel_scope(ledger: str) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Put the charges this context makes to ``ledger`` into one scope; inner ones join outer.
+
+    What it yields opens a branch of the scope, see :func:`one_branch`. A scope inside a branch is
+    about the people of that branch, so its charges add up.
+    """
     scope = _Scope(ledger, active_scope(ledger) or uuid.uuid4().hex)
     token = _SCOPES.set((*_SCOPES.get(), scope))
     try:
-        yield
+        yield one_branch
     finally:
         scope.open = False
         _SCOPES.reset(token)
@@ -81,3 +94,21 @@ def active_scope(ledger: str) -> str | None:
         if scope.ledger == ledger and scope.open and scope.process == os.getpid():
             return scope.name
     return None
+
+
+@contextmanager
+def one_branch() -> Iterator[None]:
+    """Let the charges that this context makes to a scope add up; an inner branch joins the outer.
+
+    A charge outside of any such block is a branch of its own.
+    """
+    token = _BRANCH.set(_BRANCH.get() or uuid.uuid4().hex)
+    try:
+        yield
+    finally:
+        _BRANCH.reset(token)
+
+
+def active_branch() -> str | None:
+    """Return the name of the branch that charges belong to here; None is one of its own."""
+    return _BRANCH.get()

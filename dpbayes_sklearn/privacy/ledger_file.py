@@ -17,7 +17,7 @@ from dpbayes_sklearn.exceptions import LedgerError
 
 __all__ = ["create_file", "is_temporary", "refusal", "temporary_path", "transaction"]
 
-_FORMAT = 3
+_FORMAT = 4
 _WAIT_SECONDS = 60.0
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -27,7 +27,7 @@ CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
     epsilon TEXT NOT NULL, delta TEXT NOT NULL, release_id TEXT NOT NULL UNIQUE, scope TEXT,
     spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL, rho TEXT, spent_rho TEXT,
-    unit TEXT
+    unit TEXT, branch TEXT
 );
 CREATE INDEX entry_scope ON entry (scope) WHERE scope IS NOT NULL;
 CREATE TRIGGER entry_is_final BEFORE UPDATE ON entry
@@ -50,6 +50,10 @@ PRAGMA user_version = 2;
     2: """
 ALTER TABLE entry ADD COLUMN unit TEXT DEFAULT 'record';
 PRAGMA user_version = 3;
+""",
+    3: """
+ALTER TABLE entry ADD COLUMN branch TEXT;
+PRAGMA user_version = 4;
 """,
 }
 
