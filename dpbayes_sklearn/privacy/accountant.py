@@ -43,7 +43,7 @@ class BudgetAccountant:
     path : str or path-like, default=None
         The SQLite file of the ledger; created if it does not exist. The ceiling is written only
         once: an existing ledger keeps its ceiling, and if you pass a ceiling, it must be the same.
-        The file must be on a local disk. ``None`` uses a private temporary file that is deleted
+        The file must be on a local disk and have one name: hard links are refused. ``None`` uses a private temporary file that is deleted
         when the process that created it ends.
     existing : bool, default=False
         Whether the ledger at ``path`` must exist already. A mistyped path then raises
@@ -54,7 +54,7 @@ class BudgetAccountant:
     epsilon, delta : float
         The ceiling of the ledger.
     path : str
-        The absolute path of the ledger.
+        The absolute path of the ledger, without symbolic links.
     unit : str or None
         The unit that all releases of the ledger protect, such as ``"record"``.
 
@@ -327,8 +327,10 @@ def _restored(
     return accountant
 
 
-def _shared_ledger(path: str, ceiling: Cost) -> Ledger:
-    if not os.path.lexists(path):
+def _shared_ledger(given: str, ceiling: Cost) -> Ledger:
+    """Open or make a ledger; its path has no symbolic links, so one ledger has one path."""
+    path = os.path.realpath(given)
+    if not os.path.lexists(given):
         with suppress(FileExistsError):
             return Ledger.create(path, ceiling)
     ledger = Ledger.open(path)
