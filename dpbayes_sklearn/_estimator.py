@@ -23,13 +23,14 @@ from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.exceptions import (
     NOTHING_SPENT,
     BudgetError,
+    LedgerError,
     PrivacyLeakWarning,
     warn_caller,
 )
 from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
-from dpbayes_sklearn.privacy.active import one_branch
+from dpbayes_sklearn.privacy.active import active_accountant, one_branch
 from dpbayes_sklearn.privacy.guarantee import round_up, warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.size import GUESS, RecordCount, ReleasedSize, size_share
@@ -86,7 +87,7 @@ class PrivateEstimator(PublishedModel):
     mechanism: Any
     accountant: Any
     random_state: Any
-    _block: tuple[str, BudgetAccountant]
+    _block: tuple[str, BudgetAccountant | str]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Range cannot read one
@@ -292,15 +293,18 @@ class PrivateEstimator(PublishedModel):
         """Return the accountant to charge: the parameter, or that of an open ``with`` block."""
         _, carried = self.__dict__.get("_block", (None, None))
         ledger: BudgetAccountant | None = self.accountant
-        return ledger or BudgetAccountant.current() or carried
+        if isinstance(carried, str):
+            raise LedgerError(carried)
+        return ledger or active_accountant() or carried or BudgetAccountant.current()
 
     # A worker process is outside the ``with`` block that its task was sent from, so a pickled
     # estimator carries the block's accountant, and its clones there do. At home nobody needs it.
+    # If it cannot be known, it carries the reason, and is refused when it is fitted there.
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        if self.accountant is None and (current := BudgetAccountant.current()):
-            state["_block"] = (_here.process, current)
+        if self.accountant is None and (block := _block_to_carry()):
+            state["_block"] = (_here.process, block)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -402,6 +406,14 @@ class PrivateEstimator(PublishedModel):
         return (
             f"{what} read from the data without revealing anything ({parameter} was not declared)"
         )
+
+
+def _block_to_carry() -> BudgetAccountant | str | None:
+    """Return the accountant of the block that is open here, or why it cannot be known."""
+    try:
+        return active_accountant()
+    except LedgerError as unknown:
+        return str(unknown)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpbayes_sklearn._html import card, tag
 from dpbayes_sklearn.exceptions import LedgerError
-from dpbayes_sklearn.privacy import active
+from dpbayes_sklearn.privacy import active, relatives
 from dpbayes_sklearn.privacy.composition import Spend, privacy_loss_total
 from dpbayes_sklearn.privacy.cost import Cost, round_down
 from dpbayes_sklearn.privacy.ledger import Entry, Ledger
@@ -43,8 +43,8 @@ class BudgetAccountant:
     path : str or path-like, default=None
         The SQLite file of the ledger; created if it does not exist. The ceiling is written only
         once: an existing ledger keeps its ceiling, and if you pass a ceiling, it must be the same.
-        The file must be on a local disk and have one name: hard links are refused. ``None`` uses a private temporary file that is deleted
-        when the process that created it ends.
+        The file must be on a local disk and have one name: hard links are refused. ``None`` uses a
+        private temporary file that is deleted when the process that created it ends.
     existing : bool, default=False
         Whether the ledger at ``path`` must exist already. A mistyped path then raises
         :class:`LedgerError`; otherwise it would create a new ledger with nothing spent.
@@ -230,9 +230,12 @@ class BudgetAccountant:
     def current() -> BudgetAccountant | None:
         """Return the accountant of the innermost ``with accountant:`` block, or None.
 
-        Estimators whose ``accountant`` is None charge this one.
+        Estimators whose ``accountant`` is None charge this one. It is also the one of a block that
+        is open in another thread, or in the process that has started this one. LedgerError if it
+        cannot be known: several such blocks are open, or one was left while this thread or process
+        went on.
         """
-        return active.active_accountant()
+        return active.active_accountant() or _of_ancestors()
 
     def parallel(self) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
         """Open a block in which the cost of several releases is their maximum, not their sum.
@@ -308,10 +311,21 @@ class BudgetAccountant:
         ledger = self._ledger
         return _restored, (ledger.path, ledger.identity, *self._ceiling.written(), ledger.durable)
 
+    @property
+    def _written(self) -> relatives.Written:
+        """What another process needs to charge the same ledger."""
+        return relatives.Written(*self.__reduce__()[1])
+
 
 def _label(unit: PrivacyUnit | str | None) -> str | None:
     """Return how a ledger writes a unit."""
     return None if unit is None else PrivacyUnit.of(unit).label
+
+
+def _of_ancestors() -> BudgetAccountant | None:
+    """Return the accountant of a block that is open in a process that has started this one."""
+    written = relatives.block_of_ancestors()
+    return None if written is None else _restored(*written)
 
 
 def _restored(

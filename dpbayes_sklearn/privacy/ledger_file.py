@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
@@ -91,7 +92,7 @@ def transaction(
         try:
             _refuse_other_names(path)
             with (
-                _locked(os.path.dirname(path)),
+                _Locked(os.path.dirname(path)),
                 closing(_connected(Path(path).as_uri() + "?mode=rw", durable)) as connection,
             ):
                 begin = "BEGIN IMMEDIATE" if write else "BEGIN"
@@ -108,20 +109,23 @@ def transaction(
             raise refusal(path, str(error)) from None
 
 
-@contextmanager
-def _locked(directory: str) -> Iterator[None]:
+class _Locked:
     """Let one process at a time work with the ledgers of a folder.
 
     SQLite's own locks are POSIX locks of the file: they are gone as soon as any thread of the
     process closes any descriptor of it, such as one of a backup, and two processes could then
     write at once. A lock of flock() belongs to its descriptor, which nobody else has.
     """
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        _wait_for_lock(descriptor)
-        yield
-    finally:
-        os.close(descriptor)
+
+    def __init__(self, folder: str) -> None:
+        self._descriptor = os.open(folder, os.O_RDONLY)
+        self._close = weakref.finalize(self, os.close, self._descriptor)  # if interrupted, too
+
+    def __enter__(self) -> None:
+        _wait_for_lock(self._descriptor)
+
+    def __exit__(self, *exception: object) -> None:
+        self._close()
 
 
 def _wait_for_lock(descriptor: int) -> None:
@@ -207,7 +211,7 @@ def create_file(path: str, row: tuple[str, str, str], *, durable: bool = True) -
     """
     directory = os.path.dirname(path)
     try:
-        with _GATE, _locked(directory):
+        with _GATE, _Locked(directory):
             if os.path.lexists(path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
             _write_and_rename(path, row, durable)

@@ -117,6 +117,6 @@ def test_a_backup_in_the_same_process_loses_no_charge(tmp_path):
 def test_a_lock_that_is_held_for_too_long_refuses(ledger, monkeypatch):
     monkeypatch.setattr(ledger_file, "_WAIT_SECONDS", 0.05)
     folder = os.path.dirname(ledger.path)
-    with ledger_file._locked(folder), pytest.raises(LedgerError, match="locked"):
+    with ledger_file._Locked(folder), pytest.raises(LedgerError, match="locked"):
         ledger.charge(TENTH, "")
     ledger.charge(TENTH, "")
