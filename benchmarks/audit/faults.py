@@ -85,6 +85,8 @@ What the layers are:
 - **accounting** spends in every way there is;
 - **composition** compares totals with the exact loss of known mechanisms, and restores, replaces,
   loses, migrates and mistypes ledgers; batches, shards, query sessions and seeds;
+- **scopes** compares what a ledger adds up with what concerns one person: parallel scopes, secret
+  numbers of records, blocks with threads and processes, ledger files under two names;
 - **searches** looks at every run of a private search, and listens to it;
 - **declarations** leaves out what should be declared, and declares what cannot be;
 - **values** tries bad values, messages, orders of rows, types, and lattices of outputs.

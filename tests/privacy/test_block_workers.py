@@ -85,7 +85,7 @@ def test_the_parameter_comes_before_the_block():
     assert (len(own), len(block)) == (2, 0)
 
 
-# Estimators that are made inside workers, and work that begins after the block was left ------------
+# Estimators made inside workers, and work that begins after the block was left -----------------
 
 
 def made_there(number: int, wait: float = 0.0) -> int:

@@ -11,6 +11,7 @@ from benchmarks.audit._planted import (
     noise,
     preparing,
     reading,
+    scopes,
     searching,
     sensitivity,
     spending,
@@ -24,7 +25,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, fitted, units),
+        *(spending, composition, scopes, searching, fitted, units),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)
