@@ -117,6 +117,9 @@ def _replaced() -> Iterator[str]:
         ledger.spend(0.5)
     if len(ledger):
         yield "releases that protect replaced records are joined by the maximum"
+    batches = naive_bayes(neighbours="replace").partial_fit(X, Y).partial_fit(X, Y)
+    if not any("stays in the same batch" in one for one in batches.guarantee_.conditions):
+        yield "a guarantee of batches does not say that nobody changes from one to another"
 
 
 def _sessions() -> Iterator[str]:

@@ -10,7 +10,15 @@ from typing import Any
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn import _estimator
 from dpbayes_sklearn._estimator import PrivateEstimator
-from dpbayes_sklearn.privacy import accountant, active, branches, ledger, ledger_file, relatives
+from dpbayes_sklearn.privacy import (
+    accountant,
+    active,
+    branches,
+    guarantee,
+    ledger,
+    ledger_file,
+    relatives,
+)
 from dpbayes_sklearn.query import PosteriorQuerySession
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -30,6 +38,11 @@ def branches_do_not_add_up() -> Replacements:
 @fault("scopes", "scopes", "A scope takes releases that protect replaced records", "replaced")
 def replaced_in_scopes() -> Replacements:
     yield ledger, "is_secret_size", lambda label: True
+
+
+@fault("scopes", "scopes", "Batches do not say that nobody may change batch", "replaced")
+def batches_change() -> Replacements:
+    yield guarantee, "STAYS", ""
 
 
 @fault("scopes", "scopes", "A scope of zCDP and pure releases drops the larger of both", "branches")
