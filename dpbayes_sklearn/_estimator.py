@@ -291,11 +291,11 @@ class PrivateEstimator(PublishedModel):
 
     def _ledger(self) -> BudgetAccountant | None:
         """Return the accountant to charge: the parameter, or that of an open ``with`` block."""
+        ledger: BudgetAccountant | None = self.accountant or active_accountant()
         _, carried = self.__dict__.get("_block", (None, None))
-        ledger: BudgetAccountant | None = self.accountant
-        if isinstance(carried, str):
+        if ledger is None and isinstance(carried, str):
             raise LedgerError(carried)
-        return ledger or active_accountant() or carried or BudgetAccountant.current()
+        return ledger or carried or BudgetAccountant.current()
 
     # A worker process is outside the ``with`` block that its task was sent from, so a pickled
     # estimator carries the block's accountant, and its clones there do. At home nobody needs it.
