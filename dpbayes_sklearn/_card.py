@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpbayes_sklearn._html import Html, card, table, tag
+from dpbayes_sklearn.privacy.printing import at_least
 from dpbayes_sklearn.schema.card import described
 
 __all__ = ["model_card"]
@@ -138,8 +139,8 @@ def _parameters(model: Any) -> _Section:
 
 
 def _plain(value: Any) -> str:
-    """Return a parameter as text; exact fractions, such as a share of a budget, in decimals."""
-    return f"{float(value):.6g}" if isinstance(value, Fraction) else str(value)
+    """Return a parameter as text; exact fractions, such as a share of a budget, rounded up."""
+    return at_least(value) if isinstance(value, Fraction) else str(value)
 
 
 def _markdown(title: str, sections: Iterable[_Section]) -> str:

@@ -31,6 +31,7 @@ from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechani
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.active import active_accountant, one_branch
+from dpbayes_sklearn.privacy.budget import LEAST_DELTA
 from dpbayes_sklearn.privacy.guarantee import round_up, warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.size import GUESS, RecordCount, ReleasedSize, size_share
@@ -255,10 +256,10 @@ class PrivateEstimator(PublishedModel):
 
     def _delta(self, infinite: bool = False) -> Fraction:
         """Return the delta that one fit may spend: zero if the mechanism is purely private."""
-        if not 0 <= self.delta < 1:  # a Fraction, which scikit-learn's constraint does not read
+        if self.delta != 0 and not LEAST_DELTA <= self.delta < 1:  # scikit-learn reads no Fraction
             raise InvalidParameterError(
                 f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
-                f"[0.0, 1.0). Got {self.delta!r} instead."
+                f"[0.0, 1.0), 0 or at least 1e-300. Got {self.delta!r} instead."
             )
         mechanism = self._resolve_mechanism()
         if infinite or not mechanism.spends_delta:

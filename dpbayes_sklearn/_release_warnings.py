@@ -6,6 +6,7 @@ from typing import Any
 
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning, called_by, warn_caller
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
+from dpbayes_sklearn.privacy.printing import at_least
 
 __all__ = ["SEED_GIVERS", "warn_of_delta", "warn_of_seeds"]
 
@@ -21,7 +22,7 @@ def warn_of_delta(cost: Budget, statistics: Any) -> None:
     """Warn of a delta that allows to publish one of n records, drawn at random, as it is."""
     if cost.delta and cost.delta * statistics.n >= 1:
         warn_caller(
-            f"delta={float(cost.delta):g} is not below 1/n for n={statistics.n} records: such a "
+            f"delta={at_least(cost.delta)} is not below 1/n for n={statistics.n} records: such a "
             "guarantee would permit publishing a whole record. Set delta far below 1/n.",
             PrivacyLeakWarning,
         )

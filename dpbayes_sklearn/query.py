@@ -54,8 +54,8 @@ class PosteriorQuerySession:
     -----
     **Privacy.** Every query spends the estimator's ``epsilon``, before its draw is made, and the
     query that would cross the accountant's ceiling is refused with :class:`BudgetError`. k queries
-    are together :math:`k\varepsilon`-private; where the ceiling has a delta, they cost about
-    :math:`\sqrt k` times :math:`\varepsilon`, by zCDP. If the estimator has
+    are together :math:`k\varepsilon`-private; in an accountant with ``composition="zcdp"`` they
+    cost about :math:`\sqrt k` times :math:`\varepsilon`. If the estimator has
     ``neighbours="add_remove"``, opening the session releases the number of records, for a small
     part of the cost of one query more.
 
@@ -157,7 +157,9 @@ class PosteriorQuerySession:
         ----------
         delta : float in [0, 1), default=0.0
             With a delta, k answers cost about the square root of k instead of k: zCDP, of which
-            every answer has the same, adds up and is converted at this delta.
+            every answer has the same, adds up and is converted at this delta. It holds if the
+            answers did not decide how many questions were asked; the accountant's ceiling holds
+            in any case.
         """
         each, k = Fraction(self._budget.epsilon), self._queries
         allowed = exact(delta, "delta")

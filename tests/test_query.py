@@ -196,7 +196,7 @@ def test_many_small_queries_cost_their_square_root_where_there_is_a_delta():
         classes=[0, 1],
         bounds=(0, 1),
         n_bins=2,
-        accountant=BudgetAccountant(epsilon=1.0, delta=1e-6),
+        accountant=BudgetAccountant(epsilon=1.0, delta=1e-6, composition="zcdp"),
     )
     with PosteriorQuerySession(model, X, y) as session:
         assert session.guarantee(delta=1e-6).epsilon == 0

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,12 @@ from dpbayes_sklearn import (
     BudgetError,
     LedgerError,
     PosteriorQuerySession,
+    PrivacyGuarantee,
 )
 from dpbayes_sklearn._estimator import SEEDED
 from dpbayes_sklearn.mechanisms import Hellinger
+from dpbayes_sklearn.privacy import Budget, exact
+from dpbayes_sklearn.privacy.gaussian import gaussian_variance, squared_norm
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.statistics import merge
 from dpbayes_sklearn.statistics.temperature import temperature_share
@@ -57,7 +61,7 @@ INSERT INTO entry VALUES (1, '2026-01-02T03:04:05+00:00', '', '3/5', '0/1', 'a',
 def composition() -> list[Case]:
     """Compose, restore, replace, migrate and mistype."""
     return [
-        *cases_of(_totals, _gaussian_fits, _delta, _figures),
+        *cases_of(_totals, _gaussian_fits, _delta, _smallest_deltas, _figures),
         *cases_of(_files, _batches, _queries, _seeds),
     ]
 
@@ -73,7 +77,7 @@ def _refused(call: Callable[[], Any], *errors: type[Exception]) -> bool:
 def _totals() -> Iterator[str]:
     """Compare totals with the exact loss of Gaussian noise and of randomised response."""
     for rho, times in ((0.02, 1), (0.05, 4)):
-        ledger = BudgetAccountant(100, 1e-6)
+        ledger = BudgetAccountant(100, 1e-6, composition="zcdp")
         for _ in range(times):
             ledger.spend(rho=rho)
         spread = math.sqrt(2 * rho * times)  # sensitivity over standard deviation, of all together
@@ -88,7 +92,8 @@ def _totals() -> Iterator[str]:
 
 def _gaussian_fits() -> Iterator[str]:
     """Compare the totals of Gaussian fits with their exact loss, a temperature included."""
-    records, labels, ledger = np.tile(X, (200, 1)), np.tile(Y, 200), BudgetAccountant(9, 1e-5)
+    records, labels = np.tile(X, (200, 1)), np.tile(Y, 200)
+    ledger = BudgetAccountant(9, 1e-5, composition="zcdp")
     model = BayesianNaiveBayes(
         0.3, delta=1e-6, mechanism="gaussian", temperature=1, accountant=ledger, **DECLARED
     )
@@ -138,8 +143,40 @@ def _delta() -> Iterator[str]:
         yield "delta is used up by releases and used again for their total"
 
 
+def _smallest_deltas() -> Iterator[str]:
+    """Compare the noise for deltas that no float holds with their logarithms; refuse such deltas.
+
+    Continuous noise is a little more private.
+    """
+    for digits, shifts in product((299, 315, 330, 1000), ({(1, 1): 2}, {(1, 2): 20, (1, 3): 100})):
+        variance = gaussian_variance(Fraction(1), Fraction(1, 10**digits), shifts)
+        spread = math.sqrt(squared_norm(shifts) / variance)
+        far, near = (float(log_ndtr(side * spread / 2 - 1 / spread)) for side in (-1, 1))
+        found = (near + math.log(-math.expm1(1 + far - near))) / math.log(10)
+        if found > 0.01 - digits:
+            yield f"delta 1e-{digits} was asked for, it is 1e{found:.1f}"
+    tiny, ledger = Fraction(1, 10**330), BudgetAccountant(1, 1e-6)
+    model = BayesianNaiveBayes(0.1, delta=tiny, mechanism="gaussian", accountant=ledger, **DECLARED)
+    for ask in (lambda: model.fit(X, Y), lambda: ledger.spend(0.1, tiny)):
+        if not _refused(ask, ValueError) or len(ledger):
+            yield "a delta of 1e-330 is taken"
+
+
 def _figures() -> Iterator[str]:
     """See that what is left is rounded down and what was spent is rounded up."""
+    budget, spent = Budget(exact(1.0000004), exact(1.0000004e-6)), BudgetAccountant(2, 0.5)
+    spent.spend(*budget[:2])
+    promised = PrivacyGuarantee.of(budget, "laplace")
+    shown = {
+        "epsilon = 1.00001, delta = 1.00001e-06": str(promised),
+        "(plus 1.00001e-06)": promised.meaning,
+        "<dd>1.00001</dd>": promised.card(),
+        "<dt>spent</dt><dd>ε = 1.00001, δ = 1.00001e-06</dd>": spent._repr_html_(),
+        "<dt>left</dt><dd>ε = 0.999999, δ = 0.499998</dd>": spent._repr_html_(),
+    }
+    for figures, text in shown.items():
+        if figures not in text:
+            yield f"printed figures are not rounded to the private side: {figures} is not there"
     ledger = BudgetAccountant(1)
     ledger.spend(Fraction(1, 3))
     if Fraction(str(ledger.remaining().epsilon)) > Fraction(2, 3):

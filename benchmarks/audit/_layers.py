@@ -19,8 +19,10 @@ from sklearn.base import clone
 
 import dpbayes_sklearn
 from benchmarks.audit._accounting import accounting
+from benchmarks.audit._adversaries import adversaries
 from benchmarks.audit._cases import Case, cases_of
 from benchmarks.audit._composition import composition
+from benchmarks.audit._concentration import concentration
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
 from benchmarks.audit._pairs import subjects
@@ -175,6 +177,8 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "accounting": partial(cases_of, accounting),
     "composition": composition,
     "scopes": scopes,
+    "adaptive adversaries": adversaries,
+    "draws added up": concentration,
     "searches": searches,
     "declarations": partial(cases_of, declarations),
     "values": partial(cases_of, values),

@@ -87,6 +87,9 @@ What the layers are:
   loses, migrates and mistypes ledgers; batches, shards, query sessions and seeds;
 - **scopes** compares what a ledger adds up with what concerns one person: parallel scopes, secret
   numbers of records, blocks with threads and processes, ledger files under two names;
+- **adaptive adversaries** choose each release by the results of those before it, as the ledger
+  allows, and compute the exact delta of the whole;
+- **draws added up** compares what a sampler charges with the laws that it drew from;
 - **searches** looks at every run of a private search, and listens to it;
 - **declarations** leaves out what should be declared, and declares what cannot be;
 - **values** tries bad values, messages, orders of rows, types, and lattices of outputs.

@@ -16,6 +16,7 @@ import random
 import tempfile
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -50,8 +51,9 @@ class Releases:
             return sum((*epsilons, *(exact(one["epsilon"]) for one in more)), Fraction(0))
         known = [(entry.cost.epsilon, entry.spend.rho) for entry in entries]
         known += [(exact(one["epsilon"]), one.get("rho", math.inf)) for one in more]
-        rho = sum(min(own, Fraction(epsilon) ** 2 / 2) for epsilon, own in known)
-        return zcdp_epsilon(rho, exact(self.delta) * 15 / 16)
+        rho = sum(own for _, own in known if own < math.inf)
+        pure = Counter(epsilon for epsilon, own in known if own == math.inf)
+        return zcdp_epsilon(rho, exact(self.delta) * 14 / 16, pure)
 
 
 PURE = Releases(tuple({"epsilon": e} for e in (0.1, 0.2, 0.3, Fraction(1, 3))), 50.05)
@@ -111,7 +113,10 @@ def audit(
         while tally.kills < kills or tally.charges < charges:
             path = Path(folder) / uuid.uuid4().hex
             ceiling = releases.epsilon if enforced else math.inf
-            accountant = BudgetAccountant(ceiling, releases.delta, path=path)
+            composition = "zcdp" if releases.delta and enforced else "sum"
+            accountant = BudgetAccountant(
+                ceiling, releases.delta, path=path, composition=composition
+            )
             _round(tally, chance, accountant, Path(f"{path}.log"), processes, step, releases)
             _inspect(tally, accountant, Path(f"{path}.log"), releases)
     return tally

@@ -22,6 +22,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit.events import Sides, epsilon_below, learn_event
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.printing import at_most
 
 __all__ = ["EpsilonBound", "audit", "bound_from_outcomes"]
 
@@ -54,9 +55,9 @@ class EpsilonBound:
 
     def __str__(self) -> str:
         return (
-            f"epsilon is at least {self.epsilon:.3g} with {100 * self.confidence:g} % confidence: "
-            f"an event of {self.event} has {self.hits[0]:,} hits against {self.hits[1]:,} "
-            f"in {self.runs:,} runs a side"
+            f"epsilon is at least {at_most(max(self.epsilon, 0.0), 3)} with "
+            f"{100 * self.confidence:g} % confidence: an event of {self.event} has "
+            f"{self.hits[0]:,} hits against {self.hits[1]:,} in {self.runs:,} runs a side"
         )
 
 

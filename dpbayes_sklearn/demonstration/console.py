@@ -13,6 +13,7 @@ from dpbayes_sklearn.demonstration.results import Result, run
 from dpbayes_sklearn.demonstration.tasks import tasks
 from dpbayes_sklearn.display import PrivacyUtilityDisplay
 from dpbayes_sklearn.display.curve import EPSILONS
+from dpbayes_sklearn.privacy.printing import at_least
 
 __all__ = ["main"]
 
@@ -72,7 +73,7 @@ def _epsilon(text: str) -> float:
 def _tell(result: Result) -> None:
     print(f"\n  {result.task.score} in cross-validation; inf is without privacy")
     print(textwrap.indent(PrivacyUtilityDisplay(*result.curve).table(), "  "))
-    print(f"\n  Guarantees at epsilon = {result.epsilon:g}:")
+    print(f"\n  Guarantees at epsilon = {at_least(result.epsilon)}:")
     for names, sentence in _guarantees(result).items():
         text = f"{', '.join(names)}: {sentence}"
         print(textwrap.fill(text, 98, initial_indent="  ", subsequent_indent="    "))

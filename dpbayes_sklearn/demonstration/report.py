@@ -11,6 +11,7 @@ from importlib.metadata import version
 from dpbayes_sklearn._html import Html, tag
 from dpbayes_sklearn.demonstration.figures import Picture
 from dpbayes_sklearn.demonstration.results import Result
+from dpbayes_sklearn.privacy.printing import at_least
 
 __all__ = ["report"]
 
@@ -78,7 +79,7 @@ def _section(result: Result) -> Html:
         tag("p", task.story),
         tag("div", _scores(result), class_="scroll"),
         tag("div", *(_figure(picture) for picture in result.pictures), class_="figures"),
-        tag("h3", f"Guarantees at epsilon = {result.epsilon:g}"),
+        tag("h3", f"Guarantees at epsilon = {at_least(result.epsilon)}"),
         tag("div", *cards, class_="cards"),
         tag("h3", "Total privacy cost"),
         tag("p", "All these models are about the same records, so their epsilons add up."),
@@ -90,7 +91,7 @@ def _section(result: Result) -> Html:
 def _scores(result: Result) -> Html:
     """Return the table of mean scores, the closer to the non-private one the greener."""
     epsilons, best = result.epsilons, result.curve.baseline
-    heads = [result.task.score, *(f"ε = {e:g}" for e in epsilons), "no privacy"]
+    heads = [result.task.score, *(f"ε = {at_least(e)}" for e in epsilons), "no privacy"]
     rows = (
         tag(
             "tr",

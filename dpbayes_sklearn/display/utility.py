@@ -12,6 +12,7 @@ from sklearn.base import is_classifier, is_regressor
 from dpbayes_sklearn.display._axes import COLOURS, MARKERS, Drawn, check_matplotlib
 from dpbayes_sklearn.display.curve import EPSILONS, Scores, privacy_utility_curve
 from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.privacy.printing import at_least
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,7 +129,7 @@ class PrivacyUtilityDisplay(Drawn):
     def table(self) -> str:
         """Return the mean scores as text, one line per mechanism."""
         epsilons = sorted({e for curve in self.scores.values() for e in curve})
-        heads = ["epsilon", *(f"{e:g}" for e in epsilons)]
+        heads = ["epsilon", *(at_least(e) for e in epsilons)]
         rows = [
             [name, *(f"{np.mean(curve[e]):.3f}" if e in curve else "" for e in epsilons)]
             for name, curve in self.scores.items()
@@ -202,7 +203,7 @@ class PrivacyUtilityDisplay(Drawn):
             )  # fmt: skip
         ax.set(xscale="log", xlabel="privacy budget ε (smaller is more private)", ylabel=ylabel)
         ticks = sorted({e for curve in self.scores.values() for e in curve})
-        ax.set_xticks(ticks, [f"{e:g}" for e in ticks])
+        ax.set_xticks(ticks, [at_least(e) for e in ticks])
         ax.minorticks_off()
         ax.grid(axis="y", alpha=0.35, lw=0.7)
         ax.set_axisbelow(True)

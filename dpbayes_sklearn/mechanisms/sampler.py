@@ -127,9 +127,18 @@ class Sampler(Mechanism):
         self.n_points = n_points
 
     def plan(self, prior: DirichletPrior, n: int, budget: Budget) -> SamplerPlan:
-        """Choose the grid and the tempering from public quantities."""
-        epsilon, priors = float(budget.epsilon), split_priors(prior.alphas)
+        """Choose the grid and the tempering from public quantities.
+
+        If delta buys nothing, the plan is the one without delta: what is charged, which then has
+        none, is planned again for the release and must come out the same.
+        """
         rho_left = float(zcdp_rho(budget.epsilon, budget.delta))
+        plan = self._plan(prior, n, budget, rho_left)
+        pure = rho_left and plan.loss <= budget.epsilon
+        return self._plan(prior, n, budget, 0.0) if pure else plan
+
+    def _plan(self, prior: DirichletPrior, n: int, budget: Budget, rho_left: float) -> SamplerPlan:
+        epsilon, priors = float(budget.epsilon), split_priors(prior.alphas)
 
         def loss(omega: float, tau: float) -> float:
             public = prior.network, self._grid(omega, n), priors, tau, n, budget.unit

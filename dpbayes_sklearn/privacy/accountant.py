@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dpbayes_sklearn._html import card, tag
 from dpbayes_sklearn.exceptions import LedgerError
 from dpbayes_sklearn.privacy import active, relatives
-from dpbayes_sklearn.privacy.composition import Spend, privacy_loss_total
+from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, privacy_loss_total
 from dpbayes_sklearn.privacy.cost import Cost, round_down
 from dpbayes_sklearn.privacy.ledger import Entry, Ledger
 from dpbayes_sklearn.privacy.ledger_card import ledger_card
@@ -42,12 +42,17 @@ class BudgetAccountant:
         The ceiling. A float is interpreted as the shortest decimal that represents it.
     path : str or path-like, default=None
         The SQLite file of the ledger; created if it does not exist. The ceiling is written only
-        once: an existing ledger keeps its ceiling, and if you pass a ceiling, it must be the same.
+        once: an existing ledger keeps its ceiling and composition, and if you pass them, they
+        must be the same.
         The file must be on a local disk and have one name: hard links are refused. ``None`` uses a
         private temporary file that is deleted when the process that created it ends.
     existing : bool, default=False
         Whether the ledger at ``path`` must exist already. A mistyped path then raises
         :class:`LedgerError`; otherwise it would create a new ledger with nothing spent.
+    composition : {"sum", "zcdp"}, default="sum"
+        How releases add up. ``"sum"``: their epsilons and their deltas. ``"zcdp"``: their Rényi
+        divergences, which allows many more small releases if the ceiling has a delta, but not one
+        that alone spends all of that delta. It cannot be changed later.
 
     Attributes
     ----------
@@ -55,15 +60,18 @@ class BudgetAccountant:
         The ceiling of the ledger.
     path : str
         The absolute path of the ledger, without symbolic links.
+    composition : {"sum", "zcdp"}
+        How the releases of the ledger add up.
     unit : str or None
         The unit that all releases of the ledger protect, such as ``"record"``.
 
     Notes
     -----
-    **Privacy.** Costs are added exactly, as fractions. If the ceiling has a delta, the total by
-    zCDP may be smaller than the sum, and the smaller one is used. Epsilons of different units of
-    privacy have no sum, so a ledger is about one unit, which the first release decides; a release
-    that protects another unit is refused with ValueError. There are no refunds. If the
+    **Privacy.** All accepted releases together are (epsilon, delta)-DP for the ceiling's epsilon
+    and delta, also if earlier results decided what was released next and at what cost: either
+    rule is a privacy filter, and costs are added exactly, as fractions. Epsilons of different
+    units of privacy have no sum, so a ledger is about one unit, which the first release decides;
+    a release that protects another unit is refused with ValueError. There are no refunds. If the
     ledger is missing, damaged, read-only or on a full disk, :class:`LedgerError` is raised and
     nothing is released.
 
@@ -85,18 +93,20 @@ class BudgetAccountant:
         *,
         path: str | os.PathLike[str] | None = None,
         existing: bool = False,
+        composition: Composition = "sum",
     ) -> None:
-        ceiling = Cost.of(epsilon, delta)
+        rule = Filter.of(Cost.of(epsilon, delta), composition)
         if existing and (path is None or not os.path.lexists(path)):
             raise LedgerError(
                 f"There is no ledger at {None if path is None else os.fsdecode(path)!r}. To "
                 "create one, leave out existing=True."
             )
         if path is None:
-            self._ledger = Ledger.create(temporary_path(), ceiling, durable=False)
+            ceiling = rule.ceiling
+            self._ledger = Ledger.create(temporary_path(), ceiling, False, rule.composition)
         else:
-            self._ledger = _shared_ledger(os.path.abspath(os.fsdecode(path)), ceiling)
-            ceiling = self._ledger.ceiling()
+            self._ledger = _shared_ledger(os.path.abspath(os.fsdecode(path)), rule)
+            ceiling = self._ledger.rule().ceiling
         self._ceiling = ceiling
 
     @property
@@ -113,6 +123,11 @@ class BudgetAccountant:
     def path(self) -> str:
         """The absolute path of the ledger."""
         return self._ledger.path
+
+    @property
+    def composition(self) -> Composition:
+        """How releases add up: ``"sum"`` or ``"zcdp"``."""
+        return self._ledger.rule().composition
 
     @property
     def unit(self) -> str | None:
@@ -182,11 +197,15 @@ class BudgetAccountant:
     def total(self, method: Literal["tight", "sum", "pld"] = "tight") -> Cost:
         """Return (epsilon, delta) spent so far, rounded up to floats.
 
+        ``"tight"`` and ``"pld"`` choose the best bound for the releases that were made. They hold
+        for releases whose budgets were fixed beforehand, not if results decided what was spent
+        next: then only the ceiling holds (and ``"sum"``, if its figures were a limit set
+        beforehand).
+
         Parameters
         ----------
         method : {"tight", "sum", "pld"}, default="tight"
-            ``"tight"`` is the total that the ceiling is compared with: the sum, or a smaller
-            epsilon that holds at the ceiling's delta by zCDP (a pure epsilon is epsilon²/2-zCDP).
+            ``"tight"`` is the sum, or a smaller epsilon that holds at the ceiling's delta by zCDP.
             ``"sum"`` only adds. ``"pld"`` composes privacy loss distributions (needs
             dp-accounting) and is never worse than ``"tight"``.
         """
@@ -206,7 +225,8 @@ class BudgetAccountant:
     def remaining(self) -> Cost:
         """Return (epsilon, delta) that can still be spent at once, rounded down to floats.
 
-        Delta is 0 if all of the ceiling's delta is used to convert zCDP into epsilon.
+        It is what the ledger's ``composition`` would accept now. Delta is 0 if all of it is used
+        to convert zCDP into epsilon.
         """
         return self._ledger.remaining().rounded_down()
 
@@ -279,10 +299,11 @@ class BudgetAccountant:
 
     def _repr_html_(self) -> str:
         try:
-            entries, spent, left = list(self), self.total(), self.remaining()
+            entries, left, rule = list(self), self.remaining(), self._ledger.rule()
+            spent = self.total("sum" if rule.composition == "sum" else "tight")
         except LedgerError as error:
             return card("Privacy budget", tag("p", str(error)), accent="bad")
-        return ledger_card(entries, spent, left, self._ceiling)
+        return ledger_card(entries, spent, left, rule)
 
     @property
     def _scope(self) -> str | None:
@@ -341,16 +362,16 @@ def _restored(
     return accountant
 
 
-def _shared_ledger(given: str, ceiling: Cost) -> Ledger:
+def _shared_ledger(given: str, rule: Filter) -> Ledger:
     """Open or make a ledger; its path has no symbolic links, so one ledger has one path."""
     path = os.path.realpath(given)
     if not os.path.lexists(given):
         with suppress(FileExistsError):
-            return Ledger.create(path, ceiling)
+            return Ledger.create(path, rule.ceiling, composition=rule.composition)
     ledger = Ledger.open(path)
-    if ceiling not in (ledger.ceiling(), Cost.of(math.inf)):
+    if rule not in (ledger.rule(), Filter(Cost.of(math.inf))):
         raise LedgerError(
-            f"The ledger {path!r} has the ceiling {ledger.ceiling()}, not {ceiling}. Give the "
-            "same figures, or only path=, which keeps the ceiling."
+            f"The ledger {path!r} has the ceiling {ledger.rule()}, not {rule}. Give the "
+            "same figures and composition, or only path=, which keeps them."
         )
     return ledger

@@ -12,14 +12,17 @@ import numpy as np
 
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
-__all__ = ["Budget", "Exact", "exact"]
+__all__ = ["LEAST_DELTA", "Budget", "Exact", "exact"]
 
 Exact = Fraction | float
 """An exact non-negative number: a fraction, or the float infinity."""
 
+LEAST_DELTA = Fraction(1, 10**300)
+"""The least delta above 0: below, floats that bound probabilities would underflow."""
+
 
 def exact(value: object, name: str = "epsilon") -> Exact:
-    """Read a privacy parameter exactly.
+    """Read a privacy parameter exactly; a delta is 0 or at least 1e-300.
 
     A float means the shortest decimal that prints it, so ``0.1`` is one tenth and
     ``0.1 + 0.2`` asked as two releases fits in ``0.3``. Infinity stays infinity.
@@ -46,6 +49,8 @@ def exact(value: object, name: str = "epsilon") -> Exact:
         number = Fraction(str(value))
     if number < 0:
         raise ValueError(f"{name} must not be negative.")
+    if name == "delta" and 0 < number < LEAST_DELTA:
+        raise ValueError("delta must be 0 or at least 1e-300.")
     return number
 
 

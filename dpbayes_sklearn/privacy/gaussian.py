@@ -66,7 +66,9 @@ and :math:`1-p` (Kairouz, Oh and Viswanath 2015). So both together have
 
 **Rounding.** All sums have positive terms, so floats err by a relative 1e-11 (at most 2**22
 terms, exponents that matter below 1000, functions good to a few units in the last place); the
-result is multiplied by 1 + 1e-9.
+result is multiplied by 1 + 1e-9. Terms that underflow lose at most 2**22 times 5e-324, which is
+nothing beside a :math:`\delta` of 1e-300; below that, the conversion of zCDP, which is exact,
+decides alone.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.privacy.budget import Exact
+from dpbayes_sklearn.privacy.budget import LEAST_DELTA, Exact
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
 __all__ = [
@@ -201,7 +203,7 @@ def _least_variance(
     largest = _rounded_up(max(map(squared_norm, patterns)) / (2 * Fraction(rho)))
     low = max(map(_least, patterns))
     high = largest = max(largest, low)
-    if zcdp_only:
+    if zcdp_only or delta < LEAST_DELTA:
         return largest
     patterns = [_completed(shifts) for shifts in patterns]
     while high > low * Fraction(10_001, 10_000):

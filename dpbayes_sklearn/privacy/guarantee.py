@@ -6,12 +6,12 @@ import logging
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 from dpbayes_sklearn._html import QUIET, card, tag, tiles
 from dpbayes_sklearn.privacy.budget import Budget, Exact, exact
+from dpbayes_sklearn.privacy.printing import at_least
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["PrivacyGuarantee", "round_up", "warn_if_weak"]
@@ -100,7 +100,7 @@ class PrivacyGuarantee:
             return first
         together = sum((exact(batch.epsilon) for batch in batches), Fraction(0))
         deltas = sum((exact(batch.delta, "delta") for batch in batches), Fraction(0))
-        and_deltas = f", the deltas to {float(deltas):g}" if deltas else ""
+        and_deltas = f", the deltas to {at_least(deltas)}" if deltas else ""
         conditions = [c for batch in batches for c in batch.conditions]
         stays = "" if first.privacy_unit.size_is_secret else STAYS
         rhos = [batch.rho for batch in batches if batch.rho is not None]
@@ -113,7 +113,7 @@ class PrivacyGuarantee:
         ).under(
             *conditions,
             f"no person is in two of the {len(batches)} batches (for one who is in all of them "
-            f"the epsilons add up to {float(together):g}{and_deltas}){stays}",
+            f"the epsilons add up to {at_least(together)}{and_deltas}){stays}",
         )
 
     def under(self, *conditions: str) -> PrivacyGuarantee:
@@ -128,9 +128,9 @@ class PrivacyGuarantee:
     def _level(self) -> str:
         if math.isinf(self.epsilon):
             return "Not private (epsilon is infinite)"
-        delta = f", delta = {self.delta:g}" if self.delta else ""
-        rho = "" if self.rho is None else f" (rho = {_three_digits_up(self.rho)} zCDP)"
-        return f"Differentially private with epsilon = {self.epsilon:g}{delta}{rho}"
+        delta = f", delta = {at_least(self.delta)}" if self.delta else ""
+        rho = "" if self.rho is None else f" (rho = {at_least(self.rho, 3)} zCDP)"
+        return f"Differentially private with epsilon = {at_least(self.epsilon)}{delta}{rho}"
 
     def __str__(self) -> str:
         what = f"{self._level} under the {self.mechanism} mechanism, for {self.neighbours}"
@@ -145,7 +145,7 @@ class PrivacyGuarantee:
         """
         if math.isinf(self.epsilon):
             return "This model was computed without noise and may reveal any record."
-        delta = f" (plus {self.delta:g})" if self.delta else ""
+        delta = f" (plus {at_least(self.delta)})" if self.delta else ""
         return (
             f"{_CHANGING[self.privacy_unit.change]} {self.privacy_unit} makes no result of this "
             f"release more than {_odds(self.epsilon)} times as likely{delta}."
@@ -163,9 +163,9 @@ class PrivacyGuarantee:
             Options of the mechanism, to tell releases of the same mechanism apart.
         """
         figures = [
-            ("epsilon", f"{self.epsilon:g}"),
-            ("delta", f"{self.delta:g}"),
-            *([] if self.rho is None else [("rho", _three_digits_up(self.rho))]),
+            ("epsilon", at_least(self.epsilon)),
+            ("delta", at_least(self.delta)),
+            *([] if self.rho is None else [("rho", at_least(self.rho, 3))]),
             ("unit", str(self.privacy_unit)),
             ("mechanism", ", ".join(filter(None, (self.mechanism, options)))),
         ]
@@ -189,8 +189,8 @@ class PrivacyGuarantee:
 def _odds(epsilon: float) -> str:
     """Return exp(epsilon) rounded up, as text."""
     if epsilon > _WRITTEN_OUT:
-        return f"exp({epsilon:g})"
-    factor = math.exp(epsilon)
+        return f"exp({at_least(epsilon)})"
+    factor = math.nextafter(math.exp(epsilon), math.inf)
     return f"{math.ceil(factor):,}" if factor >= 100 else f"{math.ceil(100 * factor) / 100:.2f}"
 
 
@@ -200,18 +200,9 @@ def warn_if_weak(budget: Budget) -> None:
     if not (_warned or _LOGGER.disabled or budget.infinite) and budget.epsilon > WEAK:
         _warned = True
         _LOGGER.warning(
-            "epsilon = %g is a weak guarantee. %s An epsilon of 1 or below is strong; above %g it "
+            "epsilon = %s is a weak guarantee. %s An epsilon of 1 or below is strong; above %g it "
             "is mostly of theoretical use.",
-            float(budget.epsilon),
+            at_least(budget.epsilon),
             PrivacyGuarantee.of(budget, "").meaning,
             WEAK,
         )
-
-
-def _three_digits_up(rho: float) -> str:
-    """Return rho rounded up to three significant digits.
-
-    >>> _three_digits_up(0.0243559), _three_digits_up(0.5)
-    ('0.0244', '0.5')
-    """
-    return f"{Decimal(repr(rho)).normalize(Context(prec=3, rounding=ROUND_CEILING)):g}"

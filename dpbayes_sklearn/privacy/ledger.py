@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from dpbayes_sklearn.exceptions import NOTHING_SPENT, BudgetError
 from dpbayes_sklearn.privacy.branches import Branches, scope_spends
-from dpbayes_sklearn.privacy.composition import Spend, allowed, remaining, tightest
+from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, tightest
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger_entry import (
     COLUMNS,
@@ -45,10 +45,12 @@ class Ledger:
         self._seen = 0  # entries known to be there: a ledger with fewer was put back
 
     @classmethod
-    def create(cls, path: str, ceiling: Cost, durable: bool = True) -> Ledger:
+    def create(
+        cls, path: str, ceiling: Cost, durable: bool = True, composition: Composition = "sum"
+    ) -> Ledger:
         """Make a new ledger; FileExistsError where something is there already."""
         identity = uuid.uuid4().hex
-        create_file(path, (identity, *ceiling.written()), durable=durable)
+        create_file(path, (identity, *ceiling.written(), composition), durable=durable)
         return cls(path, identity, durable)
 
     @classmethod
@@ -62,10 +64,10 @@ class Ledger:
                 raise refusal(path, "its entries do not add up")
         return ledger
 
-    def ceiling(self) -> Cost:
-        """Return the most that may ever be spent."""
+    def rule(self) -> Filter:
+        """Return the most that may ever be spent, and how it adds up."""
         with self._transaction() as connection:
-            return self._ceiling(connection)
+            return self._rule(connection)
 
     def spent(self) -> Cost:
         """Return the exact sum of all entries."""
@@ -73,10 +75,10 @@ class Ledger:
             return self._balance(connection).spent
 
     def total(self) -> Cost:
-        """Return the tightest (epsilon, delta) of all entries that can be proven."""
+        """Return the tightest (epsilon, delta) of all entries, for budgets fixed beforehand."""
         with self._transaction() as connection:
             spent = self._balance(connection).spent
-            return tightest(self._ceiling(connection), spent, self._spends(connection))
+            return tightest(self._rule(connection), spent, self._spends(connection))
 
     def remaining(self) -> Cost:
         """Return what could still be spent at once."""
@@ -142,7 +144,7 @@ class Ledger:
         branch: str | None,
     ) -> Balance:
         """Return the balance that an entry would leave; raise if it may not be written."""
-        ceiling, before = self._ceiling(connection), self._balance(connection)
+        rule, before = self._rule(connection), self._balance(connection)
         if before.unit and unit and unit != before.unit:
             raise ValueError(
                 f"This ledger adds up releases that protect another unit: {before.unit!r}, not "
@@ -158,13 +160,13 @@ class Ledger:
                 f"group before and in another one after. {NOTHING_SPENT} Set "
                 "neighbours='add_remove', or unit=PrivacyUnit('record', 'add_remove') of a spend."
             )
-        if not after.spent <= ceiling:
+        if not after.spent <= rule.for_sums:  # looking at all entries takes longer
             spends = self._spends(connection, scope, spend, branch)
-            if not allowed(ceiling, after.spent, spends):
+            if not rule.accepts(after.spent, spends):
                 left = self._remaining(connection).rounded_down()
                 raise BudgetError(
-                    f"Spending {spend} would cross the ceiling {ceiling}: {left} remains. "
-                    f"{NOTHING_SPENT} Ask for less, or use a ledger with a higher ceiling.",
+                    f"Spending {spend} would cross the ceiling {rule}: {left} remains. "
+                    f"{NOTHING_SPENT} {rule.advice}",
                     requested=spend.cost.rounded_up(),
                     remaining=left,
                 )
@@ -172,7 +174,7 @@ class Ledger:
 
     def _remaining(self, connection: sqlite3.Connection) -> Cost:
         spent = self._balance(connection).spent
-        return remaining(self._ceiling(connection), spent, self._spends(connection))
+        return self._rule(connection).remaining(spent, self._spends(connection))
 
     def _transaction(self, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
         return transaction(self.path, write=write, durable=self.durable)
@@ -181,10 +183,15 @@ class Ledger:
         if _identity(self.path, connection) != self.identity:
             raise refusal(self.path, "another ledger has been put in its place")
 
-    def _ceiling(self, connection: sqlite3.Connection) -> Cost:
+    def _rule(self, connection: sqlite3.Connection) -> Filter:
         self._recognise(connection)
-        (row,) = connection.execute("SELECT epsilon, delta FROM ledger")
-        return read_cost(self.path, *row)
+        ((*ceiling, composition),) = connection.execute(
+            "SELECT epsilon, delta, composition FROM ledger"
+        )
+        try:
+            return Filter.of(read_cost(self.path, *ceiling), str(composition))
+        except ValueError:
+            raise refusal(self.path, "it does not say how releases add up") from None
 
     def _balance(self, connection: sqlite3.Connection) -> Balance:
         """Return how many entries there are and what they add up to."""

@@ -28,7 +28,9 @@ _LOCK_POLL_SECONDS = 0.002  # between two attempts to get a lock
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_FORMAT};
-CREATE TABLE ledger (id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL);
+CREATE TABLE ledger (
+    id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, composition TEXT NOT NULL
+);
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
     epsilon TEXT NOT NULL, delta TEXT NOT NULL, release_id TEXT NOT NULL UNIQUE, scope TEXT,
@@ -59,6 +61,7 @@ PRAGMA user_version = 3;
 """,
     3: """
 ALTER TABLE entry ADD COLUMN branch TEXT;
+ALTER TABLE ledger ADD COLUMN composition TEXT NOT NULL DEFAULT 'sum';
 PRAGMA user_version = 4;
 """,
 }
@@ -203,8 +206,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def create_file(path: str, row: tuple[str, str, str], *, durable: bool = True) -> None:
-    """Make a ledger with its one row of (id, epsilon, delta): complete at ``path``, or not at all.
+def create_file(path: str, row: tuple[str, str, str, str], *, durable: bool = True) -> None:
+    """Make a ledger with its row (id, epsilon, delta, composition): complete, or not at all.
 
     It is written under another name and then renamed, so nobody ever sees half of it. Of two
     processes that make the same one, the second gets FileExistsError.
@@ -223,7 +226,7 @@ def create_file(path: str, row: tuple[str, str, str], *, durable: bool = True) -
         raise refusal(path, str(error)) from None
 
 
-def _write_and_rename(path: str, row: tuple[str, str, str], durable: bool) -> None:
+def _write_and_rename(path: str, row: tuple[str, str, str, str], durable: bool) -> None:
     handle, draft = tempfile.mkstemp(".new", ".ledger-", os.path.dirname(path))
     os.close(handle)
     try:
@@ -235,10 +238,10 @@ def _write_and_rename(path: str, row: tuple[str, str, str], durable: bool) -> No
                 os.unlink(draft + suffix)
 
 
-def _write_draft(draft: str, row: tuple[str, str, str], durable: bool) -> None:
+def _write_draft(draft: str, row: tuple[str, str, str, str], durable: bool) -> None:
     with closing(_connected(Path(draft).as_uri(), durable)) as connection:
         connection.executescript(_SCHEMA)
-        connection.execute("INSERT INTO ledger VALUES (?, ?, ?)", row)
+        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", row)
 
 
 def _make_durable(directory: str) -> None:

@@ -4,7 +4,11 @@ A release is :math:`\rho`-zCDP if the Rényi divergence of order :math:`\alpha` 
 on neighbouring data is at most :math:`\alpha\rho` for every :math:`\alpha > 1`. It adds up over
 releases (Bun and Steinke 2016), a discrete or continuous Gaussian release of L2 sensitivity
 :math:`\Delta_2` has :math:`\rho = \Delta_2^2/2\sigma^2`, and a pure :math:`\varepsilon` release
-has divergence at most :math:`\min(\varepsilon, \tfrac12\alpha\varepsilon^2)`.
+has at most that of randomised response (Bun and Steinke 2016, Proposition 3.3),
+
+.. math:: D_\alpha(\varepsilon) = \varepsilon
+          - \frac{\log(1+e^{-\varepsilon}) - \log(1+e^{-(2\alpha-1)\varepsilon})}{\alpha - 1}
+          \le \min(\varepsilon, \tfrac12\alpha\varepsilon^2).
 
 **Conversion.** A release with divergence :math:`\tau` of order :math:`\alpha` is
 :math:`(\tau + g, \delta)`-DP (Canonne, Kamath and Steinke 2020, Proposition 12) with
@@ -32,11 +36,22 @@ from scipy.optimize import minimize_scalar
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.privacy.budget import Exact
 
-__all__ = ["Pure", "best_order", "pure_left", "renyi_epsilon", "short", "zcdp_epsilon", "zcdp_rho"]
+__all__ = [
+    "Pure",
+    "best_order",
+    "pure_divergence",
+    "pure_left",
+    "renyi_epsilon",
+    "short",
+    "zcdp_epsilon",
+    "zcdp_rho",
+]
 
 _DIGITS = Context(prec=50)
 _DOWN = Context(prec=10, rounding=ROUND_FLOOR)
 _ERROR = Fraction(1, 10**40)  # of g: three correctly rounded logarithms and a few operations
+_SMALL = Fraction(1, 10**9)  # epsilon of a pure release, whose divergence is then the square
+_CLOSE = Fraction(1, 10**8)  # relative, of a search
 _STEP = Fraction(1, 10**18)  # epsilon is rounded up to a multiple
 _ORDERS = np.geomspace(1e-6, 1e20, 313)  # order - 1: where the search for the best one starts
 
@@ -50,7 +65,7 @@ def zcdp_epsilon(rho: Exact, delta: Exact, pure: Pure = _NONE) -> Exact:
     r"""Return an epsilon at which rho-zCDP and pure releases together are (epsilon, delta)-DP.
 
     .. math:: \varepsilon = \min_{\alpha > 1} \alpha\rho
-              + \sum_i \min(\varepsilon_i, \tfrac12\alpha\varepsilon_i^2) + g(\alpha, \delta)
+              + \sum_i D_\alpha(\varepsilon_i) + g(\alpha, \delta)
 
     Parameters
     ----------
@@ -106,19 +121,40 @@ def best_order(epsilon: Exact, delta: Exact) -> Fraction:
 
 def renyi_epsilon(order: Fraction, rho: Exact, delta: Exact, pure: Pure = _NONE) -> Fraction:
     """Bound the epsilon of `zcdp_epsilon` at this order from above."""
-    losses = (n * min(Fraction(e), order * Fraction(e) ** 2 / 2) for e, n in pure.items())
+    losses = (n * pure_divergence(order, Fraction(e)) for e, n in pure.items())
     return order * Fraction(rho) + sum(losses) + _gap(order, delta)
 
 
-def pure_left(order: Fraction, slack: Fraction) -> Fraction:
-    r"""Return the largest pure epsilon (ten digits) whose divergence is within ``slack``.
+@lru_cache(maxsize=1024)
+def pure_divergence(order: Fraction, epsilon: Fraction) -> Fraction:
+    r"""Bound the divergence of a pure epsilon release, :math:`D_\alpha(\varepsilon)`, from above.
 
-    It is the x with :math:`\min(x, \tfrac12\alpha x^2) = s`.
+    >>> float(pure_divergence(Fraction(20), Fraction(1, 10)))
+    0.07...
+    """
+    simple = min(epsilon, order * epsilon**2 / 2)
+    if epsilon < _SMALL:  # the digits would cancel
+        return simple
+    less = _log_of_one_plus_exp(-epsilon) - _log_of_one_plus_exp((1 - 2 * order) * epsilon)
+    return min(simple, epsilon - less / (order - 1) + _ERROR * (1 + 1 / (order - 1)))
+
+
+def pure_left(order: Fraction, slack: Fraction) -> Fraction:
+    r"""Return the largest pure epsilon (eight digits) whose divergence is within ``slack``.
+
+    The x with :math:`D_\alpha(x) = s`, which is at most :math:`s + \log 2/(\alpha - 1)`.
 
     >>> float(pure_left(Fraction(20), Fraction(1, 10))), float(pure_left(Fraction(20), Fraction(1)))
-    (0.1, 1.0)
+    (0.132..., 1.016...)
     """
-    return short(max(slack, min(_root(2 * slack / order), 2 / order)))
+    if slack <= 0:
+        return Fraction(0)
+    low = max(slack, min(_root(2 * slack / order), 2 / order))
+    high = slack + 1 / (order - 1)
+    while high > low * (1 + _CLOSE):
+        middle = short((low + high) / 2)
+        low, high = (low, middle) if pure_divergence(order, middle) > slack else (middle, high)
+    return short(low)
 
 
 def _epsilon_at(rho: Exact, delta: Exact, pure: Pure) -> Callable[[FloatArray], FloatArray]:
@@ -130,11 +166,19 @@ def _epsilon_at(rho: Exact, delta: Exact, pure: Pure) -> Callable[[FloatArray], 
     def epsilon_at(log_excess: FloatArray) -> FloatArray:
         excess = np.exp(log_excess)
         order = 1 + excess
-        losses = (counts * np.minimum(epsilons, order * epsilons**2 / 2)).sum(axis=0)
+        losses = (counts * _pure_divergences(order, epsilons)).sum(axis=0)
         gap = (-log_delta - np.log1p(excess)) / excess - np.log1p(1 / excess)
         return np.asarray(order * slope + losses + gap)
 
     return epsilon_at
+
+
+def _pure_divergences(order: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """Return `pure_divergence` in floats; where those would cancel, the square that bounds it."""
+    squares = order * epsilon**2 / 2
+    less = np.log1p(np.exp(-epsilon)) - np.log1p(np.exp((1 - 2 * order) * epsilon))
+    exact = epsilon - less / (order - 1)
+    return np.asarray(np.where(order * epsilon < 1e-3, squares, np.minimum(exact, squares)))
 
 
 @lru_cache(maxsize=256)
@@ -165,6 +209,12 @@ def _log(number: Fraction) -> Fraction:
     """Return the logarithm with an error below 1e-45 relative to the larger of it and 1."""
     ratio = _DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
     return Fraction(_DIGITS.ln(ratio))
+
+
+def _log_of_one_plus_exp(number: Fraction) -> Fraction:
+    """Return log(1 + exp(x)) for a negative x, with an error below 1e-45."""
+    power = _DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return Fraction(_DIGITS.ln(_DIGITS.add(1, _DIGITS.exp(power))))
 
 
 def _root(number: Fraction) -> Fraction:

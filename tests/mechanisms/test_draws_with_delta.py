@@ -130,7 +130,7 @@ def test_a_session_asks_more_where_the_ceiling_has_a_delta():
     declared = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
     asked = {}
     for delta in (0.0, 1e-6):
-        ledger = BudgetAccountant(1.0, delta) if delta else BudgetAccountant(1.0)
+        ledger = BudgetAccountant(1.0, delta, composition="zcdp" if delta else "sum")
         model = BayesianNaiveBayes(
             0.02, delta=1e-7, mechanism="sampler", accountant=ledger, **declared
         )

@@ -262,7 +262,7 @@ def test_the_ceiling_counts_delta_and_zcdp_lets_many_small_fits_through() -> Non
     with pytest.raises(BudgetError, match="would cross the ceiling"):
         model_of(epsilon=0.1, accountant=strict).fit(X, y)
     assert len(strict) == 0
-    accountant = BudgetAccountant(epsilon=0.5, delta=1e-5)
+    accountant = BudgetAccountant(epsilon=0.5, delta=1e-5, composition="zcdp")
     small = model_of(epsilon=0.1, accountant=accountant)
     with suppress(BudgetError):
         for _ in range(41):

@@ -177,7 +177,7 @@ def test_a_delta_is_asked_for_charged_and_refused_beyond_the_ceiling():
     declared = {"bounds_X": (-1, 1), "bounds_y": (-8, 8), "mechanism": "gaussian"}
     with pytest.raises(ValueError, match="'delta' parameter"):
         BayesianLinearRegression(**declared).fit(X, y)
-    ledger = BudgetAccountant(1.0, 1e-6)
+    ledger = BudgetAccountant(1.0, 1e-6, composition="zcdp")
     model = BayesianLinearRegression(0.4, delta=1e-7, accountant=ledger, **declared)
     for _ in range(3):
         model.fit(X, y)

@@ -5,8 +5,17 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BetaBinomial,
+    BudgetAccountant,
+    Schema,
+)
+from dpbayes_sklearn.model_selection import PrivateSearchCV
 from dpbayes_sklearn.privacy import Budget, exact
 
 TENTH = Fraction(1, 10)
@@ -64,3 +73,27 @@ def test_decimals_add_up_as_they_are_written():
 def test_only_infinite_epsilon_asks_for_no_privacy():
     assert Budget(exact(math.inf)).infinite
     assert not Budget(exact(10**300)).infinite
+
+
+@pytest.mark.parametrize("delta", [1e-301, 5e-324, Decimal("1e-330"), Fraction(1, 10**400)])
+def test_a_delta_that_floats_lose_is_refused_wherever_one_can_be_given(delta):
+    X, y = pd.DataFrame({"a": ["x", "y"] * 50}), [0, 1] * 50
+    ledger = BudgetAccountant(1, 1e-6)
+    exactly = Fraction(delta)
+    declared = {"delta": exactly, "accountant": ledger}
+    asks = [
+        lambda: BudgetAccountant(1, delta),
+        lambda: ledger.spend(0.1, delta),
+        lambda: ledger.check(0.1, delta),
+        lambda: BayesianNaiveBayes(mechanism="gaussian", classes=[0, 1], **declared).fit(X, y),
+        lambda: BayesianNaiveBayes(classes=[0, 1], **declared).fit(X, y),
+        lambda: BayesianLinearRegression(mechanism="sampler", **declared).fit(X, y),
+        lambda: BetaBinomial(mechanism="hellinger", **declared).fit(y),
+        lambda: PrivateSearchCV(BayesianNaiveBayes(), {}, **declared).fit(X, y),
+        lambda: Schema.learn(X, **declared),
+    ]
+    for ask in asks:
+        with pytest.raises(ValueError, match="0 or at least 1e-300"):
+            ask()
+    assert len(ledger) == 0
+    assert exact(1e-300, "delta") == Fraction(1, 10**300)

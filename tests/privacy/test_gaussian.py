@@ -240,3 +240,14 @@ def test_a_pure_release_besides_is_composed_exactly(pure: Fraction, shifts: Shif
 def test_a_pure_release_leaves_room_for_noise() -> None:
     with pytest.raises(ValueError, match="epsilon must be positive"):
         gaussian_variance(Fraction(1), Fraction(1, 10), {(1, 1): 1}, pure=Fraction(1))
+
+
+@pytest.mark.parametrize("digits", [298, 301, 310, 330, 1000])
+@pytest.mark.parametrize("shifts", [{(1, 1): 2}, {(1, 2): 20, (1, 3): 100}])
+def test_the_smallest_deltas_are_not_lost_to_underflow(digits: int, shifts: Shifts) -> None:
+    """In logarithms, and for continuous noise, of which delta is almost the same."""
+    variance = gaussian_variance(Fraction(1), Fraction(1, 10**digits), shifts)
+    ratio = math.sqrt(squared_norm(shifts) / variance)
+    far, near = (float(log_ndtr(side * ratio / 2 - 1 / ratio)) for side in (-1, 1))
+    log_delta = near + math.log(-math.expm1(1 + far - near))
+    assert log_delta <= -(digits - 0.01) * math.log(10)

@@ -81,7 +81,8 @@ def test_a_ledger_of_format_2_goes_on(tmp_path):
     ledger = Ledger.create(path, CEILING)
     ledger.charge(TENTH, "")
     dropped = [f"ALTER TABLE entry DROP COLUMN {column}" for column in ("unit", "branch")]
-    sql(path, *dropped, "PRAGMA user_version = 2")
+    no_rule = "ALTER TABLE ledger DROP COLUMN composition"
+    sql(path, *dropped, no_rule, "PRAGMA user_version = 2")
     assert [entry.unit for entry in Ledger.open(path).entries()] == ["record"]
     ledger.charge(TENTH, "", unit="record")
     assert len(Ledger.open(path)) == 2
@@ -92,11 +93,37 @@ def test_entries_of_format_3_are_branches_of_their_own(tmp_path):
     ledger = Ledger.create(path, CEILING)
     for _ in range(2):
         ledger.charge(TENTH, "", "scope", ADDED.label)
-    sql(path, "ALTER TABLE entry DROP COLUMN branch", "PRAGMA user_version = 3")
+    sql(
+        path,
+        "ALTER TABLE entry DROP COLUMN branch",
+        "ALTER TABLE ledger DROP COLUMN composition",
+        "PRAGMA user_version = 3",
+    )
     assert Ledger.open(path).spent() == Cost.of(0.1)
     ledger.charge(Spend.of(0.2), "", "scope", ADDED.label, "a branch")
     ledger.charge(Spend.of(0.2), "", "scope", ADDED.label, "a branch")
     assert Ledger.open(path).spent() == Cost.of(0.4)
+
+
+def test_a_ledger_of_format_3_adds(tmp_path):
+    path = str(tmp_path / "third")
+    ledger = Ledger.create(path, Cost.of(1, 1e-6), composition="zcdp")
+    sql(
+        path,
+        "ALTER TABLE ledger DROP COLUMN composition",
+        "ALTER TABLE entry DROP COLUMN branch",
+        "PRAGMA user_version = 3",
+    )
+    ledger.charge(TENTH, "")
+    assert Ledger.open(path).rule() == (Cost.of(1, 1e-6), "sum")
+
+
+def test_a_ledger_with_an_unknown_rule_refuses(tmp_path):
+    path = str(tmp_path / "ledger")
+    ledger = Ledger.create(path, CEILING)
+    sql(path, "DROP TRIGGER ceiling_is_final", "UPDATE ledger SET composition = 'pld'")
+    with pytest.raises(LedgerError, match="how releases add up"):
+        ledger.charge(TENTH, "")
 
 
 def test_the_first_unit_decides(ledger):
@@ -166,7 +193,7 @@ def test_a_read_only_ledger_of_format_1_refuses():
 
 
 def test_a_lowered_rho_is_seen(tmp_path):
-    ledger = Ledger.create(str(tmp_path / "ledger"), Cost.of(1, 1e-6))
+    ledger = Ledger.create(str(tmp_path / "ledger"), Cost.of(1, 1e-6), composition="zcdp")
     ledger.charge(Spend.of(rho=0.01), "")
     ledger.charge(Spend.of(rho=0.01), "")
     assert Ledger.open(ledger.path).entries() == ledger.entries()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.special import log_ndtr
 
 from dpbayes_sklearn.privacy.zcdp import (
     best_order,
+    pure_divergence,
     pure_left,
     renyi_epsilon,
     zcdp_epsilon,
@@ -23,12 +25,23 @@ MILLIONTH = Fraction(1, 10**6)
 deltas = st.fractions(Fraction(1, 10**12), Fraction(1, 2)).filter(bool)
 
 
+def randomised_response(order: np.ndarray, epsilon: float) -> np.ndarray:
+    """Return its divergence by the definition, and the bound that it tends to where that is off."""
+    honest = 1 / (1 + math.exp(-epsilon))
+    logs = np.logaddexp(
+        order * math.log(honest) + (1 - order) * math.log1p(-honest),
+        order * math.log1p(-honest) + (1 - order) * math.log(honest),
+    )
+    square = order * epsilon**2 / 2
+    return np.where(order * epsilon < 1e-3, square, np.minimum(logs / (order - 1), square))
+
+
 def conversion(rho: float, delta: float, pure: dict[float, int] | None = None) -> float:
     """Return the bound by a fine grid of orders, in plain floats."""
     order = 1 + np.geomspace(1e-6, 1e13, 40_001)
     divergence = order * rho
     for epsilon, count in (pure or {}).items():
-        divergence = divergence + count * np.minimum(epsilon, order * epsilon**2 / 2)
+        divergence = divergence + count * randomised_response(order, epsilon)
     gap = (-math.log(delta) - np.log(order)) / (order - 1) + np.log1p(-1 / order)
     return float((divergence + gap).min())
 
@@ -87,10 +100,24 @@ def test_mixtures(rho: Fraction, pure: dict[Fraction, int]) -> None:
     assert epsilon <= min(apart, together) + Fraction(1, 10**9)
 
 
+@pytest.mark.parametrize("order", [1.001, 1.5, 3, 22, 1000])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.01, 0.1, 0.5, 2, 40])
+def test_the_divergence_of_a_pure_release(order: float, epsilon: float) -> None:
+    """That of randomised response, by the definition, in a hundred digits."""
+    with localcontext(prec=100):
+        alpha, e = Decimal(str(order)), Decimal(str(epsilon))
+        honest = 1 / (1 + (-e).exp())
+        moment = honest * ((alpha - 1) * e).exp() + (1 - honest) * ((1 - alpha) * e).exp()
+        exact = Fraction(moment.ln() / (alpha - 1))
+    bound = pure_divergence(Fraction(str(order)), Fraction(str(epsilon)))
+    assert exact <= bound <= exact * (1 + Fraction(1, 10**6)) + Fraction(1, 10**30)
+    assert bound <= min(Fraction(str(epsilon)), Fraction(str(order * epsilon**2 / 2)) * 2)
+
+
 @given(order=st.fractions(Fraction(11, 10), 1000), slack=st.fractions(0, 20))
 def test_what_is_left_uses_the_slack_up(order: Fraction, slack: Fraction) -> None:
     def divergence(epsilon: Fraction) -> Fraction:
-        return min(epsilon, order * epsilon**2 / 2)
+        return pure_divergence(order, epsilon)
 
     left = pure_left(order, slack)
     assert divergence(left) <= slack

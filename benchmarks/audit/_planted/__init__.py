@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.audit._planted import (
+    budgets,
     composition,
     data,
     fitted,
@@ -25,7 +26,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, scopes, searching, fitted, units),
+        *(spending, composition, scopes, searching, fitted, units, budgets),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)

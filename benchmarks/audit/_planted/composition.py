@@ -135,7 +135,7 @@ def made_anew() -> Replacements:
 
     def making(self: Any, write: bool = False) -> Any:
         if not ledger_file.os.path.lexists(self.path):
-            ledger_file.create_file(self.path, (self.identity, "9/1", "0/1"))
+            ledger_file.create_file(self.path, (self.identity, "9/1", "0/1", "sum"))
         return real(self, write)
 
     yield Ledger, "_transaction", making
