@@ -143,12 +143,15 @@ def _wait_for_lock(descriptor: int) -> None:
 
 
 def _refuse_other_names(path: str) -> None:
-    """Refuse a file with several names.
+    """Refuse a file with several names; SQLite refuses one that is not there.
 
     SQLite finds the journal of a killed process by the name of the file. Under another name it is
     not found, and undoes later charges when the file is opened under the first name again.
     """
-    found = os.stat(path)
+    try:
+        found = os.stat(path)
+    except OSError:
+        return
     if found.st_nlink > 1:
         raise refusal(path, "it has hard links, and charges under several names could be lost")
     if _is_mounted(path, found.st_dev, found.st_ino):
