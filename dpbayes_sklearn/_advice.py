@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
+from dpbayes_sklearn._log import is_heard, remark
 from dpbayes_sklearn._typing import FloatArray
 
 __all__ = ["Told", "advise_if_noisy", "hint_at_absent_classes"]
 
-_LOGGER = logging.getLogger("dpbayes_sklearn")
 _TELLING = 0.2
 """No hint if the noise exceeds this share of an average class: it could hide a class."""
 
@@ -32,7 +31,7 @@ def hint_at_absent_classes(
     """
     absent = [c for c, count in zip(classes, counts, strict=True) if count <= bound]
     if absent and bound < _TELLING * n / len(classes):
-        _LOGGER.warning(
+        remark(
             "Of %d records, few or none have class %s (up to noise of %.3g records). If that is "
             "wrong, the labels are not encoded as declared: ensembles of scikit-learn encode them "
             "as 0, ..., k - 1, so that their members need classes=range(k).",
@@ -56,10 +55,10 @@ def advise_if_noisy(ratio: float) -> None:
     ratio : float
         Standard deviation of the noise of a cell over its expected count, on average.
     """
-    if ratio <= 1.0 or Told.noisy or _LOGGER.disabled:
+    if ratio <= 1.0 or Told.noisy or not is_heard():
         return
     Told.noisy = True
-    _LOGGER.warning(
+    remark(
         "The noise is %.2g times as large as the average count of a cell, so the model may be far "
         "less accurate than without privacy. Fewer columns, fewer bins or values, more records or "
         "a larger epsilon help.",

@@ -110,8 +110,8 @@ class PrivateEstimator(PublishedModel):
             Their classes or targets; ignored where there is none to learn.
         groups : array-like of shape (n_samples,), optional
             For ``privacy_unit="person"``: whose record it is, as any label. Of a person with more
-            than ``max_records_per_person`` records only so many count, by a rule that looks at
-            nobody else; records without a label do not count. With ``neighbours="replace"`` the
+            than ``max_records_per_person`` records only so many count, drawn at random; records
+            without a label do not count. With ``neighbours="replace"`` the
             number of those that count is public. Without groups, nobody having more is a condition
             of the guarantee.
 
@@ -200,7 +200,7 @@ class PrivateEstimator(PublishedModel):
 
     def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
         """Return the records that count, and what was promised about persons."""
-        return records_that_count(records, groups, self._unit)
+        return records_that_count(records, groups, self._unit, self.random_state)
 
     def _check_types(self, public: Any, records: Any) -> None:
         """Refuse, by declared types alone, columns that cannot hold a value of their domain."""

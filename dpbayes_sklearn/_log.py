@@ -1,17 +1,72 @@
-"""Log messages of the library, wrapped to the width of a terminal."""
+"""Log messages and warnings of the library: silenced by context, wrapped on a terminal."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import textwrap
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-__all__ = ["wrapped_log"]
+__all__ = ["is_heard", "remark", "silence", "withheld", "wrapped_log"]
 
 _WIDTH = 98
 _LOGGER = logging.getLogger("dpbayes_sklearn")
+
+Withheld = list[tuple[type[Warning], str]]
+_withheld: ContextVar[Withheld | None] = ContextVar("dpbayes_sklearn_withheld", default=None)
+
+
+def withheld() -> Withheld | None:
+    """Return the list of the warnings that are not given in this context; None outside of one."""
+    return _withheld.get()
+
+
+def is_heard() -> bool:
+    """Tell whether a remark would be logged, so that it can be made once in a process."""
+    return withheld() is None and not _LOGGER.disabled
+
+
+def remark(text: str, *facts: object) -> None:
+    """Log a message, unless this context is silent."""
+    if is_heard():
+        _LOGGER.warning(text, *facts, stacklevel=2)
+
+
+class _WhereSilent(type):
+    """The type of a class that all warnings are of, in a silent context; none in any other."""
+
+    def __subclasscheck__(cls, category: type) -> bool:
+        return withheld() is not None
+
+
+class _AnyWarning(Warning, metaclass=_WhereSilent): ...
+
+
+_IGNORED = ("ignore", None, _AnyWarning, None, 0)  # an entry of warnings.filters
+
+
+@contextmanager
+def silence() -> Iterator[Withheld]:
+    """Suppress warnings and log messages in this context; yield the library's own warnings.
+
+    A context is that of a thread or a task (``contextvars``). A switch of the process, such as
+    ``Logger.disabled`` or ``warnings.catch_warnings``, would be turned back by the first of two
+    threads that ends, and left on for good by the second. So nothing is turned back but the
+    context. For warnings of other libraries a filter stays that matches in silent contexts only.
+    A worker, and a thread that is started within, have contexts of their own.
+    """
+    # from Python 3.14 on a context may have filters of its own, which cannot be looked at
+    if sys.version_info >= (3, 14) or warnings.filters[:1] != [_IGNORED]:
+        warnings.simplefilter("ignore", category=_AnyWarning)
+    said: Withheld = []
+    before = _withheld.set(said)
+    try:
+        yield said
+    finally:
+        _withheld.reset(before)
 
 
 class _Wrapped(logging.Formatter):

@@ -7,11 +7,13 @@ from typing import Any
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn.data.persons import counted_records, read_groups
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = [
     "COUNTED",
     "FEATURES_TOO",
+    "PERSONS_STREAM",
     "PROMISED",
     "PROTECTION",
     "declared_unit",
@@ -33,6 +35,9 @@ FEATURES_TOO: dict[str, list[Any]] = {
 
 COUNTED = "the number of records that count, with a label and at most {} of a person, is public"
 """Under "replace", where it is used and published without noise."""
+
+PERSONS_STREAM = 2**17
+"""The stream of a seed that draws which records of a person count."""
 
 PROMISED = "no person has more than {} of the records (groups were not given)"
 
@@ -59,8 +64,13 @@ def declared_unit(estimator: Any) -> PrivacyUnit:
     return PrivacyUnit(name, estimator.neighbours, 1 if most is None else int(most))
 
 
-def records_that_count(records: Any, groups: Any, unit: PrivacyUnit) -> tuple[Any, tuple[str, ...]]:
-    """Return the records that count, and what the guarantee then rests on."""
+def records_that_count(
+    records: Any, groups: Any, unit: PrivacyUnit, random_state: Any = None
+) -> tuple[Any, tuple[str, ...]]:
+    """Return the records that count, and what the guarantee then rests on.
+
+    Of a person with more than are protected together, they are drawn at random.
+    """
     if unit.name != "person":
         if groups is not None:
             raise ValueError(
@@ -75,7 +85,8 @@ def records_that_count(records: Any, groups: Any, unit: PrivacyUnit) -> tuple[An
         )
     if groups is None:
         return records, (PROMISED.format(unit.max_records),)
-    counted = counted_records(read_groups(groups, records.n), unit.max_records)
+    source = random_source(random_state, PERSONS_STREAM)
+    counted = counted_records(read_groups(groups, records.n), unit.max_records, source)
     if not (len(counted) or unit.size_is_secret):
         raise ValueError("groups must have labels: no record has one.")
     promises = () if unit.size_is_secret else (COUNTED.format(unit.max_records),)

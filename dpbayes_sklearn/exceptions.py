@@ -12,6 +12,8 @@ from types import FrameType
 import joblib
 import sklearn
 
+from dpbayes_sklearn._log import withheld
+
 __all__ = [
     "NOTHING_SPENT",
     "BudgetError",
@@ -27,7 +29,14 @@ _INSIDE = tuple(
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:
-    """Warn at the user's line: the innermost one outside of here, scikit-learn and joblib."""
+    """Warn at the user's line: the innermost one outside of here, scikit-learn and joblib.
+
+    In a silent context the warning is kept for whoever asked for silence.
+    """
+    kept = withheld()
+    if kept is not None:
+        kept.append((category, text))
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         level, frame = level + 1, frame.f_back

@@ -1,14 +1,19 @@
-"""Remarks on a terminal: wrapped, and only where nobody has configured the log."""
+"""Remarks and warnings: wrapped on a terminal, and silenced by context."""
 
 from __future__ import annotations
 
 import io
 import logging
+import threading
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
 
 import pytest
 
-from dpbayes_sklearn._log import wrapped_log
+from dpbayes_sklearn._log import remark, silence, wrapped_log
+from dpbayes_sklearn.data.threads import in_threads
+from dpbayes_sklearn.exceptions import PrivacyLeakWarning, warn_caller
 
 LOGGER = logging.getLogger("dpbayes_sklearn")
 REMARK = "The noise is 3 times as large as the average count of a cell. " * 4
@@ -36,3 +41,77 @@ def test_a_log_that_was_configured_is_left_alone() -> None:
     own = io.StringIO()
     assert told([logging.StreamHandler(own)]) == []
     assert own.getvalue() == REMARK + "\n"
+
+
+# ------------------------------------------------------------------ silence
+
+
+class Heard(logging.Handler):
+    """Notes what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+def everything(text: str) -> None:
+    """Log, warn, and let another library warn."""
+    remark(text)
+    warn_caller(text, PrivacyLeakWarning)
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
+
+
+@pytest.fixture
+def heard(recwarn: pytest.WarningsRecorder) -> Iterator[Callable[[], list[str]]]:
+    """Return what was logged or warned of, whatever filters there are."""
+    ear = Heard()
+    LOGGER.addHandler(ear)
+    warnings.simplefilter("always")
+    yield lambda: [*ear.texts, *(str(warning.message) for warning in recwarn)]
+    LOGGER.removeHandler(ear)
+
+
+def test_a_thread_that_ends_first_unmutes_no_other(heard: Callable[[], list[str]]) -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with silence():
+            inside.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert inside.wait(60)
+    everything("no silence was asked for here")
+    with silence() as kept:
+        leave.set()
+        thread.join()
+        everything("still silent")
+    everything("no silence any more")
+    assert kept == [(PrivacyLeakWarning, "still silent")]
+    assert sorted(heard()) == sorted(
+        3 * ["no silence was asked for here"] + 3 * ["no silence any more"]
+    )
+
+
+def test_threads_that_share_the_work_of_a_silent_one_are_silent(
+    heard: Callable[[], list[str]],
+) -> None:
+    with silence():
+        in_threads(everything, ["a", "b", "c"], 2)
+    assert heard() == []
+    in_threads(everything, ["a", "b", "c"], 2)
+    assert sorted(heard()) == [*"aaabbbccc"]
+
+
+def test_a_filter_that_asks_for_errors_raises_none_in_silence() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with silence():
+            everything("silent")
+            warnings.warn("silent", UserWarning, stacklevel=1)
+        with pytest.raises(DeprecationWarning):
+            warnings.warn("heard", DeprecationWarning, stacklevel=1)

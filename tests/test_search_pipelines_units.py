@@ -97,7 +97,7 @@ def test_a_neighbour_differs_in_nothing_but_the_release(whom):
 
 
 def test_no_step_releases_a_number_of_records_in_the_rehearsal(monkeypatch):
-    """What is released there is not charged, and nothing is kept."""
+    """A guess stands for it: no number of made-up records is released, or warned of."""
     released, charged = [], PrivateEstimator._charged
 
     def noted(self, mechanism, *rest):

@@ -250,3 +250,12 @@ def test_a_regression_has_an_automatic_mechanism():
     search(line, {"mechanism": [Auto()]}).fit(X, Y)
     clone(line).set_params(mechanism=Auto()).fit(X, Y)
     assert len(ledger) == 2
+
+
+def test_more_runs_than_can_be_made_are_refused_before_the_charge():
+    ledger = BudgetAccountant()
+    for stopping in ("geometric", "logarithmic"):
+        endless = search(bayes(), {}, runs_per_candidate=10**12, stopping=stopping)
+        with pytest.raises(ValueError, match="smaller runs_per_candidate"):
+            endless.set_params(accountant=ledger).fit(X, Y)
+    assert len(ledger) == 0

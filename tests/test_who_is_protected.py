@@ -26,11 +26,12 @@ from dpbayes_sklearn import (
     from_json,
     tree_augmented,
 )
-from dpbayes_sklearn._protection import COUNTED
+from dpbayes_sklearn._protection import COUNTED, PERSONS_STREAM
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.mechanisms import Size
 from dpbayes_sklearn.model_selection import search as search_module
-from dpbayes_sklearn.model_selection.runs import rehearsed
+from dpbayes_sklearn.model_selection.rehearsal import rehearsed
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from tests.visits import ADDED, CLASSIFIER, PERSON, WHOM, visits
 
@@ -113,34 +114,31 @@ def test_without_groups_the_number_of_records_is_promised():
 @pytest.mark.parametrize("kind", [int, str, float, object, "category"])
 def test_labels_of_any_kind_choose_the_same_records(of, kind):
     _, _, who = visits()
-    model = BayesianNaiveBayes(epsilon=np.inf, temperature=1, **CLASSIFIER, **PERSON)
+    options = {"epsilon": np.inf, "temperature": 1, "random_state": 0}
+    model = BayesianNaiveBayes(**options, **CLASSIFIER, **PERSON)
     X, y, _ = visits()
     labels = pd.Series(who).astype(kind)
     model.fit(X, y, groups=of(labels) if of is not pd.Series else labels)
     assert model.posterior_.released.n == len(counted_records(who, 3))
-    if kind is not str:  # a text is another label than the number that it shows
-        kept = counted_records(who, 3)
-        assert np.array_equal(model.posterior_.released.tables[-1], np.bincount(y[kept]))
+    kept = counted_records(who, 3, random_source(0, PERSONS_STREAM))
+    assert np.array_equal(model.posterior_.released.tables[-1], np.bincount(y[kept]))
 
 
-def test_which_records_count_depends_on_nobody_else():
-    _, _, who = visits()
-    kept = counted_records(who, 2)
-    assert np.bincount(who[kept]).max() == 2
-    for person in np.unique(who)[::7]:
-        others = np.flatnonzero(who != person)
-        again = others[counted_records(who[others], 2)]
-        assert np.array_equal(again, kept[who[kept] != person])
-    shuffled = np.random.default_rng(0).permutation(len(who))
-    within = shuffled[np.argsort(who[shuffled], kind="stable")]
-    in_order = np.sort(within.reshape(-1))  # persons move, the records of each stay in order
-    assert len(counted_records(who[in_order], 2)) == len(kept)
+@pytest.mark.parametrize("shift", [0, 1, 4000])
+def test_all_choices_of_the_records_of_a_person_are_alike(shift):
+    who = np.roll(np.tile(np.arange(4000), 4), shift)
+    kept = counted_records(who, 2, random_source(shift))
+    assert np.array_equal(np.bincount(who[kept]), np.full(4000, 2))
+    place = (kept // 4000)[np.argsort(who[kept], kind="stable")].reshape(4000, 2)
+    pairs = np.bincount(4 * place[:, 0] + place[:, 1], minlength=16).reshape(4, 4)
+    assert np.allclose(pairs[np.triu_indices(4, 1)] / 4000, 1 / 6, atol=0.02)
 
 
-def test_the_rule_does_not_prefer_the_first_records():
-    who = np.repeat(np.arange(4000), 4)
-    place = counted_records(who, 1) % 4
-    assert np.allclose(np.bincount(place) / 4000, 0.25, atol=0.03)
+def test_keys_that_are_equal_are_drawn_again():
+    who, keys = np.zeros(3), iter([bytes(24), bytes([7] + 7 * [0] + [5] + 7 * [0] + [6] + 7 * [0])])
+    assert counted_records(who, 2, lambda size: next(keys)).tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match="repeating itself"):
+        counted_records(who, 2, bytes)
 
 
 def test_records_without_a_label_do_not_count():
@@ -295,15 +293,16 @@ def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch)
 
     def source(size):
         drawn.append(size)
-        return bytes(range(size)) if size == 16 else bytes(7 * [0] + [100]) * (size // 8)
+        keys = 100 * 2**56 + np.arange(size // 8, dtype=np.uint64)
+        return bytes(range(size)) if size == 16 else keys.tobytes()
 
     monkeypatch.setattr(search_module, "random_source", lambda *_, **__: source)
     search = PrivateSearchCV(BayesianNaiveBayes(**CLASSIFIER, **whom), {"alpha": [1.0]})
     records = search._records(X, y, reset=True)
-    search.set_params(test_size=0.35)  # all coins of records are 100/256
+    search.set_params(test_size=0.35)  # all coins of records are about 100/256
     split, _ = search._protected(records, groups)
     assert (len(split.test[1]) == 0) == (groups is None)
-    assert drawn == [8 * len(y) if groups is None else 16]
+    assert drawn == [8 * len(y)] + [16] * (groups is not None)
 
 
 def test_a_rehearsal_does_not_release_the_number_of_records(monkeypatch):

@@ -25,8 +25,11 @@ from benchmarks.audit._composition import composition
 from benchmarks.audit._concentration import concentration
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
+from benchmarks.audit._listed import listed_anew, sorted_tables
+from benchmarks.audit._order import places
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
+from benchmarks.audit._rehearsals import rehearsals
 from benchmarks.audit._scopes import scopes
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
@@ -169,6 +172,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "replay of estimators": partial(replays, "estimators"),
     "replay of preparation": partial(replays, "preparation"),
     "replay of containers": partial(replays, "containers"),
+    "order of records": lambda: [*places(), *sorted_tables(), *listed_anew()],
     "sampler laws": partial(cases_of, laws),
     "attacks": attacks,
     "source of bytes": partial(cases_of, origins),
@@ -180,6 +184,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "adaptive adversaries": adversaries,
     "draws added up": concentration,
     "searches": searches,
+    "rehearsals": rehearsals,
     "declarations": partial(cases_of, declarations),
     "values": partial(cases_of, values),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
 from collections.abc import Iterator
 from fractions import Fraction
@@ -24,9 +25,11 @@ from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import runs as of_runs
 from dpbayes_sklearn.model_selection import selection
+from dpbayes_sklearn.model_selection.holding_out import held_out
 from dpbayes_sklearn.model_selection.selection import Selection
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
 __all__ = ["searches"]
@@ -42,7 +45,8 @@ def searches() -> list[Case]:
     """Search, and look at every run."""
     return [
         *cases_of(_what_runs_get, _noise_of_scores, _who_is_held_out, _what_is_heard),
-        *cases_of(_number_of_runs, _with_a_delta),
+        *cases_of(_number_of_runs, _many_runs, _with_a_delta),
+        *cases_of(_sides_of_persons, _two_searches_at_once),
         *steps_of_pipelines(),
     ]
 
@@ -158,7 +162,7 @@ def _always(count: int) -> Any:
 
 def _number_of_runs() -> Iterator[str]:
     """Compare numbers of runs with their laws: the price of a search rests on them."""
-    laws = {"geometric": ((1, 0.2), (2, 0.16)), "logarithmic": ((1, 0.497), (2, 0.199))}
+    laws = {"geometric": ((1, 0.2), (2, 0.16)), "logarithmic": ((1, 0.497), (2, 0.1988))}
     for name, chances in laws.items():
         law = Stopping(name, 5)
         drawn = np.array([selection.number_of_runs(law, random_source(i)) for i in range(400)])
@@ -166,6 +170,81 @@ def _number_of_runs() -> Iterator[str]:
             spread = (400 * chance * (1 - chance)) ** 0.5
             if abs((drawn == r).sum() - 400 * chance) > 6 * spread:
                 yield f"{(drawn == r).sum()} of 400 searches, {name}, have {r} runs"
+
+
+def _many_runs() -> Iterator[str]:
+    """See that searches of many runs are not given up, and that large numbers are not left out."""
+    law = Stopping.of_mean("logarithmic", 300)
+    p, source = 1 - 1 / law.inverse, random_source(0)
+    try:
+        drawn = np.array([selection.number_of_runs(law, source) for _ in range(3000)])
+    except RuntimeError:
+        yield "the number of runs of a search is not drawn, after its charge"
+        return
+    for most in (10, 100, 1000, 2500):
+        chance = sum(p**r / r for r in range(1, most + 1)) / np.log(law.inverse)
+        spread = (3000 * chance * (1 - chance)) ** 0.5
+        if abs((drawn <= most).sum() - 3000 * chance) > 6 * spread:
+            yield f"{(drawn <= most).sum()} of 3000 searches have at most {most} runs"
+
+
+def _sides_of_persons() -> Iterator[str]:
+    """See that a person's side is drawn anew, from the source, and that records do not share it."""
+    who, half = np.arange(N) // 2, 0.5
+    for unit, labels in (
+        (PrivacyUnit("person", "replace", 2), who),
+        (PrivacyUnit("person", "add_remove", 2), who),
+        (PrivacyUnit("record", "add_remove"), None),
+    ):
+        sides = [held_out(N, labels, unit, half, random_source(None)) for _ in range(40)]
+        if len({train.tobytes() for train, _ in sides}) < 20:
+            yield f"{unit.label}: who is held out is the same in many searches"
+        if any({*who[train]} & {*who[test]} for train, test in sides if labels is not None):
+            yield f"{unit.label}: a person is on both sides"
+        often = sum(np.isin(np.arange(N), test).astype(int) for _, test in sides)
+        if min(often) < 4 or max(often) > 36:  # by chance in one of 10^5 audits
+            yield f"{unit.label}: somebody is held out {min(often)} or {max(often)} times of 40"
+
+
+def _two_searches_at_once() -> Iterator[str]:
+    """Let a run of one search end while a run of another is in the middle of its fit."""
+    model = BayesianNaiveBayes(30.0, classes=[0, 1, 2], **BAYES)  # a class is absent: logged
+    ready, fit = of_runs.prepared(model, X, Y, None, None), BayesianNaiveBayes._fit
+    first_inside, second_inside, first_over = (threading.Event() for _ in range(3))
+
+    def in_turn(self: Any, *args: Any) -> Any:
+        first = threading.current_thread().name == "first"
+        (first_inside if first else second_inside).set()
+        (second_inside if first else first_over).wait(60)
+        warnings.warn("of another library", UserWarning, stacklevel=2)
+        return fit(self, *args)
+
+    def first() -> None:
+        of_runs.run(0, ready, None, (X, Y))
+        first_over.set()
+
+    def second() -> None:
+        first_inside.wait(60)
+        of_runs.run(0, ready, None, (X, Y))
+
+    ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        mock.patch.object(BayesianNaiveBayes, "_fit", in_turn),
+        mock.patch.object(logger, "disabled", False),
+        mock.patch.object(logger, "handlers", [ear]),
+    ):
+        warnings.simplefilter("always")
+        threads = [threading.Thread(target=run, name=run.__name__) for run in (first, second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if ear.heard or caught:
+            yield "the search that ends first unmutes the other"
+        warnings.warn("heard", UserWarning, stacklevel=2)
+        if logger.disabled or not caught:
+            yield "two searches leave the process silent"
 
 
 def _with_a_delta() -> Iterator[str]:

@@ -78,6 +78,8 @@ What the layers are:
   and for other units of privacy;
 - **replay** fits a neighbour with what was released on a data set and compares all else: of
   estimators, of containers, of preparation, and for other units;
+- **order of records** sees that no record is asked, held out or counted because of its place, and
+  replays neighbours that are sorted again or listed in another order;
 - **sampler laws** compares frequencies of draws with their laws;
 - **attacks** bounds epsilon from below by telling two neighbours apart, 4,000 runs a side;
 - **source of bytes** sees that noise is a function of the operating system's bytes alone;
@@ -91,6 +93,7 @@ What the layers are:
   allows, and compute the exact delta of the whole;
 - **draws added up** compares what a sampler charges with the laws that it drew from;
 - **searches** looks at every run of a private search, and listens to it;
+- **rehearsals** compares what searches on different records do before they are charged;
 - **declarations** leaves out what should be declared, and declares what cannot be;
 - **values** tries bad values, messages, orders of rows, types, and lattices of outputs.
 

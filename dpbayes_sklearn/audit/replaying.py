@@ -17,11 +17,13 @@ from fractions import Fraction
 from typing import Any
 from unittest import mock
 
+import numpy as np
 from sklearn.base import clone
 
 from dpbayes_sklearn import _advice
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import Ear
+from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
     _coefficient_draws,
@@ -125,7 +127,8 @@ def replay(
     X, y, X2, y2
         Two neighbouring data sets, by the estimator's unit of privacy.
     groups, groups2 : array-like, optional
-        Labels of the persons that the records belong to, for the unit "person".
+        Labels of the persons that the records belong to, for the unit "person". Of a person with
+        more records than count, the first ones count in both fits, a draw that both may make.
     freeze : sequence of (object, attribute name), default=CHOKE_POINT
         The functions or methods that release. What they return on the first data set is handed
         out on the second. `DRAWS` goes deeper and freezes what carries noise inside mechanisms; for
@@ -225,7 +228,7 @@ def _playing(tape: list[tuple[str, Any]]) -> Answer:
 def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) -> _Fit:
     """Fit a clone under observation."""
     X, y, groups = data
-    persons = {} if groups is None else {"groups": groups}
+    whose = {} if groups is None else {"groups": groups}
     model, fit = clone(estimator), _Fit()
     ledger = getattr(estimator, "accountant", None)
     ledger = ledger if isinstance(ledger, BudgetAccountant) else None
@@ -236,10 +239,11 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
         _heard(fit),
         _frozen(fit, answer, freeze),
         _watched(fit),
+        mock.patch.object(persons, "_random_order", _as_listed),
     ):
         warnings.simplefilter("always")
         try:
-            model.fit(X, y, **persons)
+            model.fit(X, y, **whose)
             fit.pickled = _pickled(model, by_value=freeze is not CHOKE_POINT)
         except Exception as error:
             fit.status = f"{type(error).__name__}: {error}"
@@ -248,6 +252,15 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
         fit.broken.append("the balance of the ledger does not show what was charged")
     _check_spending(fit, model)
     return fit
+
+
+def _as_listed(n: int, source: Any) -> Any:
+    """Return the order by which records of a person count, as both neighbours may have drawn it.
+
+    It is random, for every person alone. So a draw of one belongs to a draw of the other in which
+    the same records of everybody else count: here the first that are listed.
+    """
+    return np.arange(n)
 
 
 @contextmanager
@@ -322,7 +335,10 @@ def _watched(fit: _Fit) -> Iterator[None]:
         return release
 
     def apart(call: Any) -> Any:
-        """Run without a look at the releases inside, which a search pays for, or throws away."""
+        """Run without a look at the releases inside: a search pays for them, or for none.
+
+        A rehearsal releases nothing about the records, but about their stand-ins.
+        """
 
         def called(*args: Any) -> Any:
             nested[0] += 1

@@ -170,8 +170,13 @@ class PartitionedRecords:
         """No target, because it is elsewhere."""
         return np.empty(0)
 
-    def total(self, ask: Callable[[Shard], A]) -> A:
-        """Return the sum of ``ask`` over all partitions, added up on the workers."""
+    def total(self, ask: Callable[[Shard], A], at: Rows | None = None) -> A:
+        """Return the sum of ``ask`` over all partitions, added up on the workers.
+
+        Or over the records at some positions, in increasing order.
+        """
+        if at is not None:
+            return self.at(at).total(ask)
         delayed = _dask().delayed
         once = delayed(ask, traverse=False)  # one copy for all tasks
         places = zip(self._x, self._y, self._starts, self._sizes, self._kept, strict=True)

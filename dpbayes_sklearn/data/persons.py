@@ -1,13 +1,15 @@
 """Which records of a person count, if there are more than are protected together.
 
-A rule that looked at anybody else would let one person change which records of others count. So
-the rule looks at one person alone: of the records that carry a label, those count whose keyed hash
-of (label, position among the records of that label) is among the smallest. It is fixed and public.
+A rule that looked at anybody else would let one person change which records of others count, and
+so would one that looked at positions: in a table that is listed anew, others may have moved. So
+the records that count are drawn at random, for every person alone, all choices alike.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Callable
 from fractions import Fraction
 from math import isfinite
 from numbers import Integral, Rational, Real
@@ -23,7 +25,7 @@ from dpbayes_sklearn.data.table import one_column, refuse_other_containers
 __all__ = ["coins_of", "counted_records", "read_groups"]
 
 _KEY = b"dpbayes_sklearn: which records of a person count"
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_ATTEMPTS = 64  # two of a billion keys are equal once in 37 times
 
 
 def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:
@@ -40,11 +42,14 @@ def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:
     return labels
 
 
-def counted_records(labels: npt.NDArray[Any], most: int) -> npt.NDArray[np.intp]:
+def counted_records(
+    labels: npt.NDArray[Any], most: int, source: Callable[[int], bytes] = os.urandom
+) -> npt.NDArray[np.intp]:
     """Return the positions of the records that count: at most ``most`` of each label, in order.
 
     Records without a label (None, NaN, NaT) do not count: nobody could tell how many are of one
-    person.
+    person. Of a label with more records, those that count are drawn from a source of random
+    bytes: the first ones in a random order of all.
 
     Examples
     --------
@@ -57,17 +62,20 @@ def counted_records(labels: npt.NDArray[Any], most: int) -> npt.NDArray[np.intp]
     counts = np.bincount(person)
     if not len(counts) or counts.max() <= most:
         return positions
-    by_person = np.argsort(person, kind="stable")
-    starts = np.cumsum(counts) - counts
-    rank = np.empty(len(person), np.uint64)
-    rank[by_person] = np.arange(len(person)) - np.repeat(starts, counts)
-    many = counts > most  # only they need a hash
-    keys = np.zeros(len(counts), np.uint64)
-    first = by_person[starts]
-    keys[many] = [_hash(label) for label in labels[positions][first[many]].tolist()]
-    order = np.lexsort((_mixed(keys[person] + rank * _MIX), person))
-    place = np.arange(len(person)) - np.repeat(starts, counts)
-    return np.sort(positions[order[place < most]])
+    shuffled = _random_order(len(person), source)
+    by_person = shuffled[np.argsort(person[shuffled], kind="stable")]
+    rank = np.arange(len(person)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.sort(positions[by_person[rank < most]])
+
+
+def _random_order(n: int, source: Callable[[int], bytes]) -> npt.NDArray[np.intp]:
+    """Return 0, ..., n-1 in random order, all orders alike: by keys, of which no two are equal."""
+    for _ in range(_ATTEMPTS):
+        keys = np.frombuffer(source(8 * n), np.uint64)
+        order = np.argsort(keys)
+        if (np.diff(keys[order]) > 0).all():  # otherwise positions would decide
+            return order
+    raise RuntimeError("The source of random bytes keeps repeating itself: it cannot be used.")
 
 
 def coins_of(labels: npt.NDArray[Any], key: bytes) -> npt.NDArray[np.float64]:
@@ -134,11 +142,3 @@ def _hash(label: Any, key: bytes = b"") -> int:
     text = _text(label).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(text, digest_size=8, key=_KEY + key).digest()
     return int.from_bytes(digest, "little")
-
-
-def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return hashes of 64-bit numbers (the finaliser of SplitMix64)."""
-    with np.errstate(over="ignore"):
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))

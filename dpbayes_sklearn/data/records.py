@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.table import Table, rows_at_once
 from dpbayes_sklearn.data.threads import blas_for, cuts, in_threads, threads_for
 from dpbayes_sklearn.schema.kinds import Kind
 
@@ -33,6 +33,7 @@ class Answer(Protocol):
 
 
 A = TypeVar("A", bound=Answer)
+Positions = npt.NDArray[np.intp]
 
 
 class Shard(NamedTuple):
@@ -68,10 +69,13 @@ class Records(Protocol):
     def target_kind(self) -> Kind:
         """What the declared type of the target says about its values: public."""
 
-    def total(self, ask: Callable[[Shard], A]) -> A:
-        """Return the sum of ``ask`` over all shards."""
+    def total(self, ask: Callable[[Shard], A], at: Positions | None = None) -> A:
+        """Return the sum of ``ask`` over all shards, or over the records at some positions.
 
-    def at(self, positions: npt.NDArray[np.intp], /) -> Records:
+        Positions are in increasing order.
+        """
+
+    def at(self, positions: Positions, /) -> Records:
         """Return the records at some positions, in increasing order."""
 
     def __add__(self, other: Any, /) -> Any:
@@ -110,26 +114,35 @@ class LocalRecords:
         targets = [shard.target for shard in self.shards]
         return np.concatenate(targets) if targets[1:] else targets[0]
 
-    def at(self, positions: npt.NDArray[np.intp]) -> LocalRecords:
+    def at(self, positions: Positions) -> LocalRecords:
         """Return the records at some positions, in increasing order."""
         if len(positions) == self.n:
             return self
-        chosen = []
-        for shard in self.shards:
-            stop = shard.start + shard.table.n_rows
-            own = positions[(positions >= shard.start) & (positions < stop)] - shard.start
-            chosen.append((shard.table.rows(own), shard.target[own]))
+        chosen = [(s.table.rows(own), s.target[own]) for s, own in self._shared(positions)]
         return LocalRecords(chosen, self.target_kind)
+
+    def _shared(self, positions: Positions) -> Iterator[tuple[Shard, Positions]]:
+        """Yield every shard with those of the positions that are its own, as it counts them."""
+        ends = np.searchsorted(positions, [shard.start for shard in self.shards[1:]])
+        for shard, own in zip(self.shards, np.split(positions, ends), strict=True):
+            yield shard, own - shard.start
 
     def __add__(self, other: LocalRecords) -> LocalRecords:
         """Return the records of both, one after the other."""
         return LocalRecords([(shard.table, shard.target) for shard in self.shards + other.shards])
 
-    def total(self, ask: Callable[[Shard], A]) -> A:
-        """Return the sum of ``ask`` over all shards."""
-        threads = threads_for(self.n * self.table.n_columns)
-        shards = [one for shard in self.shards for one in _cut(shard, threads)]
+    def total(self, ask: Callable[[Shard], A], at: Positions | None = None) -> A:
+        """Return the sum of ``ask`` over all shards, or over the records at some positions.
+
+        Records at positions are copied, a block at a time.
+        """
+        n = self.n if at is None else len(at)
+        threads = threads_for(n * self.table.n_columns)
         with blas_for(self.table.n_columns):
+            if at is not None:
+                blocks = [block for own in self._shared(at) for block in _blocks(*own)]
+                return reduce(add, in_threads(partial(_asked_at, ask), blocks, threads))
+            shards = [one for shard in self.shards for one in _cut(shard, threads)]
             return reduce(add, in_threads(partial(asked, ask), shards, threads))
 
 
@@ -137,6 +150,19 @@ def asked(ask: Callable[[Shard], A], shard: Shard) -> A:
     """Return the answer of one shard, in a thread or process of any error state."""
     with quiet_numpy():
         return ask(shard)
+
+
+def _asked_at(ask: Callable[[Shard], A], block: tuple[Shard, Positions]) -> A:
+    """Return the answer of some records of a shard."""
+    shard, own = block
+    return asked(ask, Shard(shard.table.rows(own), shard.target[own], shard.start))
+
+
+def _blocks(shard: Shard, own: Positions) -> Iterator[tuple[Shard, Positions]]:
+    """Yield a shard with some of the positions in it at a time, as many as are read at once."""
+    size = rows_at_once(shard.table.n_columns)
+    for first in range(0, len(own), size):
+        yield shard, own[first : first + size]
 
 
 def _cut(shard: Shard, number: int) -> list[Shard]:

@@ -20,11 +20,17 @@ __all__ = [
     "is_frame",
     "one_column",
     "refuse_other_containers",
+    "rows_at_once",
 ]
 
 CHUNK_CELLS = 1 << 21
 """Cells read at a time: small enough for the cache, large enough to hide Python's overhead."""
 _MOST_ROWS = 1 << 17  # rows read at a time, for what is computed once for each row
+
+
+def rows_at_once(n_columns: int) -> int:
+    """Return how many rows of so many columns are read at a time."""
+    return max(1, min(_MOST_ROWS, CHUNK_CELLS // max(1, n_columns)))
 
 
 def is_frame(X: object) -> bool:
@@ -60,7 +66,7 @@ class Table:
 
     def chunks(self, step: int | None = None) -> Iterator[tuple[slice, Any]]:
         """Yield ``(rows, chunk)``; a chunk is an array, or a frame of the same kind."""
-        step = step or max(1, min(_MOST_ROWS, CHUNK_CELLS // max(1, self.n_columns)))
+        step = step or rows_at_once(self.n_columns)
         for start in range(0, self.n_rows, step):
             rows = slice(start, min(start + step, self.n_rows))
             yield rows, _by_position(self._X)[rows]

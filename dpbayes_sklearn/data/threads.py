@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
 from threading import RLock
@@ -63,11 +64,16 @@ def cuts(n_rows: int, number: int) -> list[slice]:
 
 
 def in_threads(call: Callable[[P], R], parts: Sequence[P], threads: int) -> list[R]:
-    """Return what the call gives for every part, computed by so many threads."""
+    """Return what the call gives for every part, computed by so many threads.
+
+    Every part is computed in a copy of the caller's context, so that where the caller is silent,
+    its threads are.
+    """
     if threads <= 1 or len(parts) <= 1:
         return [call(part) for part in parts]
     with _BLAS.single(), ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(call, parts))
+        contexts = [copy_context() for _ in parts]  # no two threads may be in one
+        return list(pool.map(lambda context, part: context.run(call, part), contexts, parts))
 
 
 def answer_in_threads(answer: Callable[[Table], npt.NDArray[Any]], table: Table) -> Any:

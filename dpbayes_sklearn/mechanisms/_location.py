@@ -17,6 +17,7 @@ import numpy as np
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.mechanisms import _moment_noise
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.mechanisms._samples import drawn_sample
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.location import Located, Location, locate
 from dpbayes_sklearn.statistics.moment_blocks import (
@@ -46,7 +47,8 @@ def located(statistics: Moments, shares: Shares, source: RandomSource, reach: fl
     design, n, epsilon = statistics.design, statistics.n, shares.per_record
     every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
     grid = shares.grid(design, n)
-    rows, sums = statistics.location_sums(grid, every)
+    asked = statistics.about(drawn_sample(n, every, statistics.unit, source))
+    rows, sums = asked.location_sums(grid)
     numbers, signs = (sums[:-1][kind[design.single]] for kind in (design.numbers, design.signs))
     columns, sums = len(numbers), np.append(numbers, sums[-1])
     steps = Steps(rows, grid, shares, source)
@@ -59,7 +61,7 @@ def located(statistics: Moments, shares: Shares, source: RandomSource, reach: fl
         for which, block, share, part in blocks:
             if share:
                 centres[which], errors[which] = steps.means(sums[which], block, part * share)
-    counts = statistics.shell_counts(centres, every)
+    counts = asked.shell_counts(centres)
     found: list[Location | None] = []
     for (which, block, share, part), at in zip(blocks, (_TARGET_REACH, _NUMBER_REACH), strict=True):
         rest = share * (1 - part) if design.intercept else share

@@ -17,6 +17,7 @@ from dpbayes_sklearn.mechanisms import _moment_noise
 from dpbayes_sklearn.mechanisms._location import located
 from dpbayes_sklearn.mechanisms._moment_noise import widening
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.mechanisms._samples import drawn_sample
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.location import Located
@@ -92,15 +93,15 @@ def calibrated(
     """Release the mean squared standardised residual, and correct the variances by it.
 
     Standardised residuals are clipped at 3.5, or more with more data. Their mean square, which
-    should be 1, becomes the factor of all variances. Of very many records only each k-th counts.
+    should be 1, becomes the factor of all variances. Of very many records a sample is asked.
     """
     if not shares.residuals:
         return posterior
     n, grid = statistics.n, shares.grid(statistics.design, statistics.n)
-    sampled = max(1, int(n * shares.per_record / _MOST_RESIDUALS))
-    every = sampled if statistics.unit.keeps_places else 1
-    reach = _RESIDUALS_AT * widening(n * float(shares.per_record) / every)
-    total, rows = statistics.squared_residuals(posterior.as_predictive(reach), grid, every)
+    every = max(1, int(n * shares.per_record / _MOST_RESIDUALS))
+    asked = statistics.about(drawn_sample(n, every, statistics.unit, source))
+    reach = _RESIDUALS_AT * widening(asked.n * float(shares.per_record))
+    total, rows = asked.squared_residuals(posterior.as_predictive(reach), grid)
     sums, noise = _moment_noise.add_noise(
         np.array([total]), shares.step(residual_block()), grid, shares.residuals, source
     )

@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.mechanisms._samples import drawn_sample
 from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
 from dpbayes_sklearn.noise.permute_and_flip import choice_log_law, choice_loss
 from dpbayes_sklearn.noise.source import RandomSource
@@ -74,13 +75,12 @@ def _learned(
     if records is None:
         return DEFAULT
     if budget.infinite:  # no privacy is asked for
-        return candidates[int(np.argmin(records.loss_sums(posterior, 1).sums))]
+        return candidates[int(np.argmin(records.loss_sums(posterior).sums))]
     share = Fraction(budget.epsilon) - Fraction(table_budget("auto", statistics.n, budget).epsilon)
     if not share:  # too few records to learn it
         return DEFAULT
-    # every s-th record may stand for all only where no record shifts the others
-    every = stride(statistics.n, float(share)) if budget.unit.keeps_places else 1
-    losses = records.loss_sums(posterior, every)
+    every = stride(statistics.n, float(share))
+    losses = records.loss_sums(posterior, drawn_sample(statistics.n, every, budget.unit, source))
     if budget.unit.size_is_secret:
         losses = losses.at_most(statistics.n_bound)
     weights = choice_weights(losses, float(share), budget.unit)

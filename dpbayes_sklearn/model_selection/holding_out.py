@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import train_test_split
 
 from dpbayes_sklearn.data.persons import coins_of, counted_records
-from dpbayes_sklearn.model_selection.runs import seed_from
+from dpbayes_sklearn.noise.positions import random_positions
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -27,17 +27,18 @@ def held_out(
 ) -> tuple[Positions, Positions]:
     """Return the positions of the records to fit to, and of those to score on.
 
-    If all other records keep their positions in a neighbour, positions are shuffled. Otherwise
-    every record, or every person, has a coin of its own, so that nobody changes another's side.
+    Of a public number of records a public number is held out, all choices alike. Otherwise every
+    record, or every person, has a coin of its own, so that nobody changes another's side. So no
+    position is special: neighbours may list their records in any order.
     """
     everybody = np.arange(n)
-    if unit.keeps_places:
-        seed = seed_from(source)
-        train, test = train_test_split(everybody, test_size=test_size, random_state=seed)
-        return train, test
+    if not (unit.name == "person" or unit.size_is_secret):
+        test = random_positions(n, ceil(test_size * n), source)
+        return np.delete(everybody, test), test
     if labels is None:
         place, coins = everybody, np.frombuffer(source(8 * n), np.uint64) / 2.0**64
     else:
-        place, coins = counted_records(labels, unit.max_records), coins_of(labels, source(16))
+        place = counted_records(labels, unit.max_records, source)
+        coins = coins_of(labels, source(16))
     tails = coins[place] < test_size
     return place[~tails], place[tails]

@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from dpbayes_sklearn._estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn._log import silence
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.mechanisms import Mechanism, Release
@@ -55,14 +56,22 @@ class StepByStep(Mechanism):
         self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
     ) -> Release[Pipeline]:
         """Return the fitted pipeline."""
-        pipeline, seeded = fresh(prior.pipeline), prior.random_state is not None
-        for name, epsilon in step_epsilons(pipeline, budget.epsilon).items():
-            seed = seed_from(source) if seeded else None
-            pipeline[name].set_params(epsilon=epsilon, accountant=Prepaid(), random_state=seed)
+        seeded = prior.random_state is not None
+        pipeline = _shared(prior.pipeline, budget.epsilon)
+        for _, step in private_steps(pipeline):
+            step.set_params(random_state=seed_from(source) if seeded else None)
         fitted = _fitted_in_turn(pipeline, statistics, prior._n_is_guessed)
         conditions = [condition for guarantee in fitted for condition in guarantee.conditions]
         promise = PrivacyGuarantee.of(budget, fitted[-1].mechanism, dict.fromkeys(conditions))
         return Release(pipeline, promise)
+
+
+def _shared(pipeline: Pipeline, epsilon: Any) -> Pipeline:
+    """Return the pipeline with an epsilon that was paid for divided among its steps."""
+    whole = fresh(pipeline)
+    for name, share in step_epsilons(whole, epsilon).items():
+        whole[name].set_params(epsilon=share, accountant=Prepaid(), random_state=None)
+    return whole
 
 
 def _fitted_in_turn(pipeline: Pipeline, people: People, n_is_guessed: bool) -> list[Any]:
@@ -148,8 +157,21 @@ class PrivatePipeline(SupervisedEstimator):
     def _resolve_mechanism(self) -> Mechanism:
         return StepByStep()
 
+    def shared(self) -> list[PrivateEstimator]:
+        """Return the steps, not fitted, each with its share of epsilon."""
+        whole = _shared(self.pipeline, self._budget().epsilon)
+        return [step for _, step in private_steps(whole)]
+
     def _read(self, X: Any, y: Any, known: Any = None, groups: Any = None) -> FitInput:
-        target = read_target(self, y)
+        """Keep the records for the steps; domains that the first one cannot read are refused now.
+
+        With declared domains no record can be refused, and a transformer declares none.
+        """
+        target, first = read_target(self, y), self.shared()[0]
+        first._n_known = self._n_known
+        if isinstance(first, SupervisedEstimator):
+            with silence():
+                first._read(X, target, groups=groups)
         return FitInput(None, People(X, target, groups, len(target)))
 
     def _prior(self, public: Any) -> PrivatePipeline:

@@ -11,11 +11,18 @@ model, changes the score by at most its sensitivity, to which the discrete Lapla
 calibrated at :math:`\varepsilon_1`. Another one changes the law of the model by a factor of at most
 :math:`e^{\varepsilon_1}`, and the score is drawn from the model and other people. ∎
 
-Where one record, or a value of it, is replaced, n and the split are public. Otherwise the split is
-secret, and drawn from the source of the noise: a coin of each person decides, or, where records are
-added or removed, of each record, so all records of a person are on the same side. Coins are
-independent, hence those of all others, and of whoever comes or goes, have the same law in
-neighbouring data sets; what holds given all coins holds for their mixture.
+The split is secret, and drawn from the source of the noise. Where one record, or a value of it, is
+replaced, n is public, and so is how many are held out; all sets of so many are as probable, so
+every split has one of the neighbour that differs in the replaced record alone, in whatever order
+both list their records. Otherwise a coin of each person decides, or, where records are added or
+removed, of each record, so all records of a person are on the same side. Coins are independent,
+hence those of all others, and of whoever comes or goes, have the same law in neighbouring data
+sets; what holds given all splits, or coins, holds for their mixture.
+
+A run that fails publishes its candidate and the type of its error, which ends the search. Its
+outcome counts as higher than every score, so it is the winner if there is one such run, and costs
+what a winner does (:mod:`dpbayes_sklearn.noise.random_stopping`). The text of an error could show
+more than the fit has spent, so nobody sees it.
 
 With a delta, every fit is :math:`\rho`-zCDP and the score has discrete Gaussian noise of
 :math:`\sigma^2 = \Delta^2/2\rho`; by the same argument a run is :math:`\rho`-zCDP. A secret number
@@ -25,11 +32,7 @@ epsilon the rest of the fit is zCDP with what is left (adaptive composition).
 
 from __future__ import annotations
 
-import logging
 import math
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -39,16 +42,16 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
 from dpbayes_sklearn._estimator import FitInput
+from dpbayes_sklearn._log import silence
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.data.reading import check_kind
+from dpbayes_sklearn.data.reading import read_table
 from dpbayes_sklearn.data.records import quiet_numpy
-from dpbayes_sklearn.exceptions import warn_caller
+from dpbayes_sklearn.model_selection.steps import steps_of
 from dpbayes_sklearn.noise.discrete_gaussian import discrete_gaussian, representable_variance
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
-from dpbayes_sklearn.schema.kinds import Kind
 from dpbayes_sklearn.statistics.size import GUESS, size_share
 
 __all__ = [
@@ -58,11 +61,9 @@ __all__ = [
     "candidates_of",
     "points",
     "prepared",
-    "rehearsed",
     "run",
     "seed_from",
     "sensitivity",
-    "silence",
 ]
 
 POINTS = 2**10
@@ -140,41 +141,6 @@ def seed_from(source: RandomSource) -> int:
     return int.from_bytes(source(4), "little")
 
 
-@contextmanager
-def silence() -> Iterator[None]:
-    """Suppress warnings and log messages in this process."""
-    logger = logging.getLogger("dpbayes_sklearn")
-    heard, logger.disabled = logger.disabled, True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.disabled = heard
-
-
-def rehearsed(
-    models: list[SupervisedEstimator], X: Any, y: Any, groups: Any, kind: Kind
-) -> tuple[str, ...]:
-    """Fit every candidate once and keep nothing but the conditions of their guarantees.
-
-    What cannot be fitted is refused here, and undeclared domains are warned of once: a warning in
-    each run would reveal the number of runs. The releases of these fits are not charged, so
-    nothing that depends on them is logged, and a guess stands for a secret number of records.
-    """
-    candidates = [clone(model) for model in models]
-    for candidate in candidates:
-        candidate._n_is_guessed = True
-    with silence(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fitted = [candidate.fit(X, y, groups) for candidate in candidates]
-    for model in fitted:  # y was read already, so that its declared type is gone
-        check_kind(model.schema_.target, kind, "The target y")
-    for category, text in dict.fromkeys((w.category, str(w.message)) for w in caught):
-        warn_caller(text, category)
-    return tuple(dict.fromkeys(c for model in fitted for c in model.guarantee_.conditions))
-
-
 class Prepared(NamedTuple):
     """A candidate and the exact statistics of the training people, for all of its runs.
 
@@ -187,7 +153,12 @@ class Prepared(NamedTuple):
 
 
 def prepared(
-    model: SupervisedEstimator, X: Any, y: Any, groups: Any, rho: Fraction | None
+    model: SupervisedEstimator,
+    X: Any,
+    y: Any,
+    groups: Any,
+    rho: Fraction | None,
+    test: tuple[Any, Any] = (None, ()),
 ) -> Prepared:
     """Read the training people once; with a ``rho``, set epsilon such that a fit is rho-zCDP.
 
@@ -198,10 +169,28 @@ def prepared(
         candidate._n_known = GUESS
     with silence(), quiet_numpy():
         given = candidate._read(X, y, groups=groups)
-        if rho is not None:
+        _refuse_unreadable(model, *test)
+        if rho is None:
+            _refuse_what_cannot_be_released(candidate, given)
+        else:
             rule = _epsilon_of_size if secret else _epsilon_within
             candidate.epsilon = rule(candidate, given, rho, model.epsilon)
     return Prepared(candidate, given, model.epsilon)
+
+
+def _refuse_what_cannot_be_released(model: SupervisedEstimator, given: FitInput) -> None:
+    """Refuse what a fit would refuse before its charge: domains may have been read from data."""
+    asked = copy(model)
+    asked._n_is_guessed = True  # nothing is released
+    at, rest = asked._sized(lambda _: given, asked._budget())
+    asked._chosen_mechanism(at.statistics, asked._prior(at.public), rest)
+
+
+def _refuse_unreadable(model: Any, X: Any, y: Any) -> None:
+    """Refuse held-out people who cannot be predicted, which only undeclared domains allow."""
+    first = steps_of(getattr(model, "pipeline", model))[0]
+    if len(y) and isinstance(first, SupervisedEstimator) and not first._declares_columns:
+        read_table(clone(first), X, reset=True, declared=False)
 
 
 def _epsilon_of_size(_: Any, __: Any, rho: Fraction, largest: Any) -> Fraction:
@@ -246,18 +235,34 @@ def run(
 ) -> Run:
     """Fit a candidate to the training people and score it, with noise, on those held out.
 
-    A worker process has filters and loggers of its own, so it is silenced here.
+    A worker has a context of its own, so it is silenced here.
     """
-    source = random_source(seed)
+    source, failure = random_source(seed), ""
     fitted = copy(ready.model)
     fitted.random_state = None if seed is None else seed_from(source)
+    try:
+        score = _scored(fitted, ready, test, rho)
+    except Exception as error:
+        failure = type(error).__name__
+    if failure:  # raised out here, because an exception remembers the one it is raised in
+        raise RuntimeError(
+            f"Candidate {candidate} of the search could not be fitted to these records, which no "
+            f"public fact could tell before the search was charged: {failure}. What it says is not "
+            "shown, because it could show what nothing was spent on."
+        )
+    return Run(score + _score_noise(fitted, rho, source), candidate, fitted)
+
+
+def _scored(
+    fitted: SupervisedEstimator, ready: Prepared, test: tuple[Any, Any], rho: Fraction | None
+) -> int:
+    """Fit a candidate and return its exact score."""
     with silence():
         if rho is not None and fitted._unit.size_is_secret:
             _fit_within(fitted, ready, rho)
         else:
             fitted._fit(lambda _: ready.given)
-        score = int(points(fitted, *test).sum())
-    return Run(score + _score_noise(fitted, rho, source), candidate, fitted)
+        return int(points(fitted, *test).sum())
 
 
 def _fit_within(model: SupervisedEstimator, ready: Prepared, rho: Fraction) -> None:

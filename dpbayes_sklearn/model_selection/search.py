@@ -27,7 +27,8 @@ from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.cost import SearchCost, search_cost
 from dpbayes_sklearn.model_selection.holding_out import held_out
 from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, as_one
-from dpbayes_sklearn.model_selection.runs import Prepaid, candidates_of, prepared, rehearsed
+from dpbayes_sklearn.model_selection.rehearsal import rehearsed
+from dpbayes_sklearn.model_selection.runs import Prepaid, candidates_of, prepared
 from dpbayes_sklearn.model_selection.selection import Selection, Split, Winner
 from dpbayes_sklearn.model_selection.steps import named, refuse_others, shared_ledger, with_params
 from dpbayes_sklearn.noise.random_stopping import PRICE
@@ -119,6 +120,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ledger, before the first run; if that is a person, ``fit`` needs ``groups``, and either all
     records of a person are held out or none. Statements and proofs are in
     :mod:`dpbayes_sklearn.model_selection.runs` and :mod:`dpbayes_sklearn.noise.random_stopping`.
+    Before the charge every candidate is fitted to stand-ins of the same shape and types, made of
+    public facts alone, so that what cannot be fitted is refused unpaid and tells nothing about the
+    records. An error that depends on the records, which domains that are not declared allow, ends
+    the search after the charge, without its text.
     The running time of a search depends on the secret number of its runs, so do not publish it.
     Domains that a candidate reads from the data cause a warning and become a condition of the
     guarantee.
@@ -266,7 +271,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         labels = None if groups is None else read_groups(groups, len(target))
         train, test = held_out(len(target), labels, unit, self.test_size, source)
         if not (unit.size_is_secret or (len(train) and len(test))):
-            raise ValueError("There are too few records, or persons, to hold some out.")
+            raise ValueError(
+                "There are too few records, or persons, to hold some out. "
+                f"Got n_samples={len(target)}."
+            )
         parts = [(_safe_indexing(X, rows), target[rows]) for rows in (train, test)]
         whose = None if labels is None else labels[train]
         n_test = self._n_test if unit.size_is_secret else None
@@ -277,7 +285,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return float(model._n_released * self.test_size / (1 - self.test_size))
 
     def _public_schema(self, records: Split) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-        """Return the candidates, and the conditions that their rehearsal has found."""
+        """Return the candidates, and the conditions that their rehearsal on stand-ins has found."""
         candidates = candidates_of(self.param_grid)
         return candidates, rehearsed(self._models(candidates), *records.train, records.kind)
 
@@ -285,7 +293,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Return the people, and the statistics of every candidate, read once for all runs."""
         models, rho = self._models(public), self._rho(len(public))
         steps = progress(models, "candidates", verbose=bool(self.verbose))
-        ready = tuple(prepared(model, *records.train, rho) for model in steps)
+        ready = tuple(prepared(model, *records.train, rho, records.test) for model in steps)
         return records._replace(prepared=ready, rho=rho)
 
     def _prior(self, public: list[dict[str, Any]]) -> list[SupervisedEstimator]:

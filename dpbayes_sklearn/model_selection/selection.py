@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed
 
+from dpbayes_sklearn._log import silence
 from dpbayes_sklearn._supervised import SupervisedEstimator
 from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.runs import (
@@ -16,7 +17,6 @@ from dpbayes_sklearn.model_selection.runs import (
     run,
     seed_from,
     sensitivity,
-    silence,
 )
 from dpbayes_sklearn.noise.bernoulli import uniform_below
 from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
@@ -25,6 +25,10 @@ from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.schema.kinds import Kind
 
 __all__ = ["Selection", "Split", "Winner"]
+
+
+MOST_RUNS = 10**6
+"""Largest mean of the number of runs."""
 
 
 class Split(NamedTuple):
@@ -95,7 +99,12 @@ class Selection(Mechanism):
         return Stopping.of_mean(self.stopping, self.runs_per_candidate * n_candidates)
 
     def preflight(self, statistics: Any, prior: Any, budget: Budget) -> None:
-        """Refuse nothing: the rehearsal has fitted every candidate."""
+        """Refuse more runs than can be made; the rehearsal has fitted every candidate."""
+        mean = self.runs_per_candidate * len(prior)
+        if mean > MOST_RUNS:
+            raise ValueError(
+                f"A search of {mean} runs on average is too long: set a smaller runs_per_candidate."
+            )
 
     def release(
         self,
@@ -118,6 +127,6 @@ class Selection(Mechanism):
         held_out = len(test[1]) if statistics.n_test is None else statistics.n_test(best.model)
         whole = sensitivity(best.model) // best.model._unit.max_records
         share = best.score / (whole * max(held_out, 1))
-        mechanism = best.model.guarantee_.mechanism
+        promise = best.model.guarantee_
         winner = Winner(share, best.candidate, best.model)
-        return Release(winner, PrivacyGuarantee.of(budget, mechanism))
+        return Release(winner, PrivacyGuarantee.of(budget, promise.mechanism, promise.conditions))

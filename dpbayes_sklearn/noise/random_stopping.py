@@ -29,7 +29,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dpbayes_sklearn.noise.bernoulli import rounds, uniform_below
+from dpbayes_sklearn.noise.bernoulli import MAX_ROUNDS, rounds, uniform_below
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["ETA", "PRICE", "Stopping", "number_of_runs"]
@@ -39,6 +39,9 @@ ETA = {"geometric": 1, "logarithmic": 0}
 
 PRICE = {name: 2 + eta for name, eta in ETA.items()}
 """Privacy cost of the selected run, in units of one run's pure epsilon."""
+
+
+_PROPOSALS = 2 * MAX_ROUNDS  # at least a third are accepted, not half
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def number_of_runs(stopping: Stopping, source: RandomSource) -> int:
     """Draw R exactly, in integers.
 
     Geometric: repeat a uniform draw from ``inverse`` values until it gives the first of them.
-    Logarithmic: accept a geometric r with probability 1/r.
+    Logarithmic: see :func:`_logarithmic`.
 
     Examples
     --------
@@ -104,11 +107,8 @@ def number_of_runs(stopping: Stopping, source: RandomSource) -> int:
     >>> number_of_runs(Stopping("geometric", 1), os.urandom)
     1
     """
-    runs, attempt = _geometric(stopping.inverse, source), rounds()
-    while stopping.name == "logarithmic" and uniform_below(runs, 1, source)[0]:
-        next(attempt)
-        runs = _geometric(stopping.inverse, source)
-    return runs
+    draw = _logarithmic if stopping.name == "logarithmic" else _geometric
+    return draw(stopping.inverse, source)
 
 
 def _geometric(mean: int, source: RandomSource) -> int:
@@ -117,3 +117,38 @@ def _geometric(mean: int, source: RandomSource) -> int:
         next(attempt)
         thrown += mean
     return thrown + int(shown.argmin()) + 1
+
+
+def _logarithmic(inverse: int, source: RandomSource) -> int:
+    r"""Draw from the logarithmic law exactly: proposals until one is accepted.
+
+    Let m be ``inverse``, p = 1 - 1/m and :math:`2^J` the smallest power of two that is no less
+    than m. A proposal draws j from 0, ..., J, all alike, and a geometric g, of which
+    :math:`P(g > r) = p^r` and :math:`P(g = r + 1) = p^r/m`.
+
+    - If j < J, r is one of the :math:`2^j` numbers from :math:`2^j` to :math:`2^{j+1} - 1`, all
+      alike. It is accepted with probability :math:`2^j/r`, if g > r also. This is r with
+      probability :math:`2^{-j} (2^j/r) p^r = p^r/r`.
+    - If j = J, r = g - 1. It is accepted with probability m/r, if :math:`r \ge 2^J`, which is no
+      less than m. This is r with probability :math:`(p^r/m)(m/r) = p^r/r`.
+
+    So of every r = 1, 2, ... a proposal makes, and accepts, :math:`p^r/(r(J+1))`, which is
+    proportional to the law. A proposal is accepted with probability :math:`\log m/(J+1)`, more
+    than 1/3 for every m, so the mean of R does not decide how many are needed. ∎
+
+    :data:`_PROPOSALS` are rejected with probability below :math:`2^{-256}`: then the source is
+    broken.
+    """
+    last, proposal = (inverse - 1).bit_length(), rounds(last=_PROPOSALS)
+    while inverse > 1 and next(proposal):
+        octave, beyond = _one_below(last + 1, source), _geometric(inverse, source)
+        least = 2**octave
+        runs = beyond - 1 if octave == last else least + _one_below(least, source)
+        wanted = inverse if octave == last else least
+        if least <= runs < beyond and _one_below(runs, source) < wanted:
+            return runs
+    return 1
+
+
+def _one_below(bound: int, source: RandomSource) -> int:
+    return int(uniform_below(bound, 1, source)[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,13 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from dpbayes_sklearn._html import QUIET, card, tag, tiles
+from dpbayes_sklearn._log import is_heard, remark
 from dpbayes_sklearn.privacy.budget import Budget, Exact, exact
 from dpbayes_sklearn.privacy.printing import at_least
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["PrivacyGuarantee", "round_up", "warn_if_weak"]
 
-_LOGGER = logging.getLogger("dpbayes_sklearn")
 _warned = False  # of a large epsilon, in this process
 
 _CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
@@ -197,9 +196,9 @@ def _odds(epsilon: float) -> str:
 def warn_if_weak(budget: Budget) -> None:
     """Log, once per process, that a finite epsilon above 10 is a weak guarantee."""
     global _warned
-    if not (_warned or _LOGGER.disabled or budget.infinite) and budget.epsilon > WEAK:
+    if is_heard() and not (_warned or budget.infinite) and budget.epsilon > WEAK:
         _warned = True
-        _LOGGER.warning(
+        remark(
             "epsilon = %s is a weak guarantee. %s An epsilon of 1 or below is strong; above %g it "
             "is mostly of theoretical use.",
             at_least(budget.epsilon),

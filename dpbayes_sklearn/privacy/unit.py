@@ -106,15 +106,6 @@ class PrivacyUnit:
         return self.change == "add_remove"
 
     @property
-    def keeps_places(self) -> bool:
-        """True if all other records have the same positions in both neighbours.
-
-        Only then may every s-th record stand for all: otherwise one that is gone shifts the
-        others, and another sample is taken.
-        """
-        return self.name != "person" and not self.size_is_secret
-
-    @property
     def moves(self) -> int:
         """How many records come or go; one that is replaced goes, and another comes."""
         return self.max_records * (1 if self.size_is_secret else 2)

@@ -54,39 +54,32 @@ class Predictive(NamedTuple):
     windows: Windows
 
 
-def location_sums(shard: Shard, design: Design, scale: Scale, grid: int, every: int) -> IntArray:
-    """Return the rows, and the sums of numbers, signs and target in units of 1/grid², exactly.
-
-    Only each ``every``-th of all records counts.
-    """
-    total = np.zeros(2 + int(design.single.sum()), np.int64)
-    for x, y in _chosen(shard, design, scale, every, grid):
+def location_sums(shard: Shard, design: Design, scale: Scale, grid: int) -> IntArray:
+    """Return the sums of numbers, signs and target in units of 1/grid², exactly."""
+    total = np.zeros(1 + int(design.single.sum()), np.int64)
+    for x, y in _scaled(shard, design, scale, grid):
         steps = np.append(x.sum(axis=0)[design.single], np.rint(grid * y).sum())
-        total[0] += len(x)
-        total[1:] += grid * steps.astype(np.int64)
+        total += grid * steps.astype(np.int64)
     return total
 
 
-def shell_counts(
-    shard: Shard, design: Design, scale: Scale, centres: FloatArray, every: int
-) -> IntArray:
+def shell_counts(shard: Shard, design: Design, scale: Scale, centres: FloatArray) -> IntArray:
     """Count for numbers and target how many lie in each shell around its centre."""
     total = np.zeros((len(centres), len(RADII)), np.int64)
-    for x, y in _chosen(shard, design, scale, every):
+    for x, y in _scaled(shard, design, scale):
         numbers = x if design.numbers.all() else x[:, design.numbers]
         total[:-1] += count_in_shells(numbers, centres[:-1])
         total[-1:] += count_in_shells(y[:, None], centres[-1:])
     return total
 
 
-def _chosen(
-    shard: Shard, design: Design, scale: Scale, every: int, grid: int | None = None
+def _scaled(
+    shard: Shard, design: Design, scale: Scale, grid: int | None = None
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield coordinates and scaled targets of each ``every``-th of all records."""
-    y, first = as_numbers(shard.target), -shard.start % every
-    for rows, x in design.chunks(shard.table.rows(slice(first, None, every)), grid):
-        chosen = slice(first + rows.start * every, first + rows.stop * every, every)
-        yield x, scaled_target(y[chosen], scale)
+    """Yield coordinates and scaled targets."""
+    y = as_numbers(shard.target)
+    for rows, x in design.chunks(shard.table, grid):
+        yield x, scaled_target(y[rows], scale)
 
 
 def gram(
@@ -127,17 +120,16 @@ def plain_gram(shard: Shard, design: Design, scale: Scale) -> FloatArray:
 
 
 def squared_residuals(
-    shard: Shard, design: Design, scale: Scale, model: Predictive, grid: int, every: int
-) -> IntArray:
-    """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over.
+    shard: Shard, design: Design, scale: Scale, model: Predictive, grid: int
+) -> int:
+    """Return the sum of min(1, |y - f|/bound)² in units of 1/grid².
 
-    Each square lies in [0, 1]. Only each ``every``-th of all records counts. Rounded
-    coefficients make the products of rows and coefficients integers, so that no bit depends
-    on a chunk.
+    Each square lies in [0, 1]. Rounded coefficients make the products of rows and coefficients
+    integers, so that no bit depends on a chunk.
     """
     steps = rounded(model.coefficients, grid)
-    total, used, space = 0, 0, np.empty((0, steps.shape[1]))
-    for x, y in _chosen(shard, design, scale, every, grid):
+    total, space = 0, np.empty((0, steps.shape[1]))
+    for x, y in _scaled(shard, design, scale, grid):
         if len(x) > len(space):  # at the first chunk; fresh memory costs more than the product
             space = np.empty((len(x), steps.shape[1]))
         products = np.matmul(model.windows.clip(x, grid), steps[1:], out=space[: len(x)])
@@ -147,8 +139,7 @@ def squared_residuals(
         variance = model.noise + np.square(roots, out=roots).sum(axis=1)
         share = np.abs(residual) / (model.reach * np.sqrt(variance))
         total += int((np.rint(np.minimum(share, 1.0) * grid).astype(np.int64) ** 2).sum())
-        used += len(x)
-    return np.array([total, used])
+    return total
 
 
 def rounded(coefficients: FloatArray, grid: int) -> FloatArray:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.data.records import Records
+from dpbayes_sklearn.data.records import Positions, Records, Shard
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics import moment_sums
 from dpbayes_sklearn.statistics.design import Design, Scale
@@ -75,9 +76,11 @@ class Moments:
         Features and targets, wherever they are; a missing target counts as the middle of its
         bounds.
     unit : PrivacyUnit
-        Who is protected. A sample of the records is taken only if it leaves them in their places.
+        Who is protected.
     size : ReleasedSize, optional
         The released number of records, if the exact one is secret.
+    sample : array of positions, optional
+        The records that the queries are about, in increasing order; all if left out.
     """
 
     design: Design
@@ -85,13 +88,16 @@ class Moments:
     records: Records
     unit: PrivacyUnit = RECORD
     size: ReleasedSize | None = None
+    sample: Positions | None = None
 
     kind: ClassVar[str] = "moments"
 
     @property
     def n(self) -> int:
-        """Number of records: exact if it is public, otherwise the released one."""
-        return self.records.n if self.size is None else self.size.n
+        """Number of records asked: exact if it is public, otherwise the released one."""
+        if self.size is not None:
+            return self.size.n
+        return self.records.n if self.sample is None else len(self.sample)
 
     def sized(self, size: ReleasedSize) -> Moments:
         """Return the same queries, with a released number of records for the exact one."""
@@ -101,8 +107,12 @@ class Moments:
         """Return the same queries, answered for a unit of privacy."""
         return replace(self, unit=unit)
 
-    def _sampled(self, every: int) -> int:
-        return every if self.unit.keeps_places else 1
+    def about(self, sample: Positions | None) -> Moments:
+        """Return the same queries about some records, drawn at random; about all if None."""
+        return replace(self, sample=sample)
+
+    def _total(self, ask: Callable[[Shard], Any]) -> Any:
+        return self.records.total(ask, self.sample)
 
     @property
     def structure(self) -> tuple[Design, Scale]:
@@ -121,20 +131,20 @@ class Moments:
             raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
         return float(whole_block(self.design).protecting(unit).sensitivity)
 
-    def location_sums(self, grid: int, every: int = 1) -> tuple[int, IntArray]:
+    def location_sums(self, grid: int) -> tuple[int, IntArray]:
         """Return how many rows, and the sums of numbers, signs and target in units of 1/grid².
 
         The number of rows is public or released, too.
         """
         self._check_grid(grid)
         ask = partial(moment_sums.location_sums, design=self.design, scale=self.scale)
-        rows, *sums = self.records.total(partial(ask, grid=grid, every=self._sampled(every)))
-        return int(rows) if self.size is None else self.n, np.array(sums)
+        return self.n, self._total(partial(ask, grid=grid))
 
-    def shell_counts(self, centres: FloatArray, every: int = 1) -> IntArray:
+    def shell_counts(self, centres: FloatArray) -> IntArray:
         """Count the numbers and the target in shells around public centres; see `moment_sums`."""
         ask = partial(moment_sums.shell_counts, design=self.design, scale=self.scale)
-        return self.records.total(partial(ask, centres=centres, every=self._sampled(every)))
+        counts: IntArray = self._total(partial(ask, centres=centres))
+        return counts
 
     def gram(
         self,
@@ -147,7 +157,8 @@ class Moments:
         self._check_grid(grid)
         ask = partial(moment_sums.gram, design=self.design, scale=self.scale)
         clipped = partial(ask, window=window, windows=windows, norm=norm)
-        return self.records.total(partial(clipped, grid=grid))
+        sums: IntArray = self._total(partial(clipped, grid=grid))
+        return sums
 
     def pulls(
         self, grid: int, window: Window, windows: Windows, coefficients: FloatArray, limit: int
@@ -156,20 +167,18 @@ class Moments:
         self._check_grid(grid)
         ask = partial(pull_sums, design=self.design, scale=self.scale, window=window)
         asked = partial(ask, windows=windows, coefficients=coefficients, limit=limit)
-        return Pulls.read(self.records.total(partial(asked, grid=grid)), grid)
+        return Pulls.read(self._total(partial(asked, grid=grid)), grid)
 
-    def squared_residuals(self, model: Predictive, grid: int, every: int) -> tuple[int, int]:
+    def squared_residuals(self, model: Predictive, grid: int) -> tuple[int, int]:
         """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over."""
         self._check_grid(grid)
         ask = partial(moment_sums.squared_residuals, design=self.design, scale=self.scale)
-        asked = partial(ask, model=model, grid=grid, every=self._sampled(every))
-        total, used = self.records.total(asked)
-        return int(total), int(used) if self.size is None else self.n
+        return int(self._total(partial(ask, model=model, grid=grid))), self.n
 
     def without_noise(self) -> ReleasedMoments:
         """Return the moments when no privacy is asked for: not rounded to the grid either."""
         ask = partial(moment_sums.plain_gram, design=self.design, scale=self.scale)
-        gram = self.records.total(ask)
+        gram = self._total(ask)
         nothing, windows = np.zeros(gram.shape), Windows.whole(self.design.width)
         return ReleasedMoments(self.design, self.n, gram, nothing, WHOLE, windows)
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
-from dpbayes_sklearn.data.records import Records, Shard
+from dpbayes_sklearn.data.records import Positions, Records, Shard
 from dpbayes_sklearn.data.sparse_codes import SparseCodes
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
@@ -96,7 +96,7 @@ def temperature_share(n: int, epsilon: Fraction) -> Fraction:
 
 
 def stride(n: int, epsilon: float) -> int:
-    r"""Return s such that every s-th record is enough to learn a temperature with ``epsilon``.
+    r"""Return s such that one of s records is enough to learn a temperature with ``epsilon``.
 
     >>> stride(1_000, 0.1), stride(1_000_000, 0.2)
     (1, 50)
@@ -205,19 +205,16 @@ class LabelledRecords:
     classes: Categories
     records: Records
 
-    def loss_sums(self, model: EvidenceModel, every: int) -> LossSums:
-        """Return the loss sums of every ``every``-th record."""
-        ask = partial(_loss_sums, self.encoder, self.classes, model.evidence(emphases()), every)
-        return self.records.total(ask)
+    def loss_sums(self, model: EvidenceModel, sample: Positions | None = None) -> LossSums:
+        """Return the loss sums of all records, or of those at some positions, drawn at random."""
+        ask = partial(_loss_sums, self.encoder, self.classes, model.evidence(emphases()))
+        return self.records.total(ask, sample)
 
 
-def _loss_sums(
-    encoder: Encoder, classes: Categories, evidence: Evidence, every: int, shard: Shard
-) -> LossSums:
+def _loss_sums(encoder: Encoder, classes: Categories, evidence: Evidence, shard: Shard) -> LossSums:
     total = LossSums.none(classes.n_values)
-    first = -shard.start % every
-    labels: Any = shard.target[first::every]
-    for rows, codes in encoder.compact_chunks(shard.table.rows(slice(first, None, every))):
+    labels: Any = shard.target
+    for rows, codes in encoder.compact_chunks(shard.table):
         total = total + LossSums.of(*evidence(codes), classes.encode(labels[rows]))
     return total
 

@@ -55,11 +55,12 @@ def test_records_are_chosen_twice():
     from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 
     records = PartitionedRecords.read(PartitionedTable(there(X)), there(Y))
-    once = records.at(counted_records(WHO, 2))
+    counted = counted_records(WHO, 2)
+    once = records.at(counted)
     again = once.at(np.array([0, 3, once.n - 1]))
     assert again.n == 3
     total = again.total(lambda shard: np.array([shard.table.n_rows, shard.target.sum()]))
-    assert total.tolist() == [3, Y[counted_records(WHO, 2)][[0, 3, -1]].sum()]
+    assert total.tolist() == [3, Y[counted][[0, 3, -1]].sum()]
 
 
 def test_wrong_labels_are_refused_before_anything_is_charged():

@@ -58,7 +58,7 @@ class World:
     def losses(self, records: list[tuple[int, ...]]) -> LossSums:
         rows = np.array(records, dtype=float)
         shard = LocalRecords([(Table(rows[:, :-1]), rows[:, -1].astype(int))])
-        return LabelledRecords(self.encoder, self.classes, shard).loss_sums(self.posterior, 1)
+        return LabelledRecords(self.encoder, self.classes, shard).loss_sums(self.posterior)
 
     def worst(self, epsilon: float) -> float:
         """Return the worst loss over all neighbouring data sets, of the weights drawn from."""

@@ -114,7 +114,7 @@ def test_nothing_of_the_records_survives_a_fit() -> None:
     assert isinstance(model.posterior_, TemperedPosterior)
     encoder = Encoder([*model.schema_.columns.values()])
     records = LabelledRecords(encoder, model.schema_.classes, LocalRecords([(Table(X), y)]))
-    sums = records.loss_sums(model.posterior_.posterior, 1).sums
+    sums = records.loss_sums(model.posterior_.posterior).sums
     secrets = {"first column": X[:, 0], "a record": X[7], "classes": y, "losses": sums}
     assert leaks(model, secrets) == []
     assert leaks(model.posterior_, secrets) == []

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from dpbayes_sklearn.noise import random_stopping
 from dpbayes_sklearn.noise.finite import finite_draw
 from dpbayes_sklearn.noise.random_stopping import PRICE, Stopping, number_of_runs
 from dpbayes_sklearn.noise.source import random_source
@@ -161,3 +164,70 @@ def test_the_mean_is_what_was_asked_for(mean):
     assert mean <= law.mean
     if mean > 2:
         assert Stopping("logarithmic", law.inverse - 1).mean < mean
+
+
+class TooShort(Exception):
+    """The path ends at a draw."""
+
+
+def first_proposal(inverse, longest, monkeypatch):
+    """Return the exact probability of every r that the first proposal makes and accepts.
+
+    Each draw takes all of its values in turn: the path so far is followed, then one longer path
+    is left for each value of the next draw.
+    """
+    law, paths = defaultdict(Fraction), [((), Fraction(1))]
+
+    def drawn(values):
+        """Return the next value on the path, or leave the longer paths."""
+        if len(taken) == len(path):
+            paths.extend(((*path, value), weight * chance) for value, chance in values)
+            raise TooShort
+        taken.append(path[len(taken)])
+        return taken[-1]
+
+    def below(bound, _):
+        return drawn([(value, Fraction(1, bound)) for value in range(bound)])
+
+    def geometric(mean, _):
+        p = 1 - Fraction(1, mean)
+        law = [(g, p ** (g - 1) / mean) for g in range(1, longest + 2)]
+        return drawn([*law, (longest + 2, p ** (longest + 1))])  # which stands for all above
+
+    monkeypatch.setattr(random_stopping, "_one_below", below)
+    monkeypatch.setattr(random_stopping, "_geometric", geometric)
+    monkeypatch.setattr(random_stopping, "_PROPOSALS", 2)  # counted from 1: a single one
+    while paths:
+        (path, weight), taken = paths.pop(), []
+        try:
+            law[number_of_runs(Stopping("logarithmic", inverse), None)] += weight
+        except (TooShort, RuntimeError):
+            continue
+    return law
+
+
+@pytest.mark.parametrize("inverse", [2, 3, 4, 5, 8])
+def test_the_logarithmic_law_is_exact(inverse, monkeypatch):
+    longest = 20
+    law = first_proposal(inverse, longest, monkeypatch)
+    p, octaves = 1 - Fraction(1, inverse), (inverse - 1).bit_length() + 1
+    assert [law[r] for r in range(1, longest)] == [p**r / (r * octaves) for r in range(1, longest)]
+
+
+@pytest.mark.parametrize("mean", [60, 300, 3000])
+def test_a_large_mean_needs_no_more_proposals(mean):
+    """Each is accepted with a third or more, whatever the mean."""
+    law, source = Stopping.of_mean("logarithmic", mean), random_source(0)
+    runs = np.array([number_of_runs(law, source) for _ in range(1000)])
+    at_most = [1, 3, 10, 30, 100, 1000]
+    ratio = 1 - 1 / law.inverse
+    expected = [
+        sum(ratio**r / r for r in range(1, top + 1)) / math.log(law.inverse) for top in at_most
+    ]
+    for top, chance in zip(at_most, expected, strict=True):
+        assert stats.binomtest(int((runs <= top).sum()), 1000, min(chance, 1.0)).pvalue > SURE
+
+
+def test_a_broken_source_ends_logarithmic_stopping_in_an_error():
+    with pytest.raises(RuntimeError, match="keeps repeating itself"):
+        number_of_runs(Stopping("logarithmic", 10), lambda n: b"\x77" * n)

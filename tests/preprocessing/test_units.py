@@ -22,11 +22,12 @@ from dpbayes_sklearn import (
     from_json,
     tree_augmented,
 )
-from dpbayes_sklearn._protection import COUNTED, PROMISED
+from dpbayes_sklearn._protection import COUNTED, PERSONS_STREAM, PROMISED
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
@@ -86,8 +87,8 @@ def test_a_fit_says_whom_it_protects_and_spends_epsilon(model, whom):
 @pytest.mark.parametrize("model", TRANSFORMERS[2:6], ids=str)
 def test_only_records_that_count_are_looked_at(model):
     X, y, who = visits()
-    counted = counted_records(who, 3)
-    model = clone(model).set_params(epsilon=float("inf"), **PERSON)
+    counted = counted_records(who, 3, random_source(0, PERSONS_STREAM))
+    model = clone(model).set_params(epsilon=float("inf"), random_state=0, **PERSON)
     one = clone(model).fit(X, y, groups=who)
     other = clone(model).fit(X[counted], y[counted], groups=who[counted])
     assert np.array_equal(one.transform(X), other.transform(X))

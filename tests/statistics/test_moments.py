@@ -95,9 +95,10 @@ def test_sums_of_columns_and_target_are_those_of_the_gram_matrix():
     X, y = records()
     gram = moments(X, y).gram(GRID, WHOLE)
     assert moments(X, y).location_sums(GRID)[1].tolist() == gram[0, 1:].tolist()
-    rows, part = moments(X, y).location_sums(GRID, every=3)
-    assert rows == -(-len(y) // 3)
-    assert part.tolist() == moments(X[::3], y[::3]).gram(GRID, WHOLE)[0, 1:].tolist()
+    some = np.flatnonzero(np.random.default_rng(3).random(len(y)) < 0.3)
+    rows, part = moments(X, y).about(some).location_sums(GRID)
+    assert rows == len(some)
+    assert part.tolist() == moments(X[some], y[some]).gram(GRID, WHOLE)[0, 1:].tolist()
 
 
 def test_shells_count_every_record_once_at_its_distance():
@@ -185,10 +186,10 @@ def test_residuals_are_those_of_a_model_that_is_constant_outside_of_its_windows(
     x = np.clip((X - [1.5, 0.5, 20]) / [3.5, 0.5, 10], -1, 1)
     inside = windows.clip(x) * [3.5, 0.5, 10] + [1.5, 0.5, 20]
     narrow = model()._replace(windows=windows)
-    ours, _ = moments(X, y).squared_residuals(narrow, GRID, 1)
-    theirs, _ = moments(inside, y).squared_residuals(model(), GRID, 1)
+    ours, _ = moments(X, y).squared_residuals(narrow, GRID)
+    theirs, _ = moments(inside, y).squared_residuals(model(), GRID)
     assert ours == pytest.approx(theirs, rel=1e-3)
-    assert ours != moments(X, y).squared_residuals(model(), GRID, 1)[0]
+    assert ours != moments(X, y).squared_residuals(model(), GRID)[0]
 
 
 def test_squared_residuals_are_standardised_and_clipped():
@@ -197,12 +198,12 @@ def test_squared_residuals_are_standardised_and_clipped():
     products = np.column_stack([np.ones(400), x]) @ model().coefficients
     std = np.sqrt(0.04 + (products[:, 1:] ** 2).sum(axis=1))
     share = np.minimum(np.abs(np.clip(y / 2, -1, 1) - products[:, 0]) / (3 * std), 1)
-    total, rows = moments(X, y).squared_residuals(model(), GRID, 1)
+    total, rows = moments(X, y).squared_residuals(model(), GRID)
     assert rows == 400
     assert total / GRID**2 == pytest.approx((share**2).sum(), rel=1e-3)
-    part, rows = moments(X, y).squared_residuals(model(), GRID, 3)
+    part, rows = moments(X, y).about(np.arange(5, 139)).squared_residuals(model(), GRID)
     assert rows == 134
-    assert part / GRID**2 == pytest.approx((share[::3] ** 2).sum(), rel=1e-3)
+    assert part / GRID**2 == pytest.approx((share[5:139] ** 2).sum(), rel=1e-3)
 
 
 @pytest.mark.parametrize("width", [1, 100, 4095, 4097, 20_000])
@@ -215,17 +216,17 @@ def test_products_with_coefficients_are_exact(width):
 
 def test_squared_residuals_do_not_depend_on_order_or_chunks(monkeypatch):
     X, y = records()
-    reference = moments(X, y).squared_residuals(model(), GRID, 1)
+    reference = moments(X, y).squared_residuals(model(), GRID)
     order = np.random.default_rng(1).permutation(len(y))
     for cells in (3, 100, 1000, 10**9):
         monkeypatch.setattr(design_module, "_CHUNK_CELLS", cells)
-        assert moments(X[order], y[order]).squared_residuals(model(), GRID, 1) == reference
+        assert moments(X[order], y[order]).squared_residuals(model(), GRID) == reference
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0])
 def test_one_record_moves_the_squared_residuals_by_one_at_most(bad):
     X, y = records(300)
-    before, _ = moments(X, y).squared_residuals(model(noise=1e-9), GRID, 1)
+    before, _ = moments(X, y).squared_residuals(model(noise=1e-9), GRID)
     X[5], y[5] = bad, bad
-    after, _ = moments(X, y).squared_residuals(model(noise=1e-9), GRID, 1)
+    after, _ = moments(X, y).squared_residuals(model(noise=1e-9), GRID)
     assert abs(after - before) <= GRID**2

@@ -10,8 +10,10 @@ from benchmarks.audit._planted import (
     gaussian,
     laws,
     noise,
+    order,
     preparing,
     reading,
+    rehearsing,
     scopes,
     searching,
     sensitivity,
@@ -26,7 +28,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, scopes, searching, fitted, units, budgets),
+        *(spending, composition, scopes, searching, rehearsing, fitted, units, budgets, order),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)

@@ -15,7 +15,6 @@ from sklearn.model_selection import ParameterGrid
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.model_selection import (
-    holding_out,
     pipelines,
     runs,
     search,
@@ -81,12 +80,12 @@ def cheaper_than_it_stops() -> Replacements:
 
 @fault("searching", "searches", "People who are held out are fitted to as well", "who is held out")
 def nobody_held_out() -> Replacements:
-    real = holding_out.train_test_split
+    real = search.held_out
 
-    def everybody(place: Any, **options: Any) -> Any:
-        return place, real(place, **options)[1]
+    def everybody(n: int, *rest: Any) -> Any:
+        return np.arange(n), real(n, *rest)[1]
 
-    yield holding_out, "train_test_split", everybody
+    yield search, "held_out", everybody
 
 
 @fault("searching", "searches", "Who is held out depends on the labels", "who is held out")
@@ -243,14 +242,6 @@ def steps_without_persons() -> Replacements:
         "_fitted_in_turn",
         lambda pipe, people, guessed: real(pipe, people._replace(groups=None), guessed),
     )
-
-
-@fault(
-    "searching", "searches", "The rehearsal of a pipeline releases the number of records", "persons"
-)
-def numbers_in_the_rehearsal() -> Replacements:
-    real = pipelines._fitted_in_turn
-    yield pipelines, "_fitted_in_turn", lambda pipe, people, guessed: real(pipe, people, False)
 
 
 @fault(

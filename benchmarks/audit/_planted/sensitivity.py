@@ -331,9 +331,9 @@ def children_forgotten() -> Replacements:
 def residuals_not_clipped() -> Replacements:
     real = Moments.squared_residuals
 
-    def unclipped(self: Any, model: Any, grid: int, every: int) -> Any:
+    def unclipped(self: Any, model: Any, grid: int) -> Any:
         near = model._replace(reach=model.reach * 4)
-        total, rows = real(self, near, grid, every)
+        total, rows = real(self, near, grid)
         return 16 * total, rows
 
     yield Moments, "squared_residuals", unclipped

@@ -210,12 +210,12 @@ def number_left_out_of_the_guarantee() -> Replacements:
 
 @fault("units", REPLAY, "All records of a person count, however many there are")
 def surplus_counts() -> Replacements:
-    yield _protection, "counted_records", lambda labels, most: np.arange(len(labels))
+    yield _protection, "counted_records", lambda labels, most, source: np.arange(len(labels))
 
 
 @fault("units", REPLAY, "Which records of a person count depends on the order of all labels")
 def surplus_by_others() -> Replacements:
-    def wrong(labels: Any, most: int) -> Any:
+    def wrong(labels: Any, most: int, source: Any) -> Any:
         positions = np.flatnonzero(~np.isnan(labels))
         _, person = np.unique(labels[positions], return_inverse=True)
         order = np.lexsort(((positions * 7919 + 13) % 101, person))
@@ -232,8 +232,8 @@ def surplus_by_others() -> Replacements:
 def nobody_is_everybody() -> Replacements:
     real = _protection.counted_records
 
-    def all_of_them(labels: Any, most: int) -> Any:
-        return np.sort(np.r_[real(labels, most), np.flatnonzero(np.isnan(labels))])
+    def all_of_them(labels: Any, most: int, source: Any) -> Any:
+        return np.sort(np.r_[real(labels, most, source), np.flatnonzero(np.isnan(labels))])
 
     yield _protection, "counted_records", all_of_them
 
@@ -290,11 +290,6 @@ def products_by_position() -> Replacements:
         return total
 
     yield linear_model, "means_by_row", rounded
-
-
-@fault("units", REPLAY, "A sample is taken by position where a record may be gone", "samples")
-def sample_by_position() -> Replacements:
-    yield PrivacyUnit, "keeps_places", property(lambda self: True)
 
 
 @fault("units", REPLAY, "A search holds out records, and not persons", "split persons")

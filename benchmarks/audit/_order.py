@@ -1,0 +1,261 @@
+"""The order of records: none is asked because of its place, and neighbours may be listed anew.
+
+Two things together show that a step is private for multisets. The sets of records that it asks are
+all as probable (`places`), in small worlds where the exact sums tell which records were asked. And
+a neighbour that was sorted again, and is asked the same records, loses no more than is claimed
+(``_listed``), in tables so large that the rules of the library ask only some of the records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import combinations, product
+from typing import Any
+from unittest import mock
+
+import dask
+import dask.array as da
+import numpy as np
+
+from benchmarks.audit._cases import Case
+from benchmarks.audit._units import ADDED, PERSON, THERE, unit_parameters
+from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, PrivateSearchCV
+from dpbayes_sklearn.mechanisms import _location, _moment_release, _temperature
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.statistics import temperature
+from dpbayes_sklearn.statistics.moments import Moments, Predictive, Windows
+from dpbayes_sklearn.statistics.shells import RADII
+from dpbayes_sklearn.statistics.temperature import LossSums
+
+__all__ = ["places"]
+
+N, SOME, RUNS = 8, 2, 28
+SETS = [*combinations(range(N), SOME)]
+POWERS = 2.0 ** -np.arange(N)
+EPSILON = 10_000.0
+FARTHEST = 5.2  # standard deviations: once in 10 million, a fair draw is called unfair
+
+Places = tuple[int, ...]
+Asked = dict[str, Places]
+"""By the name of a step, the records that it asked."""
+Ask = Callable[[PrivacyUnit, str, int], Asked]
+"""Fits records, in memory or on dask, with a seed."""
+
+
+def places(runs: int = RUNS) -> list[Case]:
+    """Return the cases: all that looks at some of the records, for all units and on dask."""
+    public, secret = (RECORD, PERSON), (ADDED, THERE)
+    wheres = [*product(public, ("in memory", "dask")), *product(secret, ("in memory",))]
+    steps = (("regression", _regression), ("temperature", _classifier))
+    fits = [
+        Case(f"places: {name}, {where}, {unit.label}", partial(_fits, ask, unit, where, runs))
+        for (name, ask), (unit, where) in product(steps, wheres)
+    ]
+    return [
+        *fits,
+        Case(
+            "places: temperature, feature", partial(_fits, _classifier, FEATURE, "in memory", runs)
+        ),
+        *(
+            Case(f"places: held out, {unit.label}", partial(_held_out, unit, 4 * runs))
+            for unit in (*public, *secret, FEATURE)
+        ),
+        Case("places: surplus of a person", partial(_surplus, runs)),
+    ]
+
+
+def _fits(ask: Ask, unit: PrivacyUnit, where: str, runs: int) -> Iterator[str]:
+    few = 4 if unit.size_is_secret else runs  # all are asked, or not
+    yield from _unfair(asked_places(ask, unit, where, few), unit)
+
+
+def asked_places(ask: Ask, unit: PrivacyUnit, where: str, runs: int) -> dict[str, Counter[Places]]:
+    """Return, for every step, how often which records were asked."""
+    seen: dict[str, Counter[Places]] = {}
+    with dask.config.set(scheduler="synchronous"):
+        for run in range(runs):
+            for step, places in ask(unit, where, run).items():
+                seen.setdefault(step, Counter())[places] += 1
+    return seen
+
+
+def _unfair(seen: dict[str, Counter[Places]], unit: PrivacyUnit) -> Iterator[str]:
+    """Compare how often sets of records were asked with how often they should be."""
+    if not seen:
+        yield "nothing was seen"
+    for step, sets in seen.items():
+        if unit.size_is_secret:  # the size of a sample would tell it
+            if set(sets) != {tuple(range(N))}:
+                yield f"{step}: not all records are asked where their number is secret"
+            continue
+        expected = sets.total() / len(SETS)
+        distance = sum((sets[places] - expected) ** 2 / expected for places in SETS)
+        if set(sets) - set(SETS) or distance > _far(len(SETS) - 1):
+            yield f"{step}: records are asked by their places, chi-squared {distance:.0f}"
+
+
+def _far(freedom: int) -> float:
+    """Return a sum of so many squares that chance hardly ever exceeds (Wilson and Hilferty)."""
+    return float(freedom * (1 - 2 / (9 * freedom) + FARTHEST * np.sqrt(2 / (9 * freedom))) ** 3)
+
+
+def _regression(unit: PrivacyUnit, where: str, seed: int) -> Asked:
+    """Fit a regression whose targets are powers of two: every sum tells which were added up."""
+    model = BayesianLinearRegression(
+        EPSILON,
+        bounds_X=(-1, 1),
+        bounds_y=(-1, 1),
+        random_state=seed,
+        **unit_parameters(unit),
+    )
+    seen: Asked = {}
+    with _few_are_enough(unit), _watched_sums(seen):
+        model.fit(*_contained(where, np.zeros((N, 1)), POWERS), **_own_groups(unit))
+    return seen
+
+
+@contextmanager
+def _few_are_enough(unit: PrivacyUnit) -> Iterator[None]:
+    """Let two of the eight records be enough for every step."""
+    few = N / SOME
+    worth = N * float(unit.equivalent(EPSILON)) / few
+    with ExitStack() as stack:
+        for owner, name, value in (
+            (_location, "_MOST_RECORDS", worth),
+            (_location, "_LEAST_RECORDS", SOME),
+            (_moment_release, "_MOST_RESIDUALS", worth),
+            (temperature, "_ENOUGH", SOME),
+        ):
+            stack.enter_context(mock.patch.object(owner, name, value))
+        yield
+
+
+@contextmanager
+def _watched_sums(seen: Asked) -> Iterator[None]:
+    """Note which targets were added up, at public centres and under a public model."""
+    sums, shells, residuals = (
+        Moments.location_sums,
+        Moments.shell_counts,
+        Moments.squared_residuals,
+    )
+
+    def summed(self: Any, grid: int) -> Any:
+        rows, total = sums(self, grid)
+        seen["location"] = _bits(int(total[-1]) // grid * 2 ** (N - 1) // grid)
+        return rows, total
+
+    def counted(self: Any, centres: Any) -> Any:
+        found = shells(self, np.zeros_like(centres))[-1]
+        near = {float(RADII[i]) for i in np.flatnonzero(found)}
+        seen["shells"] = tuple(j for j in range(N) if 2.0**-j in near)
+        return shells(self, centres)
+
+    def squared(self: Any, model: Any, grid: int) -> Any:
+        width = len(model.windows.centres)
+        plain = Predictive(np.zeros((width + 1, 1)), 1.0, 1.0, Windows.whole(width))
+        total, _ = residuals(self, plain, grid)
+        seen["residuals"] = _bits(total // grid * 4 ** (N - 1) // grid, 4)
+        return residuals(self, model, grid)
+
+    with (
+        mock.patch.object(Moments, "location_sums", summed),
+        mock.patch.object(Moments, "shell_counts", counted),
+        mock.patch.object(Moments, "squared_residuals", squared),
+    ):
+        yield
+
+
+def _bits(total: int, base: int = 2) -> Places:
+    """Return the j whose powers base**(N - 1 - j) add up to a total."""
+    return tuple(j for j in range(N) if total // base ** (N - 1 - j) % base)
+
+
+def _classifier(unit: PrivacyUnit, where: str, seed: int) -> Asked:
+    """Fit a classifier with a class for every record: its losses are told by their classes."""
+    model = BayesianNaiveBayes(
+        EPSILON,
+        bounds=(0, 1),
+        n_bins=2,
+        classes=[*range(N)],
+        inference="plug_in",
+        random_state=seed,
+        **unit_parameters(unit),
+    )
+    seen: Asked = {}
+    real = _temperature.choice_weights
+
+    def of(log_prior: Any, evidence: Any, classes: Any) -> LossSums:
+        return LossSums(np.full(len(temperature.GRID), (1 << classes).sum()), len(classes), N)
+
+    def chosen(losses: LossSums, *rest: Any) -> Any:
+        seen["temperature"] = tuple(j for j in range(N) if losses.sums[0] >> j & 1)
+        return real(losses, *rest)
+
+    with (
+        _few_are_enough(unit),
+        mock.patch.object(LossSums, "of", of),
+        mock.patch.object(LossSums, "at_most", lambda self, n: self),
+        mock.patch.object(_temperature, "choice_weights", chosen),
+    ):
+        model.fit(*_contained(where, np.zeros((N, 1)), np.arange(N)), **_own_groups(unit))
+    return seen
+
+
+def _contained(where: str, X: Any, y: Any) -> tuple[Any, Any]:
+    if where == "in memory":
+        return X, y
+    uneven = (1, 4, 3)
+    return da.from_array(X, (uneven, (1,))), da.from_array(y, (uneven,))
+
+
+def _own_groups(unit: PrivacyUnit) -> dict[str, Any]:
+    """Return labels, where they are needed, by which no person has more records than count."""
+    return {"groups": np.arange(N) // 2} if unit.name == "person" else {}
+
+
+def _held_out(unit: PrivacyUnit, runs: int) -> Iterator[str]:
+    """See who is held out of a search: a set of public size, or by coins."""
+    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1], **unit_parameters(unit))
+    alone = unit.name == "person" or unit.size_is_secret
+    sets: Counter[Places] = Counter()
+    who = np.arange(N, dtype=float)
+    for seed in range(runs):
+        search = PrivateSearchCV(model, {"alpha": [1.0]}, test_size=SOME / N, random_state=seed)
+        records = search._records(who[:, None], np.zeros(N, int), reset=True)
+        groups = who if unit.name == "person" else None
+        try:
+            split, _ = search._protected(records, groups)
+        except ValueError:  # by chance nobody is held out
+            sets[()] += 1
+            continue
+        sets[tuple(sorted(split.test[0].ravel().astype(int).tolist()))] += 1
+    if not alone:
+        yield from _unfair({"held out": sets}, unit)
+        return
+    together = np.zeros((N, N))
+    for places, times in sets.items():
+        together[np.ix_(places, places)] += times
+    p = np.where(np.eye(N, dtype=bool), SOME / N, (SOME / N) ** 2)
+    if (np.abs(together / runs - p) > FARTHEST * np.sqrt(p * (1 - p) / runs)).any():
+        yield "held out: no independent coins"
+
+
+def _surplus(runs: int) -> Iterator[str]:
+    """See which records of a person with too many count."""
+    sets: Counter[Places] = Counter()
+    for seed in range(runs):
+        model = BayesianLinearRegression(
+            EPSILON,
+            bounds_X=(-1, 1),
+            bounds_y=(-1, 1),
+            random_state=seed,
+            **unit_parameters(PERSON),
+        )
+        seen: Asked = {}
+        with _watched_sums(seen):
+            model.fit(np.zeros((N, 1)), POWERS, groups=np.zeros(N))
+        sets[seen["location"]] += 1
+    yield from _unfair({"records that count": sets}, PERSON)
