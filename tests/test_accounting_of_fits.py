@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 import dpbayes_sklearn
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, mechanisms
 from dpbayes_sklearn.data.threads import _BLAS
+from dpbayes_sklearn.privacy.active import _BRANCH
 from dpbayes_sklearn.privacy.ledger_file import _GATE
 
 pytestmark = pytest.mark.filterwarnings(
@@ -241,6 +242,7 @@ def traced(model, follow):
         for lock in (_GATE, _BLAS.lock):
             while lock._is_owned():
                 lock.release()
+        _BRANCH.set(None)  # which would let the charges of later fits in a scope add up
 
 
 def outcomes_of_errors(model, where=""):
