@@ -7,7 +7,8 @@ import os
 import sys
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
@@ -19,10 +20,17 @@ from dpbayes_sklearn._published import PublishedModel
 from dpbayes_sklearn._release_warnings import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
 from dpbayes_sklearn.data.records import quiet_numpy
-from dpbayes_sklearn.exceptions import PrivacyLeakWarning, warn_caller
+from dpbayes_sklearn.exceptions import (
+    NOTHING_SPENT,
+    BudgetError,
+    LedgerError,
+    PrivacyLeakWarning,
+    warn_caller,
+)
 from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
+from dpbayes_sklearn.privacy.active import active_accountant, one_branch
 from dpbayes_sklearn.privacy.budget import LEAST_DELTA
 from dpbayes_sklearn.privacy.guarantee import round_up, warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -80,7 +88,7 @@ class PrivateEstimator(PublishedModel):
     mechanism: Any
     accountant: Any
     random_state: Any
-    _block: tuple[str, BudgetAccountant]
+    _block: tuple[str, BudgetAccountant | str]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Range cannot read one
@@ -116,12 +124,13 @@ class PrivateEstimator(PublishedModel):
     def _fit(self, read: Callable[[Self], FitInput], stream: int = 0) -> Self:
         """Check -> read, schema, statistics -> charge, release -> attach, or change nothing."""
         fitted = copy(self)
-        with quiet_numpy():
+        with quiet_numpy(), one_branch():
             budget = fitted._budget()
             fitted._check_budget(budget)
             given, rest = fitted._sized(read, budget, stream)
             prior = fitted._prior(given.public)
-            release = fitted._release(given.statistics, prior, rest, given.conditions, stream)
+            with _told_what_was_spent(budget, rest):
+                release = fitted._release(given.statistics, prior, rest, given.conditions, stream)
             fitted._attach(given.public, _spending(budget, rest, release))
             if not stream:
                 fitted._hint()
@@ -133,7 +142,7 @@ class PrivateEstimator(PublishedModel):
         """Read; if the number of records is secret, release it first. Return what is left to spend.
 
         Until it is released, a public guess stands for it. So everything that can be refused is
-        refused before the charge.
+        refused before the charge, a fit that the ceiling has no room for included.
         """
         if not budget.unit.size_is_secret or budget.infinite:
             return read(self), budget
@@ -144,9 +153,10 @@ class PrivateEstimator(PublishedModel):
         given = read(self)
         count, law = given.statistics.n, RecordCount(0).law(share.unit, Fraction(share.epsilon))
         guessed = given.statistics.sized(ReleasedSize(GUESS, (law,)))
-        self._chosen_mechanism(guessed, self._prior(given.public), rest)
+        _, cost = self._chosen_mechanism(guessed, self._prior(given.public), rest)
         if self._n_is_guessed:
             return given._replace(statistics=guessed), rest
+        self._check_together(share, cost)
         release = self._charged(Size(), RecordCount(count), share, _SIZE_STREAM + stream)
         self._n_known = self._n_released = release.posterior.n
         given = read(self) if self._schema_looks_at_n else given
@@ -282,17 +292,20 @@ class PrivateEstimator(PublishedModel):
 
     def _ledger(self) -> BudgetAccountant | None:
         """Return the accountant to charge: the parameter, or that of an open ``with`` block."""
+        ledger: BudgetAccountant | None = self.accountant or active_accountant()
         _, carried = self.__dict__.get("_block", (None, None))
-        ledger: BudgetAccountant | None = self.accountant
-        return ledger or BudgetAccountant.current() or carried
+        if ledger is None and isinstance(carried, str):
+            raise LedgerError(carried)
+        return ledger or carried or BudgetAccountant.current()
 
     # A worker process is outside the ``with`` block that its task was sent from, so a pickled
     # estimator carries the block's accountant, and its clones there do. At home nobody needs it.
+    # If it cannot be known, it carries the reason, and is refused when it is fitted there.
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        if self.accountant is None and (current := BudgetAccountant.current()):
-            state["_block"] = (_here.process, current)
+        if self.accountant is None and (block := _block_to_carry()):
+            state["_block"] = (_here.process, block)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -314,6 +327,17 @@ class PrivateEstimator(PublishedModel):
         ledger = self._ledger()
         if ledger is not None and not (ledger.delta and self._resolve_mechanism().knows_rho):
             ledger.check(budget.epsilon, budget.delta, unit=budget.unit)
+
+    def _check_together(self, share: Budget, cost: Budget) -> None:
+        """Refuse a fit if the ceiling has no room for the number of records and the model.
+
+        The cost of the model is the one for a guessed number. Where its zCDP depends on the number,
+        the charge of the model may still be refused.
+        """
+        first, ledger = Fraction(share.epsilon), self._ledger()
+        if ledger is not None:
+            rho = None if cost.rho is None else Fraction(cost.rho) + first**2 / 2
+            ledger.check(cost.epsilon + first, cost.delta, rho=rho, unit=cost.unit)
 
     def _release(
         self,
@@ -383,6 +407,28 @@ class PrivateEstimator(PublishedModel):
         return (
             f"{what} read from the data without revealing anything ({parameter} was not declared)"
         )
+
+
+def _block_to_carry() -> BudgetAccountant | str | None:
+    """Return the accountant of the block that is open here, or why it cannot be known."""
+    try:
+        return active_accountant()
+    except LedgerError as unknown:
+        return str(unknown)
+
+
+@contextmanager
+def _told_what_was_spent(budget: Budget, rest: Budget) -> Iterator[None]:
+    """Let a refusal say that the number of records was charged, if it was."""
+    try:
+        yield
+    except BudgetError as refused:
+        if rest is budget:
+            raise
+        share = float(Fraction(budget.epsilon) - Fraction(rest.epsilon))
+        told = f"epsilon={share:g} was spent on the number of records; the model was not released."
+        text = str(refused).replace(NOTHING_SPENT, told)
+        raise BudgetError(text, refused.requested, refused.remaining) from None
 
 
 def _spending(budget: Budget, rest: Budget, release: Release[Any]) -> Release[Any]:

@@ -14,7 +14,14 @@ import sklearn
 
 from dpbayes_sklearn._log import withheld
 
-__all__ = ["BudgetError", "LedgerError", "PrivacyLeakWarning", "called_by", "warn_caller"]
+__all__ = [
+    "NOTHING_SPENT",
+    "BudgetError",
+    "LedgerError",
+    "PrivacyLeakWarning",
+    "called_by",
+    "warn_caller",
+]
 
 _INSIDE = tuple(
     str(Path(module).parent) + os.sep for module in (__file__, sklearn.__file__, joblib.__file__)
@@ -46,8 +53,12 @@ def called_by(modules: Collection[str]) -> bool:
     return False
 
 
+NOTHING_SPENT = "Nothing was spent or released."
+"""In the message of a refusal, unless a part of a fit was released before."""
+
+
 class BudgetError(ValueError):
-    """A release would cross the accountant's ceiling; nothing was spent or released.
+    """A release would cross the accountant's ceiling; the message says if anything was spent.
 
     Attributes
     ----------

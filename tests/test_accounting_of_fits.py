@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 import dpbayes_sklearn
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, mechanisms
 from dpbayes_sklearn.data.threads import _BLAS
+from dpbayes_sklearn.privacy.active import _BRANCH
 from dpbayes_sklearn.privacy.ledger_file import _GATE
 
 pytestmark = pytest.mark.filterwarnings(
@@ -132,10 +133,11 @@ def test_the_innermost_open_accountant_is_charged():
 
 def test_batches_in_a_parallel_scope_cost_their_maximum():
     accountant = BudgetAccountant()
-    model = classifier(accountant)
+    model = classifier(accountant, neighbours="add_remove")
     with accountant.parallel():
         model.partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
-    assert len(accountant) == 2
+    assert len(accountant) == 4
+    assert len({entry.branch for entry in accountant}) == 2
     assert accountant.total().epsilon == 0.1 == model.guarantee_.epsilon
 
 
@@ -240,6 +242,7 @@ def traced(model, follow):
         for lock in (_GATE, _BLAS.lock):
             while lock._is_owned():
                 lock.release()
+        _BRANCH.set(None)  # which would let the charges of later fits in a scope add up
 
 
 def outcomes_of_errors(model, where=""):

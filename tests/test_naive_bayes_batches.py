@@ -64,6 +64,13 @@ def test_the_guarantee_speaks_of_batches(mechanism):
     (condition,) = model.guarantee_.conditions
     assert condition.startswith("no person is in two of the 2 batches")
     assert "add up to 0.75" in condition
+    assert condition.endswith("somebody who is replaced stays in the same batch")
+
+
+def test_nobody_changes_batch_who_is_added_or_removed():
+    X, y = records()
+    model = in_batches(declared(epsilon=0.5, neighbours="add_remove"), X, y, 2)
+    assert not any("replaced" in condition for condition in model.guarantee_.conditions)
 
 
 def test_conditions_of_every_batch_are_kept():

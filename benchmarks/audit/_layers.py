@@ -32,6 +32,7 @@ from benchmarks.audit._order import places
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._rehearsals import rehearsals
+from benchmarks.audit._scopes import scopes
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
 from benchmarks.audit._unit_leaks import leaks_of_units
@@ -183,6 +184,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "leak walk of units": partial(cases_of, leaks_of_units),
     "accounting": partial(cases_of, accounting),
     "composition": composition,
+    "scopes": scopes,
     "adaptive adversaries": adversaries,
     "draws added up": concentration,
     "searches": searches,

@@ -90,6 +90,8 @@ What the layers are:
 - **accounting** spends in every way there is;
 - **composition** compares totals with the exact loss of known mechanisms, and restores, replaces,
   loses, migrates and mistypes ledgers; batches, shards, query sessions and seeds;
+- **scopes** compares what a ledger adds up with what concerns one person: parallel scopes, secret
+  numbers of records, blocks with threads and processes, ledger files under two names;
 - **adaptive adversaries** choose each release by the results of those before it, as the ledger
   allows, and compute the exact delta of the whole;
 - **draws added up** compares what a sampler charges with the laws that it drew from;

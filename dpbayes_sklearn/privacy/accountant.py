@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpbayes_sklearn._html import card, tag
 from dpbayes_sklearn.exceptions import LedgerError
-from dpbayes_sklearn.privacy import active
+from dpbayes_sklearn.privacy import active, relatives
 from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, privacy_loss_total
 from dpbayes_sklearn.privacy.cost import Cost, round_down
 from dpbayes_sklearn.privacy.ledger import Entry, Ledger
@@ -44,8 +44,8 @@ class BudgetAccountant:
         The SQLite file of the ledger; created if it does not exist. The ceiling is written only
         once: an existing ledger keeps its ceiling and composition, and if you pass them, they
         must be the same.
-        The file must be on a local disk. ``None`` uses a private temporary file that is deleted
-        when the process that created it ends.
+        The file must be on a local disk and have one name: hard links are refused. ``None`` uses a
+        private temporary file that is deleted when the process that created it ends.
     existing : bool, default=False
         Whether the ledger at ``path`` must exist already. A mistyped path then raises
         :class:`LedgerError`; otherwise it would create a new ledger with nothing spent.
@@ -59,7 +59,7 @@ class BudgetAccountant:
     epsilon, delta : float
         The ceiling of the ledger.
     path : str
-        The absolute path of the ledger.
+        The absolute path of the ledger, without symbolic links.
     composition : {"sum", "zcdp"}
         How the releases of the ledger add up.
     unit : str or None
@@ -151,7 +151,8 @@ class BudgetAccountant:
 
         ValueError if the ledger is about another unit. Nothing is reserved for a later ``spend``.
         """
-        self._ledger.check(Spend.of(epsilon, delta, rho), self._scope, _label(unit))
+        spend, branch = Spend.of(epsilon, delta, rho), active.active_branch()
+        self._ledger.check(spend, self._scope, _label(unit), branch)
         return True
 
     def spend(
@@ -190,8 +191,8 @@ class BudgetAccountant:
         LedgerError
             If the ledger cannot be read or written.
         """
-        spend = Spend.of(epsilon, delta, rho)
-        return self._ledger.charge(spend, str(label), self._scope, _label(unit))
+        spend, branch = Spend.of(epsilon, delta, rho), active.active_branch()
+        return self._ledger.charge(spend, str(label), self._scope, _label(unit), branch)
 
     def total(self, method: Literal["tight", "sum", "pld"] = "tight") -> Cost:
         """Return (epsilon, delta) spent so far, rounded up to floats.
@@ -249,25 +250,36 @@ class BudgetAccountant:
     def current() -> BudgetAccountant | None:
         """Return the accountant of the innermost ``with accountant:`` block, or None.
 
-        Estimators whose ``accountant`` is None charge this one.
+        Estimators whose ``accountant`` is None charge this one. It is also the one of a block that
+        is open in another thread, or in the process that has started this one. LedgerError if it
+        cannot be known: several such blocks are open, or one was left while this thread or process
+        went on.
         """
-        return active.active_accountant()
+        return active.active_accountant() or _of_ancestors()
 
-    def parallel(self) -> AbstractContextManager[None]:
+    def parallel(self) -> AbstractContextManager[Callable[[], AbstractContextManager[None]]]:
         """Open a block in which the cost of several releases is their maximum, not their sum.
 
-        The caller must ensure that no person is in the data of two releases of the
-        block. Nested blocks of one accountant are one block. Charges that other threads
-        or processes make are not part of it, and add up.
+        Each fit and each ``spend`` is about a group of people of its own: the caller must ensure
+        that nobody is in two of these groups. Several releases about the same group, such as the
+        steps of a pipeline, belong in ``with branch():``, with the value of this block; their costs
+        add up. All releases must protect added or removed records (``neighbours="add_remove"``):
+        somebody who is replaced could change from one group to another. Others are refused with
+        ValueError. Nested blocks of one accountant are one block. Charges that other threads or
+        processes make are not part of it, and add up.
 
         Examples
         --------
+        >>> from dpbayes_sklearn.privacy import PrivacyUnit
+        >>> added = PrivacyUnit("record", "add_remove")
         >>> accountant = BudgetAccountant(epsilon=1.0)
-        >>> with accountant.parallel():
-        ...     for hospital in ["north", "south"]:
-        ...         entry = accountant.spend(0.5, label=hospital)
+        >>> with accountant.parallel() as branch:
+        ...     entry = accountant.spend(0.5, label="north", unit=added)
+        ...     with branch():
+        ...         entry = accountant.spend(0.5, label="south", unit=added)
+        ...         entry = accountant.spend(0.1, label="south", unit=added)
         >>> accountant.total().epsilon
-        0.5
+        0.6
         """
         return active.parallel_scope(self._ledger.identity)
 
@@ -277,7 +289,8 @@ class BudgetAccountant:
             import pandas as pd
         except ImportError:
             raise ImportError("to_frame needs pandas. Iterate over the accountant.") from None
-        columns = ["time", "label", "epsilon", "delta", "rho", "release_id", "scope", "unit"]
+        costs, place = ["epsilon", "delta", "rho"], ["scope", "unit", "branch"]
+        columns = ["time", "label", *costs, "release_id", *place]
         rows = [[getattr(entry, column) for column in columns] for entry in self]
         return pd.DataFrame(rows, columns=columns)
 
@@ -319,10 +332,21 @@ class BudgetAccountant:
         ledger = self._ledger
         return _restored, (ledger.path, ledger.identity, *self._ceiling.written(), ledger.durable)
 
+    @property
+    def _written(self) -> relatives.Written:
+        """What another process needs to charge the same ledger."""
+        return relatives.Written(*self.__reduce__()[1])
+
 
 def _label(unit: PrivacyUnit | str | None) -> str | None:
     """Return how a ledger writes a unit."""
     return None if unit is None else PrivacyUnit.of(unit).label
+
+
+def _of_ancestors() -> BudgetAccountant | None:
+    """Return the accountant of a block that is open in a process that has started this one."""
+    written = relatives.block_of_ancestors()
+    return None if written is None else _restored(*written)
 
 
 def _restored(
@@ -338,8 +362,10 @@ def _restored(
     return accountant
 
 
-def _shared_ledger(path: str, rule: Filter) -> Ledger:
-    if not os.path.lexists(path):
+def _shared_ledger(given: str, rule: Filter) -> Ledger:
+    """Open or make a ledger; its path has no symbolic links, so one ledger has one path."""
+    path = os.path.realpath(given)
+    if not os.path.lexists(given):
         with suppress(FileExistsError):
             return Ledger.create(path, rule.ceiling, composition=rule.composition)
     ledger = Ledger.open(path)

@@ -21,6 +21,7 @@ _warned = False  # of a large epsilon, in this process
 _CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
 WEAK = 10  # above, the guarantee is weak
 _WRITTEN_OUT = 15  # beyond, exp(epsilon) is a long number
+STAYS = ", and somebody who is replaced stays in the same batch"  # each batch's size is public
 
 
 def round_up(number: Exact) -> float:
@@ -100,6 +101,7 @@ class PrivacyGuarantee:
         deltas = sum((exact(batch.delta, "delta") for batch in batches), Fraction(0))
         and_deltas = f", the deltas to {at_least(deltas)}" if deltas else ""
         conditions = [c for batch in batches for c in batch.conditions]
+        stays = "" if first.privacy_unit.size_is_secret else STAYS
         rhos = [batch.rho for batch in batches if batch.rho is not None]
         return replace(
             first,
@@ -110,7 +112,7 @@ class PrivacyGuarantee:
         ).under(
             *conditions,
             f"no person is in two of the {len(batches)} batches (for one who is in all of them "
-            f"the epsilons add up to {at_least(together)}{and_deltas})",
+            f"the epsilons add up to {at_least(together)}{and_deltas}){stays}",
         )
 
     def under(self, *conditions: str) -> PrivacyGuarantee:

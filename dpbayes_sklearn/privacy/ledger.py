@@ -14,8 +14,9 @@ from collections import Counter, defaultdict
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
-from dpbayes_sklearn.exceptions import BudgetError
-from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, in_parallel, tightest
+from dpbayes_sklearn.exceptions import NOTHING_SPENT, BudgetError
+from dpbayes_sklearn.privacy.branches import Branches, scope_spends
+from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, tightest
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger_entry import (
     COLUMNS,
@@ -29,6 +30,7 @@ from dpbayes_sklearn.privacy.ledger_entry import (
     read_spend,
 )
 from dpbayes_sklearn.privacy.ledger_file import create_file, refusal, transaction
+from dpbayes_sklearn.privacy.unit import is_secret_size
 
 __all__ = ["Entry", "Ledger"]
 
@@ -104,26 +106,42 @@ class Ledger:
         with self._transaction() as connection:
             return self._balance(connection).unit
 
-    def check(self, spend: Spend, scope: str | None = None, unit: str | None = None) -> None:
+    def check(
+        self,
+        spend: Spend,
+        scope: str | None = None,
+        unit: str | None = None,
+        branch: str | None = None,
+    ) -> None:
         """Raise BudgetError where ``spend`` would cross the ceiling now."""
         with self._transaction() as connection:
-            self._after(connection, spend, scope, unit)
+            self._after(connection, spend, scope, unit, branch)
 
     def charge(
-        self, spend: Spend, label: str, scope: str | None = None, unit: str | None = None
+        self,
+        spend: Spend,
+        label: str,
+        scope: str | None = None,
+        unit: str | None = None,
+        branch: str | None = None,
     ) -> Entry:
         """Append an entry durably, or raise and leave the ledger as it was."""
         with self._transaction(write=True) as connection:
-            after = self._after(connection, spend, scope, unit)
+            after = self._after(connection, spend, scope, unit, branch)
             time, release = datetime.now(UTC), uuid.uuid4().hex
-            entry = Entry(after.number, time, label, release, scope, spend, *after[1:])
+            entry = Entry(after.number, time, label, release, scope, spend, *after[1:], branch)
             places = ", ".join("?" * len(COLUMNS.split(",")))
             connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({places})", entry_row(entry))
         self._seen = max(self._seen, entry.number)
         return entry
 
     def _after(
-        self, connection: sqlite3.Connection, spend: Spend, scope: str | None, unit: str | None
+        self,
+        connection: sqlite3.Connection,
+        spend: Spend,
+        scope: str | None,
+        unit: str | None,
+        branch: str | None,
     ) -> Balance:
         """Return the balance that an entry would leave; raise if it may not be written."""
         rule, before = self._rule(connection), self._balance(connection)
@@ -133,14 +151,22 @@ class Ledger:
                 f"{unit!r}. Epsilons of different units have no sum. Nothing was spent or "
                 f"released. Use a BudgetAccountant of its own for {unit!r}."
             )
-        after = before.plus(spend, self._paid(connection, scope), unit)
+        more = self._branches(connection, scope).add(branch, spend.cost)
+        after = before.plus(spend, more, unit)
+        if scope is not None and not is_secret_size(after.unit):
+            raise ValueError(
+                "Inside accountant.parallel() every release must protect records that are added or "
+                f"removed, and the unit is {after.unit!r}: somebody who is replaced may be in one "
+                f"group before and in another one after. {NOTHING_SPENT} Set "
+                "neighbours='add_remove', or unit=PrivacyUnit('record', 'add_remove') of a spend."
+            )
         if not after.spent <= rule.for_sums:  # looking at all entries takes longer
-            spends = self._spends(connection, scope, spend)
+            spends = self._spends(connection, scope, spend, branch)
             if not rule.accepts(after.spent, spends):
                 left = self._remaining(connection).rounded_down()
                 raise BudgetError(
-                    f"Spending {spend} would cross the ceiling {rule}: {left} remains. Nothing "
-                    f"was spent or released. {rule.advice}",
+                    f"Spending {spend} would cross the ceiling {rule}: {left} remains. "
+                    f"{NOTHING_SPENT} {rule.advice}",
                     requested=spend.cost.rounded_up(),
                     remaining=left,
                 )
@@ -177,30 +203,36 @@ class Ledger:
         self._seen = balance.number
         return balance
 
-    def _paid(self, connection: sqlite3.Connection, scope: str | None) -> Cost:
-        """Return what the entries of a parallel scope cost together: the maximum."""
-        paid = Cost()
-        for row in connection.execute("SELECT epsilon, delta FROM entry WHERE scope = ?", (scope,)):
-            paid = paid.joined(read_cost(self.path, *row))
-        return paid
+    def _branches(self, connection: sqlite3.Connection, scope: str | None) -> Branches:
+        """Return what the branches of a parallel scope cost so far."""
+        branches = Branches()
+        rows = "SELECT branch, epsilon, delta FROM entry WHERE scope = ?"
+        for branch, *row in connection.execute(rows, (scope,)):
+            branches.add(branch, read_cost(self.path, *row))
+        return branches
 
     def _spends(
-        self, connection: sqlite3.Connection, scope: str | None = None, more: Spend | None = None
+        self,
+        connection: sqlite3.Connection,
+        scope: str | None = None,
+        more: Spend | None = None,
+        branch: str | None = None,
     ) -> Counter[Spend]:
-        """Return the entries by what they cost, with one ``more`` in ``scope``."""
-        spends, scopes = Counter[Spend](), defaultdict[str, list[Spend]](list)
+        """Return the entries by what they cost, with one ``more`` in a branch of ``scope``."""
+        spends = Counter[Spend]()
+        scopes = defaultdict[str, list[tuple[str | None, Spend]]](list)
         single = f"SELECT COUNT(*), {COSTS} FROM entry WHERE scope IS NULL GROUP BY {COSTS}"
         for count, *row in connection.execute(single):
             spends[read_spend(self.path, *row)] += count
-        scoped = f"SELECT scope, {COSTS} FROM entry WHERE scope IS NOT NULL"
-        for name, *row in connection.execute(scoped):
-            scopes[name].append(read_spend(self.path, *row))
+        scoped = f"SELECT scope, branch, {COSTS} FROM entry WHERE scope IS NOT NULL"
+        for name, part, *row in connection.execute(scoped):
+            scopes[name].append((part, read_spend(self.path, *row)))
         if more is not None and scope is not None:
-            scopes[scope].append(more)
+            scopes[scope].append((branch, more))
         elif more is not None:
             spends[more] += 1
         for together in scopes.values():
-            spends.update(in_parallel(together))
+            spends.update(scope_spends(together))
         return spends
 
     def _entries(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from typing import NamedTuple
 
+from dpbayes_sklearn.privacy.branches import Branches
 from dpbayes_sklearn.privacy.budget import Exact
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost, parsed, written
@@ -29,7 +31,7 @@ __all__ = [
 
 COLUMNS = (
     "number, time, label, release_id, scope, epsilon, delta, rho, "
-    "spent_epsilon, spent_delta, spent_rho, unit"
+    "spent_epsilon, spent_delta, spent_rho, unit, branch"
 )
 COSTS = "epsilon, delta, rho"
 
@@ -56,6 +58,8 @@ class Entry:
         The sums over the ledger with it; ``spent_rho`` those of the rho that are known.
     unit : str or None
         Whom it protects, which is the same for all entries of a ledger; None before any says it.
+    branch : str or None
+        The branch of the scope, whose entries add up; None stands for one of its own.
     """
 
     number: int
@@ -67,6 +71,7 @@ class Entry:
     spent: Cost
     spent_rho: Exact
     unit: str | None = None
+    branch: str | None = None
 
     @property
     def cost(self) -> Cost:
@@ -102,24 +107,22 @@ class Balance(NamedTuple):
         """Return the balance that is written in an entry."""
         return cls(entry.number, entry.spent, entry.spent_rho, entry.unit)
 
-    def plus(self, spend: Spend, paid: Cost, unit: str | None) -> Balance:
-        """Return the balance with one more entry, of whose parallel scope ``paid`` is counted.
+    def plus(self, spend: Spend, more: Cost, unit: str | None) -> Balance:
+        """Return the balance with one more entry, that makes the ledger cost so much ``more``.
 
         The first entry that has a unit decides the unit of the ledger.
         """
-        more = spend.cost.beyond(paid)
         rho = Fraction(0) if spend.rho == math.inf else spend.rho
         return Balance(self.number + 1, self.spent.plus(more), self.rho + rho, self.unit or unit)
 
 
 def adds_up(entries: Iterable[Entry]) -> bool:
     """Replay the ledger: numbers without gaps, balances that follow from the costs, one unit."""
-    balance, scopes = Balance(), dict[str | None, Cost]()
+    balance, scopes = Balance(), defaultdict[str, Branches](Branches)
     for entry in entries:
-        paid = scopes.get(entry.scope, Cost())
-        balance = balance.plus(entry.spend, paid, entry.unit)
-        if entry.scope is not None:
-            scopes[entry.scope] = paid.joined(entry.cost)
+        scope = Branches() if entry.scope is None else scopes[entry.scope]
+        more = scope.add(entry.branch, entry.cost)
+        balance = balance.plus(entry.spend, more, entry.unit)
         if Balance.after(entry) != balance:
             return False
     return True
@@ -129,21 +132,22 @@ def entry_row(entry: Entry) -> tuple[int | str | None, ...]:
     """Return an entry as it is written."""
     described = (entry.time.isoformat(), entry.label, entry.release_id, entry.scope)
     costs = (*entry.cost.written(), None if entry.rho is None else written(entry.spend.rho))
-    balance = (*entry.spent.written(), written(entry.spent_rho), entry.unit)
+    balance = (*entry.spent.written(), written(entry.spent_rho), entry.unit, entry.branch)
     return (entry.number, *described, *costs, *balance)
 
 
 def read_entry(path: str, row: tuple[object, ...]) -> Entry:
     """Return the entry of a row; LedgerError where it cannot be read."""
-    number, time, label, release_id, scope, *figures, spent_rho, unit = row
+    number, time, label, release_id, scope, *figures, spent_rho, unit, branch = row
     try:
         when = datetime.fromisoformat(str(time))
     except ValueError:
         raise refusal(path, "a time in it is unreadable") from None
-    name, whom = (None if x is None else str(x) for x in (scope, unit))
+    name, whom, part = (None if x is None else str(x) for x in (scope, unit, branch))
     spend, spent = read_spend(path, *figures[:3]), read_cost(path, *figures[3:])
     rho = _figure(path, "0" if spent_rho is None else spent_rho)  # entries of format 1 have none
-    return Entry(int(str(number)), when, str(label), str(release_id), name, spend, spent, rho, whom)
+    described = int(str(number)), when, str(label), str(release_id), name
+    return Entry(*described, spend, spent, rho, whom, part)
 
 
 def read_spend(path: str, epsilon: object, delta: object, rho: object) -> Spend:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 
@@ -19,6 +24,7 @@ __all__ = ["create_file", "is_temporary", "refusal", "temporary_path", "transact
 
 _FORMAT = 4
 _WAIT_SECONDS = 60.0
+_LOCK_POLL_SECONDS = 0.002  # between two attempts to get a lock
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_FORMAT};
@@ -29,7 +35,7 @@ CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
     epsilon TEXT NOT NULL, delta TEXT NOT NULL, release_id TEXT NOT NULL UNIQUE, scope TEXT,
     spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL, rho TEXT, spent_rho TEXT,
-    unit TEXT
+    unit TEXT, branch TEXT
 );
 CREATE INDEX entry_scope ON entry (scope) WHERE scope IS NOT NULL;
 CREATE TRIGGER entry_is_final BEFORE UPDATE ON entry
@@ -54,6 +60,7 @@ ALTER TABLE entry ADD COLUMN unit TEXT DEFAULT 'record';
 PRAGMA user_version = 3;
 """,
     3: """
+ALTER TABLE entry ADD COLUMN branch TEXT;
 ALTER TABLE ledger ADD COLUMN composition TEXT NOT NULL DEFAULT 'sum';
 PRAGMA user_version = 4;
 """,
@@ -86,7 +93,11 @@ def transaction(
     """
     with _GATE:
         try:
-            with closing(_connected(Path(path).as_uri() + "?mode=rw", durable)) as connection:
+            _refuse_other_names(path)
+            with (
+                _Locked(os.path.dirname(path)),
+                closing(_connected(Path(path).as_uri() + "?mode=rw", durable)) as connection,
+            ):
                 begin = "BEGIN IMMEDIATE" if write else "BEGIN"
                 connection.execute(begin)
                 if _format(connection) in _MIGRATIONS:
@@ -97,8 +108,65 @@ def transaction(
                     raise refusal(path, "it is not a ledger, or one of another version")
                 yield connection
                 connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise refusal(path, str(error)) from None
+
+
+class _Locked:
+    """Let one process at a time work with the ledgers of a folder.
+
+    SQLite's own locks are POSIX locks of the file: they are gone as soon as any thread of the
+    process closes any descriptor of it, such as one of a backup, and two processes could then
+    write at once. A lock of flock() belongs to its descriptor, which nobody else has.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._descriptor = os.open(folder, os.O_RDONLY)
+        self._close = weakref.finalize(self, os.close, self._descriptor)  # if interrupted, too
+
+    def __enter__(self) -> None:
+        _wait_for_lock(self._descriptor)
+
+    def __exit__(self, *exception: object) -> None:
+        self._close()
+
+
+def _wait_for_lock(descriptor: int) -> None:
+    end = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise OSError("the folder is locked") from None
+        time.sleep(_LOCK_POLL_SECONDS)
+
+
+def _refuse_other_names(path: str) -> None:
+    """Refuse a file with several names; SQLite refuses one that is not there.
+
+    SQLite finds the journal of a killed process by the name of the file. Under another name it is
+    not found, and undoes later charges when the file is opened under the first name again.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return
+    if found.st_nlink > 1:
+        raise refusal(path, "it has hard links, and charges under several names could be lost")
+    if _is_mounted(path, found.st_dev, found.st_ino):
+        raise refusal(path, "the file itself is mounted; mount its folder instead")
+
+
+@lru_cache(maxsize=1024)
+def _is_mounted(path: str, device: int, inode: int) -> bool:
+    """Tell whether a file is a mount point, so that it has another name elsewhere (Linux)."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:
+        return False
+    points = (line.split(b" ")[4].decode("unicode_escape") for line in mounts)
+    return os.fsencode(path) in {point.encode("latin1") for point in points}
 
 
 def _connected(uri: str, durable: bool) -> sqlite3.Connection:
@@ -144,20 +212,15 @@ def _migrate(connection: sqlite3.Connection) -> None:
 def create_file(path: str, row: tuple[str, str, str, str], *, durable: bool = True) -> None:
     """Make a ledger with its row (id, epsilon, delta, composition): complete, or not at all.
 
-    It is written under another name and then linked, so nobody ever sees half of it and of
-    two processes that make the same one, the second gets FileExistsError.
+    It is written under another name and then renamed, so nobody ever sees half of it. Of two
+    processes that make the same one, the second gets FileExistsError.
     """
     directory = os.path.dirname(path)
     try:
-        handle, draft = tempfile.mkstemp(".new", ".ledger-", directory)
-        os.close(handle)
-        try:
-            _write_draft(draft, row, durable)
-            os.link(draft, path)
-        finally:
-            for suffix in ("", "-journal"):
-                with suppress(FileNotFoundError):
-                    os.unlink(draft + suffix)
+        with _GATE, _Locked(directory):
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+            _write_and_rename(path, row, durable)
         if durable:
             _make_durable(directory)
     except FileExistsError:
@@ -166,8 +229,20 @@ def create_file(path: str, row: tuple[str, str, str, str], *, durable: bool = Tr
         raise refusal(path, str(error)) from None
 
 
+def _write_and_rename(path: str, row: tuple[str, str, str, str], durable: bool) -> None:
+    handle, draft = tempfile.mkstemp(".new", ".ledger-", os.path.dirname(path))
+    os.close(handle)
+    try:
+        _write_draft(draft, row, durable)
+        os.rename(draft, path)
+    finally:
+        for suffix in ("", "-journal"):
+            with suppress(FileNotFoundError):
+                os.unlink(draft + suffix)
+
+
 def _write_draft(draft: str, row: tuple[str, str, str, str], durable: bool) -> None:
-    with _GATE, closing(_connected(Path(draft).as_uri(), durable)) as connection:
+    with closing(_connected(Path(draft).as_uri(), durable)) as connection:
         connection.executescript(_SCHEMA)
         connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", row)
 

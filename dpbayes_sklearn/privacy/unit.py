@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["FEATURE", "RECORD", "PrivacyUnit"]
+__all__ = ["FEATURE", "RECORD", "PrivacyUnit", "is_secret_size"]
 
 Exact = Fraction | float
+
+_SECRET_SIZE = ", add_remove"  # the end of the label of units that are added or removed
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class PrivacyUnit:
         'person (3 records), add_remove'
         """
         records = f" ({self.max_records} records)" if self.name == "person" else ""
-        return f"{self.name}{records}" + ", add_remove" * self.size_is_secret
+        return f"{self.name}{records}" + _SECRET_SIZE * self.size_is_secret
 
     @property
     def full(self) -> str:
@@ -147,3 +149,12 @@ _NEIGHBOURS = {
 }
 
 RECORD, FEATURE = PrivacyUnit("record"), PrivacyUnit("feature")
+
+
+def is_secret_size(label: str | None) -> bool:
+    """Tell by the label of a unit whether neighbours differ in their number of records.
+
+    >>> is_secret_size(PrivacyUnit("record", "add_remove").label), is_secret_size(RECORD.label)
+    (True, False)
+    """
+    return label is not None and label.endswith(_SECRET_SIZE)

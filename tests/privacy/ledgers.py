@@ -8,10 +8,13 @@ from contextlib import closing
 
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 CEILING = Cost.of(1)
 ONE = Spend.of(1)
 TENTH = Spend.of(0.1)
+ADDED = PrivacyUnit("record", "add_remove")
+"""The unit of releases in a parallel scope."""
 
 
 def run_in_child(action) -> str:

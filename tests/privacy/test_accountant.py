@@ -240,7 +240,7 @@ def test_entries_tell_when_what_and_how_much():
 def test_frame_has_a_row_for_each_release():
     accountant = BudgetAccountant()
     assert list(accountant.to_frame().columns) == [
-        "time", "label", "epsilon", "delta", "rho", "release_id", "scope", "unit",
+        "time", "label", "epsilon", "delta", "rho", "release_id", "scope", "unit", "branch",
     ]  # fmt: skip
     accountant.spend(0.1, label="a")
     accountant.spend(0.2, label="b")

@@ -5,12 +5,14 @@ import contextvars
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import joblib
 import pytest
 
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.privacy import BudgetAccountant
+from tests.privacy.ledgers import ADDED
 
 # Python >= 3.12 warns of the forks that are tested here
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
@@ -101,13 +103,13 @@ def test_tasks_keep_their_own_blocks():
 def test_a_parallel_scope_costs_its_maximum_in_each_part():
     accountant = BudgetAccountant(1, 1e-5)
     with accountant.parallel():
-        accountant.spend(0.5, 1e-6)
-        accountant.spend(0.7)
-        accountant.spend(0.2, 5e-6)
+        accountant.spend(0.5, 1e-6, unit=ADDED)
+        accountant.spend(0.7, unit=ADDED)
+        accountant.spend(0.2, 5e-6, unit=ADDED)
     assert accountant.total() == (0.7, 5e-6)
     assert len(accountant) == 3
     assert len({entry.scope for entry in accountant}) == 1
-    accountant.spend(0.3)
+    accountant.spend(0.3, unit=ADDED)
     assert [entry.scope is None for entry in accountant] == [False, False, False, True]
 
 
@@ -115,22 +117,22 @@ def test_two_scopes_add_up():
     accountant = BudgetAccountant()
     for _ in range(2):
         with accountant.parallel():
-            accountant.spend(0.5)
-            accountant.spend(0.5)
+            accountant.spend(0.5, unit=ADDED)
+            accountant.spend(0.5, unit=ADDED)
     assert accountant.total() == (1, 0)
 
 
 def test_the_ceiling_holds_in_a_scope():
     accountant = BudgetAccountant(1)
-    accountant.spend(0.5)
+    accountant.spend(0.5, unit=ADDED)
     with accountant.parallel():
-        accountant.spend(0.4)
-        accountant.check(0.5)
+        accountant.spend(0.4, unit=ADDED)
+        accountant.check(0.5, unit=ADDED)
         with pytest.raises(BudgetError):
-            accountant.check(0.6)
+            accountant.check(0.6, unit=ADDED)
         with pytest.raises(BudgetError):
-            accountant.spend(0.6)
-        accountant.spend(0.5)
+            accountant.spend(0.6, unit=ADDED)
+        accountant.spend(0.5, unit=ADDED)
     assert accountant.total() == (1, 0)
 
 
@@ -138,17 +140,17 @@ def test_an_infinite_spend_in_a_scope():
     accountant = BudgetAccountant()
     with accountant.parallel():
         for epsilon in (1, float("inf"), float("inf"), 1):
-            accountant.spend(epsilon)
+            accountant.spend(epsilon, unit=ADDED)
     assert accountant.total() == (float("inf"), 0)
 
 
 def test_a_nested_scope_is_part_of_the_outer_one():
     accountant = BudgetAccountant()
     with accountant.parallel():
-        accountant.spend(0.5)
+        accountant.spend(0.5, unit=ADDED)
         with accountant.parallel():
-            accountant.spend(0.6)
-        accountant.spend(0.7)
+            accountant.spend(0.6, unit=ADDED)
+        accountant.spend(0.7, unit=ADDED)
     assert accountant.total() == (0.7, 0)
 
 
@@ -164,14 +166,14 @@ def test_a_scope_is_for_its_own_ledger_only():
 def test_charges_of_workers_add_up_inside_a_scope(backend):
     accountant = BudgetAccountant()
     with accountant.parallel(), joblib.parallel_config(backend=backend, n_jobs=2):
-        joblib.Parallel()(joblib.delayed(accountant.spend)(0.5) for _ in range(4))
+        joblib.Parallel()(joblib.delayed(accountant.spend)(0.5, unit=ADDED) for _ in range(4))
     assert accountant.total() == (2, 0)
 
 
 def test_a_scope_is_over_when_it_is_left():
     accountant = BudgetAccountant()
     with accountant.parallel():
-        accountant.spend(0.5)
+        accountant.spend(0.5, unit=ADDED)
         kept = contextvars.copy_context()
-    kept.run(accountant.spend, 0.5)
+    kept.run(partial(accountant.spend, unit=ADDED), 0.5)
     assert accountant.total() == (1, 0)

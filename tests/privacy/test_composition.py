@@ -18,6 +18,7 @@ from dpbayes_sklearn.privacy.guarantee import round_up
 from dpbayes_sklearn.privacy.zcdp import best_order, renyi_epsilon, zcdp_epsilon, zcdp_rho
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.network import Network
+from tests.privacy.ledgers import ADDED
 
 CONVERTS = Fraction(14, 16 * 10**6)  # what a zCDP ledger converts with, of a ceiling of 1e-6
 
@@ -81,8 +82,8 @@ def test_costs_of_a_scope_are_joined():
     accountant = BudgetAccountant(delta=1e-5)
     accountant.spend(0.1)
     with accountant.parallel():
-        accountant.spend(0.2, 1e-6)
-        accountant.spend(0.3)
+        accountant.spend(0.2, 1e-6, unit=ADDED)
+        accountant.spend(0.3, unit=ADDED)
     accountant.spend(0.1)
     assert accountant._ledger.spends() == {Spend.of(0.1): 2, Spend.of(0.3, 1e-6): 1}
     assert accountant.total() == (0.5, 1e-6)
@@ -233,7 +234,7 @@ def test_parallel_releases_are_joined_in_zcdp_too(gaussian):
     accountant = BudgetAccountant(1, 1e-6, composition="zcdp")
     with accountant.parallel():
         for _ in range(40):
-            accountant.spend(**gaussian)
+            accountant.spend(**gaussian, unit=ADDED)
         accountant.spend(0.01)
     assert accountant._ledger.spends() == {Spend.of(rho=gaussian["rho"]): 1}
     with accountant.parallel():
@@ -297,7 +298,7 @@ class TestWithThePackage:
         accountant = BudgetAccountant(1, 1e-6, composition="zcdp")
         with accountant.parallel():
             for _ in range(50):
-                accountant.spend(0.5)
+                accountant.spend(0.5, unit=ADDED)
         assert accountant.total(method="pld").epsilon <= 0.5
 
     def test_infinite_spends(self):

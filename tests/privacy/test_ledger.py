@@ -17,7 +17,7 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
-from tests.privacy.ledgers import CEILING, ONE, TENTH, as_a_common_user, run_in_child, sql
+from tests.privacy.ledgers import ADDED, CEILING, ONE, TENTH, as_a_common_user, run_in_child, sql
 
 # Python >= 3.12 warns of the forks that are tested here
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
@@ -34,7 +34,8 @@ def test_charges_add_up_exactly_to_the_ceiling(ledger):
 
 
 def test_entries_read_back_as_they_were_returned(ledger):
-    written = [ledger.charge(TENTH, "naïve 'Bayes'; --"), ledger.charge(TENTH, "", "scope")]
+    scoped = "scope", ADDED.label, "branch"
+    written = [ledger.charge(TENTH, "naïve 'Bayes'; --"), ledger.charge(TENTH, "", *scoped)]
     assert ledger.entries() == Ledger.open(ledger.path).entries() == written
     assert len({entry.release_id for entry in written}) == 2
 
@@ -133,7 +134,7 @@ def another_database(path):
 
 
 def another_version(path):
-    sql(path, "PRAGMA user_version = 5")
+    sql(path, "PRAGMA user_version = 99")
 
 
 def without_identity(path):
@@ -212,7 +213,7 @@ def test_opening_replays_the_entries(ledger, tamper):
 
 
 def test_opening_checks_every_page(ledger):
-    ledger.charge(TENTH, "", "scope")
+    ledger.charge(TENTH, "", "scope", ADDED.label)
     whole = Path(ledger.path).read_bytes()
     for start in range(0, len(whole), 4096):
         Path(ledger.path).write_bytes(whole[:start] + b"\xff" * 4096 + whole[start + 4096 :])
@@ -223,7 +224,7 @@ def test_opening_checks_every_page(ledger):
 
 
 def test_opening_checks_the_indexes(ledger):
-    ledger.charge(TENTH, "", "scope")
+    ledger.charge(TENTH, "", "scope", ADDED.label)
     with closing(sqlite3.connect(ledger.path)) as connection:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = 'entry_scope'"
         (page,) = connection.execute(query).fetchone()

@@ -13,7 +13,7 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
-from tests.privacy.ledgers import CEILING, TENTH, as_a_common_user, sql
+from tests.privacy.ledgers import ADDED, CEILING, TENTH, as_a_common_user, sql
 
 # Python >= 3.12 warns of the forks that are tested here
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
@@ -61,7 +61,8 @@ def test_a_ledger_of_format_1_goes_on(old):
     assert [entry.rho for entry in ledger.entries()] == [None, None]
     assert ledger.spent() == Cost.of(0.3, 5e-7)
     ledger.charge(Spend.of(0.2, rho=0.001), "")
-    ledger.charge(Spend.of(0.1, 1e-7), "", "s")  # the scope that is open since then has paid more
+    with pytest.raises(ValueError, match="added or removed"):
+        ledger.charge(Spend.of(0.1, 1e-7), "", "s")  # its scope is about records that are replaced
     assert Ledger.open(old).spent() == Cost.of(0.5, 5e-7)
     with pytest.raises(BudgetError):
         ledger.charge(Spend.of(0.6), "")
@@ -79,21 +80,40 @@ def test_a_ledger_of_format_2_goes_on(tmp_path):
     path = str(tmp_path / "second")
     ledger = Ledger.create(path, CEILING)
     ledger.charge(TENTH, "")
-    sql(
-        path,
-        "ALTER TABLE entry DROP COLUMN unit",
-        "ALTER TABLE ledger DROP COLUMN composition",
-        "PRAGMA user_version = 2",
-    )
+    dropped = [f"ALTER TABLE entry DROP COLUMN {column}" for column in ("unit", "branch")]
+    no_rule = "ALTER TABLE ledger DROP COLUMN composition"
+    sql(path, *dropped, no_rule, "PRAGMA user_version = 2")
     assert [entry.unit for entry in Ledger.open(path).entries()] == ["record"]
     ledger.charge(TENTH, "", unit="record")
     assert len(Ledger.open(path)) == 2
 
 
+def test_entries_of_format_3_are_branches_of_their_own(tmp_path):
+    path = str(tmp_path / "third")
+    ledger = Ledger.create(path, CEILING)
+    for _ in range(2):
+        ledger.charge(TENTH, "", "scope", ADDED.label)
+    sql(
+        path,
+        "ALTER TABLE entry DROP COLUMN branch",
+        "ALTER TABLE ledger DROP COLUMN composition",
+        "PRAGMA user_version = 3",
+    )
+    assert Ledger.open(path).spent() == Cost.of(0.1)
+    ledger.charge(Spend.of(0.2), "", "scope", ADDED.label, "a branch")
+    ledger.charge(Spend.of(0.2), "", "scope", ADDED.label, "a branch")
+    assert Ledger.open(path).spent() == Cost.of(0.4)
+
+
 def test_a_ledger_of_format_3_adds(tmp_path):
     path = str(tmp_path / "third")
     ledger = Ledger.create(path, Cost.of(1, 1e-6), composition="zcdp")
-    sql(path, "ALTER TABLE ledger DROP COLUMN composition", "PRAGMA user_version = 3")
+    sql(
+        path,
+        "ALTER TABLE ledger DROP COLUMN composition",
+        "ALTER TABLE entry DROP COLUMN branch",
+        "PRAGMA user_version = 3",
+    )
     ledger.charge(TENTH, "")
     assert Ledger.open(path).rule() == (Cost.of(1, 1e-6), "sum")
 

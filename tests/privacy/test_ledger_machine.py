@@ -17,6 +17,7 @@ from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.composition import Filter, Spend, in_parallel, tightest
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
+from tests.privacy.ledgers import ADDED
 
 decimals = st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0, 1e-9, 1e-300])
 epsilons = decimals | st.fractions(Fraction(1, 50), 2, max_denominator=50) | st.just(math.inf)
@@ -67,14 +68,14 @@ class AccountantMachine(RuleBasedStateMachine):
         after = self.after(Spend.of(epsilon, delta, rho))
         if self.allowed(after):
             assert self.total(after) <= self.ceiling  # what is accepted is reported as such
-            self.accountant.check(epsilon, delta, rho=rho)
-            entry = self.accountant.spend(epsilon, delta, rho=rho)
+            self.accountant.check(epsilon, delta, rho=rho, unit=ADDED)
+            entry = self.accountant.spend(epsilon, delta, rho=rho, unit=ADDED)
             assert entry.spent == self.spent(after)
             self.groups, self.scope_used = after, True
         else:
             for attempt in (self.accountant.check, self.accountant.spend):
                 with pytest.raises(BudgetError):
-                    attempt(epsilon, delta, rho=rho)
+                    attempt(epsilon, delta, rho=rho, unit=ADDED)
 
     @rule(rho=st.sampled_from([1e-9, 1e-5, 1e-3]))
     def spend_only_zcdp(self, rho):

@@ -16,6 +16,7 @@ from dpbayes_sklearn.privacy import (
     active,
     budget,
     composition,
+    ledger,
     ledger_file,
     zcdp,
 )
@@ -86,6 +87,8 @@ def migration_loses_entries() -> Replacements:
 @fault("composition", "accounting", "All charges are taken for one parallel block")
 def all_in_parallel() -> Replacements:
     yield active, "active_scope", lambda ledger: "all"
+    yield active, "active_branch", lambda: None
+    yield ledger, "is_secret_size", lambda label: True
 
 
 @fault("composition", "composition", "What remains is rounded up", "figures")

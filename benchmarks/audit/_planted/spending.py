@@ -54,9 +54,9 @@ def units_added_up() -> Replacements:
     yield (
         Ledger,
         "charge",
-        lambda self, spend, label, scope, unit: charge(self, spend, label, scope),
+        lambda self, spend, label, scope, unit, branch: charge(self, spend, label, scope),
     )
-    yield Ledger, "check", lambda self, spend, scope, unit: check(self, spend, scope)
+    yield Ledger, "check", lambda self, spend, scope, unit, branch: check(self, spend, scope)
 
 
 @fault("spending", "accounting", "Half of what is released is charged")

@@ -1,0 +1,133 @@
+"""Bugs of parallel scopes, of blocks and their workers, of secret numbers, and of ledger files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn import _estimator
+from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn.privacy import (
+    accountant,
+    active,
+    branches,
+    guarantee,
+    ledger,
+    ledger_file,
+    relatives,
+)
+from dpbayes_sklearn.query import PosteriorQuerySession
+
+Replacements = Iterator[tuple[Any, str, Any]]
+
+
+@fault("scopes", "scopes", "Releases of one fit in a scope are joined by the maximum", "fits")
+def every_release_is_a_branch() -> Replacements:
+    yield active, "active_branch", lambda: None
+
+
+@fault("scopes", "scopes", "Branches of a scope are joined within themselves, too", "branches")
+def branches_do_not_add_up() -> Replacements:
+    real = branches.Branches._name
+    yield branches.Branches, "_name", lambda self, branch: real(self, None)
+
+
+@fault("scopes", "scopes", "A scope takes releases that protect replaced records", "replaced")
+def replaced_in_scopes() -> Replacements:
+    yield ledger, "is_secret_size", lambda label: True
+
+
+@fault("scopes", "scopes", "Batches do not say that nobody may change batch", "replaced")
+def batches_change() -> Replacements:
+    yield guarantee, "STAYS", ""
+
+
+@fault("scopes", "scopes", "A scope of zCDP and pure releases drops the larger of both", "branches")
+def drops_the_larger() -> Replacements:
+    real = branches.in_parallel
+
+    def smaller(spends: Any) -> Any:
+        together = real(spends)
+        return together[:1] if together[0].rho < math.inf else together
+
+    yield branches, "in_parallel", smaller
+
+
+@fault("scopes", "scopes", "The zCDP of a branch is that of its largest release", "fits")
+def largest_of_a_branch() -> Replacements:
+    yield branches, "_in_sequence", lambda spends: max(spends, key=branches._rho)
+
+
+@fault("scopes", "scopes", "A session's guarantee leaves out the number of records", "sessions")
+def opening_is_free() -> Replacements:
+    real = PosteriorQuerySession.guarantee
+
+    def without(self: Any, delta: float = 0.0) -> Any:
+        self._opening, opening = self._opening * 0, self._opening
+        try:
+            return real(self, delta)
+        finally:
+            self._opening = opening
+
+    yield PosteriorQuerySession, "guarantee", without
+
+
+@fault("scopes", "scopes", "Number of records and model share a stream of a seed", "streams")
+def one_stream() -> Replacements:
+    yield _estimator, "_SIZE_STREAM", 0
+
+
+@fault("scopes", "scopes", "The number of records is paid for where there is no room", "no room")
+def number_first() -> Replacements:
+    yield PrivateEstimator, "_check_together", lambda self, share, cost: None
+
+
+@fault("scopes", "scopes", "A refusal denies what the number of records has cost", "no room")
+def denied() -> Replacements:
+    yield _estimator, "_told_what_was_spent", lambda budget, rest: nullcontext()
+
+
+@fault("scopes", "scopes", "Processes are not told of the block that they work for", "child")
+def nobody_is_told() -> Replacements:
+    yield relatives, "publish", lambda blocks, left=None: None
+
+
+@fault(
+    "scopes", "scopes", "Nobody asks whether the process that has started it has a block", "chil"
+)
+def nobody_asks() -> Replacements:
+    yield accountant, "_of_ancestors", lambda: None
+
+
+@fault("scopes", "scopes", "A process that has outlived a block fits without a charge", "late proc")
+def processes_forget() -> Replacements:
+    real = relatives.publish
+    yield relatives, "publish", lambda blocks, left=None: real(blocks)
+
+
+@fault("scopes", "scopes", "A thread that has outlived a block fits without a charge", "late thr")
+def threads_forget() -> Replacements:
+    yield relatives, "other_threads", lambda: []
+
+
+@fault("scopes", "scopes", "Work of an inner block may be charged to the outer one", "late thr")
+def charged_to_the_outer() -> Replacements:
+    real = relatives.only_block
+
+    def careless(candidates: Any, outlived: Any) -> Any:
+        return real(candidates, set() if candidates else outlived)
+
+    yield relatives, "only_block", careless
+
+
+@fault("scopes", "scopes", "A ledger file may have hard links", "two names")
+def many_names() -> Replacements:
+    yield ledger_file, "_refuse_other_names", lambda path: None
+
+
+@fault("scopes", "scopes", "The only locks of a ledger are those that SQLite loses", "backup")
+def lost_locks() -> Replacements:
+    yield ledger_file._Locked, "__enter__", lambda self: None

@@ -1,0 +1,308 @@
+"""Parallel scopes, blocks and their workers, secret numbers of records, and names of ledger files.
+
+What a ledger adds up is compared with what concerns one person: all releases outside of scopes,
+and of every scope those of one branch.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import multiprocessing
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from benchmarks.audit._cases import Case, cases_of
+from dpbayes_sklearn import (
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    BudgetError,
+    LedgerError,
+    PosteriorQuerySession,
+)
+from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.privacy.composition import Spend
+from dpbayes_sklearn.privacy.ledger import Ledger
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+
+__all__ = ["scopes"]
+
+FORK = multiprocessing.get_context("fork")
+ADDED = PrivacyUnit("record", "add_remove")
+X = np.tile([[0, 1], [1, 0], [1, 1]], (20, 1))
+Y = np.array([0, 1, 1] * 20)
+SPENDS = (Spend.of(0.5), Spend.of(2), Spend.of(0.1, 1e-7), Spend.of(rho=0.25))
+PLACES = (None, ("a", None), ("a", "north"), ("a", "south"))
+
+
+def naive_bayes(epsilon: float = 1.0, **params: Any) -> BayesianNaiveBayes:
+    whom = {"neighbours": "add_remove", **params}
+    return BayesianNaiveBayes(epsilon, bounds=(0, 1), classes=[0, 1], n_bins=2, **whom)
+
+
+def scopes() -> list[Case]:
+    """Charge to scopes and inside blocks, in threads, in processes and under other names."""
+    return [
+        *cases_of(_branches, _fits, _replaced, _sessions, _streams, _no_room),
+        *cases_of(_child_processes, _late_processes, _late_threads),
+        *cases_of(_two_names, _backup),
+    ]
+
+
+def _branches() -> Iterator[str]:
+    """Charge all pairs of releases to all pairs of places."""
+    for spends in itertools.product(SPENDS, repeat=2):
+        for places in itertools.product(PLACES, repeat=2):
+            ledger = BudgetAccountant(delta=1)._ledger
+            for spend, place in zip(spends, places, strict=True):
+                scope, branch = place or (None, None)
+                ledger.charge(spend, "", scope, ADDED.label, branch)
+            persons = [[spend] for spend in spends] if _apart(*places) else [[*spends]]
+            yield from (f"{spends} in {places}: {why}" for why in _too_little(ledger, persons))
+
+
+def _apart(one: Any, other: Any) -> bool:
+    """Tell whether nobody is in the data of both: in other branches, or without a named one."""
+    return None not in (one, other) and (one != other or one[1] is None)
+
+
+def _too_little(ledger: Ledger, persons: list[list[Spend]]) -> Iterator[str]:
+    spent = ledger.spent()
+    rho = sum((times * _zcdp(spend) for spend, times in ledger.spends().items()), Fraction(0))
+    for concerned in persons:
+        if sum(spend.cost.epsilon for spend in concerned) > spent.epsilon:
+            yield f"epsilon {spent.epsilon}"
+        if sum(spend.cost.delta for spend in concerned) > spent.delta:
+            yield f"delta {spent.delta}"
+        if sum(map(_zcdp, concerned)) > rho:
+            yield f"rho {rho}"
+
+
+def _zcdp(spend: Spend) -> Any:
+    if spend.rho < math.inf:
+        return spend.rho
+    return math.inf if spend.cost.delta else spend.cost.epsilon**2 / 2
+
+
+def _fits() -> Iterator[str]:
+    """Fit two groups, whose numbers of records are released too, with all that they may cost."""
+    for epsilon, delta, mechanism in ((1, 0, "laplace"), (3, 1e-5, "gaussian")):
+        ledger = BudgetAccountant(epsilon, delta)
+        params = {"mechanism": mechanism, "delta": delta / 10, "accountant": ledger}
+        with ledger.parallel():
+            for half in (slice(30), slice(30, None)):
+                naive_bayes(1.0, **params).fit(X[half], Y[half])
+        if ledger.total("sum").epsilon < 1:
+            yield f"{mechanism}: {ledger.total('sum').epsilon} for fits of 1 in a scope"
+        entries = [entry.spend for entry in ledger]
+        yield from _too_little(ledger._ledger, [entries[:2], entries[2:]])
+
+
+def _replaced() -> Iterator[str]:
+    """Release groups of which somebody who is replaced can change from one to the other."""
+    ledger = BudgetAccountant()
+    with ledger.parallel(), suppress(ValueError):
+        naive_bayes(neighbours="replace", accountant=ledger).fit(X, Y)
+    with ledger.parallel(), suppress(ValueError):
+        ledger.spend(0.5)
+    if len(ledger):
+        yield "releases that protect replaced records are joined by the maximum"
+    batches = naive_bayes(neighbours="replace").partial_fit(X, Y).partial_fit(X, Y)
+    if not any("stays in the same batch" in one for one in batches.guarantee_.conditions):
+        yield "a guarantee of batches does not say that nobody changes from one to another"
+
+
+def _sessions() -> Iterator[str]:
+    """Compare what a session says with what it was charged, before and after queries."""
+    ledger = BudgetAccountant()
+    model = naive_bayes(0.5, mechanism="sampler")
+    with PosteriorQuerySession(model, X, Y, accountant=ledger) as session:
+        for _ in range(3):
+            charged = ledger._ledger.spent().epsilon
+            if not session.spent == session.guarantee().epsilon == float(charged):
+                yield f"a session promises {session.guarantee().epsilon}, charged {float(charged)}"
+            rho = sum(min(e.spend.rho, e.cost.epsilon**2 / 2) for e in ledger)
+            said = session.guarantee(1e-6).rho
+            if said is not None and said < float(rho) * (1 - 1e-9):
+                yield f"a session promises rho {said}, released {float(rho)}"
+            session.query(lambda tables: None)
+
+
+def _streams() -> Iterator[str]:
+    """Look at the first bytes of every release of a fit with a seed."""
+    seen: list[bytes] = []
+    real = Mechanism.release
+
+    def watched(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
+        seen.append(source(32))
+        return real(self, statistics, prior, budget, source)
+
+    with mock.patch.object(Mechanism, "release", watched):
+        model = naive_bayes(random_state=0).partial_fit(X, Y)
+        model.partial_fit(X, Y)
+    if len({*seen}) != 4:
+        yield f"{len(seen)} releases of a seed have {len({*seen})} streams of noise"
+
+
+def _no_room() -> Iterator[str]:
+    """Fit where there is room for the number of records and not for the model."""
+    ledger = BudgetAccountant(1, 1e-6)
+    ledger.spend(0.7, unit=ADDED)
+    model = naive_bayes(0.9, delta=1e-6, mechanism="gaussian", accountant=ledger)
+    for _ in range(2):
+        with suppress(BudgetError):
+            model.fit(X, Y)
+    if len(ledger) != 1:
+        yield "a fit that there is no room for spends the share of the number of records"
+    yield from _honest_refusal()
+
+
+def _honest_refusal() -> Iterator[str]:
+    """Let somebody else spend the rest after the number of records was released."""
+    ledger, real = BudgetAccountant(1), BudgetAccountant.spend
+
+    def interrupted(self: Any, *args: Any, **options: Any) -> Any:
+        entry = real(self, *args, **options)
+        if len(self) == 1:
+            real(self, 0.9)
+        return entry
+
+    with mock.patch.object(BudgetAccountant, "spend", interrupted):
+        try:
+            naive_bayes(accountant=ledger).fit(X, Y)
+        except BudgetError as refused:
+            if "Nothing was spent" in str(refused):
+                yield "a refusal says that nothing was spent after the number was paid for"
+
+
+# Blocks ------------------------------------------------------------------------------------------
+
+
+def _attempt() -> str:
+    try:
+        naive_bayes().fit(X, Y)
+    except LedgerError:
+        return "refused"
+    return "fitted"
+
+
+def _worker(connection: Any) -> None:
+    """Fit each time when told to."""
+    while connection.recv():
+        connection.send(_attempt())
+
+
+class _Child:
+    """A process that was started before any block and is given work through a pipe."""
+
+    def __enter__(self) -> Callable[[], str]:
+        self.pipe, theirs = FORK.Pipe()
+        self.process = FORK.Process(target=_worker, args=(theirs,))
+        self.process.start()
+        return self.work
+
+    def work(self) -> str:
+        self.pipe.send(True)
+        return str(self.pipe.recv())
+
+    def __exit__(self, *exception: object) -> None:
+        self.pipe.send(False)
+        self.process.join()
+
+
+def _child_processes() -> Iterator[str]:
+    with _Child() as fit:
+        with BudgetAccountant() as accountant:
+            outcome = fit()
+        if (outcome, len(accountant)) not in {("fitted", 2), ("refused", 0)}:
+            yield f"a process of a block has {outcome}, with {len(accountant)} charges"
+
+
+def _late_processes() -> Iterator[str]:
+    with _Child() as fit:
+        with BudgetAccountant():
+            pass
+        if fit() == "fitted":
+            yield "a process fits without a charge when it has outlived the block of its work"
+
+
+def _late_threads() -> Iterator[str]:
+    left = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        with BudgetAccountant():
+            future = pool.submit(lambda: left.wait() and _attempt())
+        left.set()
+        if future.result() == "fitted":
+            yield "work of a block that begins when it was left is not charged"
+    left.clear()
+    with ThreadPoolExecutor(1) as pool, BudgetAccountant() as outer:
+        with BudgetAccountant():
+            future = pool.submit(lambda: left.wait() and _attempt())
+        left.set()
+        if future.result() == "fitted" or len(outer):
+            yield "work of an inner block is charged to the outer one"
+
+
+# Files -------------------------------------------------------------------------------------------
+
+
+def _two_names() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        path, other = os.path.join(folder, "ledger"), os.path.join(folder, "other")
+        accountant = BudgetAccountant(1, path=path)
+        os.link(path, other)
+        for name in (path, other):
+            with suppress(LedgerError):
+                BudgetAccountant(path=name).spend(0.1)
+        os.unlink(other)
+        if len(accountant):
+            yield "a ledger is charged under two names, with a journal for each"
+        os.symlink(path, other)
+        if BudgetAccountant(path=other) != accountant:
+            yield "a symbolic link makes two ledgers of one"
+
+
+def _backup() -> Iterator[str]:
+    """Charge in three processes that all read the file at the same time."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger.create(os.path.join(folder, "ledger"), Spend.of(1000).cost)
+        processes = [FORK.Process(target=_beside_a_backup, args=(ledger,)) for _ in range(3)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+        failed = sum(process.exitcode != 0 for process in processes)
+        try:
+            entries = len(Ledger.open(ledger.path))
+        except LedgerError:
+            entries = 0
+        if failed or entries != 150:
+            yield f"backups beside charges: {failed} of 3 processes fail, {entries} of 150 charges"
+
+
+def _beside_a_backup(ledger: Ledger) -> None:
+    stop = threading.Event()
+
+    def backup() -> None:
+        while not stop.is_set():
+            Path(ledger.path).read_bytes()
+
+    thread = threading.Thread(target=backup, daemon=True)
+    thread.start()
+    try:
+        for _ in range(50):
+            ledger.charge(Spend.of(0.1), "")
+    except LedgerError:
+        os._exit(1)
+    stop.set()
+    thread.join()
