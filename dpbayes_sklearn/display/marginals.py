@@ -62,10 +62,9 @@ class Draws:
 
 
 def simplex_laws(belief: Dirichlet, names: list[str]) -> dict[str, Law]:
-    """Marginal laws Beta(c_i, sum(c) - c_i) of a Dirichlet; of a Beta, the first alone."""
-    c = belief.concentration
+    """Laws of every probability on its own; of a Beta, the first alone."""
     shown = names[:1] if isinstance(belief, Beta) else names
-    return {name: beta(a, c.sum() - a) for name, a in zip(shown, c, strict=False)}
+    return {name: beta(a, b) for name, (a, b) in zip(shown, belief.marginals(), strict=False)}
 
 
 @singledispatch
