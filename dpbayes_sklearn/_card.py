@@ -89,7 +89,9 @@ def _accuracy(model: Any) -> _Section:
     if hasattr(model, "coefficients"):
         found = model.coefficients()
         heads, rows = found.heads, found.cells
-        if _how(model) == "noise_aware":
+        if found.no_intervals:
+            facts.append(found.no_intervals)
+        elif _how(model) == "noise_aware":
             facts.append(
                 "The intervals of the coefficients include the privacy noise, and so do the "
                 "standard deviations of predictions."
