@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import entr
 
 from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
 from dpbayes_sklearn.noise.permute_and_flip import choice_log_law, choice_loss
@@ -33,9 +34,10 @@ from dpbayes_sklearn.statistics.temperature import (
     Tempering,
     stride,
     temperature_share,
+    untaught,
 )
 
-__all__ = ["choice_weights", "table_budget", "tempered"]
+__all__ = ["choice_weights", "default_tempering", "table_budget", "tempered"]
 
 
 def table_budget(temperature: float | str, n: int, budget: Budget) -> Budget:
@@ -72,12 +74,12 @@ def _learned(
 ) -> Tempering:
     records, candidates = statistics.records, [*GRID]
     if records is None:
-        return DEFAULT
+        return default_tempering(posterior)
     if budget.infinite:  # no privacy is asked for
         return candidates[int(np.argmin(records.loss_sums(posterior, 1).sums))]
     share = Fraction(budget.epsilon) - Fraction(table_budget("auto", statistics.n, budget).epsilon)
     if not share:  # too few records to learn it
-        return DEFAULT
+        return default_tempering(posterior)
     # every s-th record may stand for all only where no record shifts the others
     every = stride(statistics.n, float(share)) if budget.unit.keeps_places else 1
     losses = records.loss_sums(posterior, every)
@@ -85,6 +87,14 @@ def _learned(
         losses = losses.at_most(statistics.n_bound)
     weights = choice_weights(losses, float(share), budget.unit)
     return candidates[int(finite_draw(weights, source)[0])]
+
+
+def default_tempering(posterior: NetworkPosterior) -> Tempering:
+    """Return the temperature that no record is asked about: a function of what was released."""
+    if not posterior.network.is_star:
+        return DEFAULT
+    entropy = float(entr(posterior.mean()[-1]).sum())
+    return untaught(float(posterior.information.sum()), entropy)
 
 
 def choice_weights(losses: LossSums, epsilon: float, unit: PrivacyUnit) -> npt.NDArray[np.uint64]:
