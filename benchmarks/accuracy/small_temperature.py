@@ -1,8 +1,9 @@
 """Which temperature a release should have that is too small to learn one.
 
-Naive Bayes with default parameters but for a fixed temperature, on so few records of each table that
-n times epsilon is below 500: accuracy, log loss, and by how much the mean confidence exceeds the
-accuracy. Run ``python -m benchmarks.accuracy.small_temperature [--tables chosen] [--repeats 4]``.
+Naive Bayes with default parameters but for a fixed temperature, on so few records of each table
+that n times epsilon is below 500: accuracy, log loss, and by how much the mean confidence exceeds
+the accuracy. Run ``python -m benchmarks.accuracy.small_temperature [--tables chosen]
+[--repeats 4]``.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def split_of(table: str | tuple[str, int], seed: int) -> Split:
 
 
 def scores(table: str | tuple[str, int], epsilon: float, n_epsilon: float, seed: int):
-    """Return (accuracy, log loss, confidence - accuracy) at each temperature, and of the default."""
+    """Return (accuracy, log loss, excess of confidence) at each temperature and the default."""
     X, y, test_X, test_y, declared = split_of(table, seed)
     y, test_y = np.asarray(y).astype(str), np.asarray(test_y).astype(str)
     few = np.random.default_rng(seed).permutation(len(y))[: int(n_epsilon / epsilon)]

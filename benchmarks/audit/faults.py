@@ -87,7 +87,9 @@ What the layers are:
   loses, migrates and mistypes ledgers; batches, shards, query sessions and seeds;
 - **searches** looks at every run of a private search, and listens to it;
 - **declarations** leaves out what should be declared, and declares what cannot be;
-- **values** tries bad values, messages, orders of rows, types, and lattices of outputs.
+- **values** tries bad values, messages, orders of rows, types, and lattices of outputs;
+- **intervals** counts how often published intervals hold the truth, and looks for probabilities
+  that are far too sure.
 
 {versions}
 """

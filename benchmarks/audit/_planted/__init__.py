@@ -7,6 +7,7 @@ from benchmarks.audit._planted import (
     data,
     fitted,
     gaussian,
+    intervals,
     laws,
     noise,
     preparing,
@@ -24,7 +25,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, fitted, units),
+        *(spending, composition, searching, fitted, units, intervals),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)
