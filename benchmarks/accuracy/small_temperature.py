@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=4, help="random splits")
     parser.add_argument("--all", action="store_true", help="print every temperature")
     options = parser.parse_args()
-    before, sums = TEMPERATURES.index(BEFORE), []
+    before, real, made = TEMPERATURES.index(BEFORE), [], []
     print(
         "| table | columns | n | epsilon | t | t = 0.65 | default |\n|---|---|---|---|---|---|---|"
     )
@@ -95,20 +95,21 @@ def main() -> None:
             mean, (_, d, n, _) = np.mean([run[0] for run in runs], axis=0), runs[0]
             if n * epsilon < 0.8 * n_epsilon:  # the table has too few records
                 continue
-            sums.append(mean)
+            (real if isinstance(table, str) else made).append(mean)
             one, other = (" / ".join(f"{v:.3f}" for v in mean[i]) for i in (before, -1))
             used = np.mean([run[3] for run in runs])
             print(f"| {title} | {d} | {n} | {epsilon} | {used:.2f} | {one} | {other} |", flush=True)
             if options.all:
                 for t, row in zip(TEMPERATURES, mean, strict=False):
                     print(f"    {t:5.2f}  {row[0]:.3f} {row[1]:.3f} {row[2]:+.3f}", flush=True)
-    for label, row in (("t = 0.65", before), ("default", -1)):
-        accuracy, loss, _ = np.mean(sums, axis=0)[row]
-        gaps = np.array(sums)[:, row, 2]
-        print(
-            f"{label}: accuracy {accuracy:.4f}, log loss {loss:.4f}, mean gap {gaps.mean():+.3f}, "
-            f"mean |gap| {np.abs(gaps).mean():.3f}, largest {gaps.max():+.3f}"
-        )
+    for kind, rows in (("tables", real), ("simulations", made)):
+        for label, row in (("t = 0.65", before), ("default", -1)):
+            accuracy, loss, gap = np.mean(rows, axis=0)[row]
+            gaps = np.array(rows)[:, row, 2]
+            print(
+                f"{kind}, {label}: accuracy {accuracy:.4f}, log loss {loss:.4f}, too sure by "
+                f"{gap:+.3f} ({np.abs(gaps).mean():.3f} without the sign, {gaps.max():+.3f} most)"
+            )
 
 
 if __name__ == "__main__":
