@@ -20,10 +20,12 @@ from dpbayes_sklearn import (
     Categories,
     DirichletMultinomial,
     PrivacyLeakWarning,
+    from_json,
     mechanisms,
 )
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn.laws import ZeroSum
+from dpbayes_sklearn.posteriors.categories import NoisyDirichlet
 
 ONES = np.array([1] * 30 + [0] * 50)
 CODES = np.array([0] * 20 + [1] * 12 + [2] * 8)
@@ -283,3 +285,14 @@ def test_a_median_is_closer_where_noise_is_wide() -> None:
         errors[inference] = float((law * hellinger(truth, np.array(read))).sum() / (n + 1))
     assert errors["plug_in"] == pytest.approx(0.642, abs=1e-3)
     assert errors["median"] < 0.567
+
+
+def test_the_precision_of_every_category_is_kept_in_files() -> None:
+    model = DirichletMultinomial(0.3, categories=3, random_state=0).fit(CODES)
+    again = from_json(model.to_json())
+    assert np.array_equal(again.posterior_.precisions, model.posterior_.precisions)
+    assert np.array_equal(
+        again.posterior_.credible_interval(), model.posterior_.credible_interval()
+    )
+    with pytest.raises(ValueError, match="one for each category"):
+        NoisyDirichlet([1.0, 2.0], [3.0])
