@@ -199,8 +199,9 @@ class ScoredCandidates(FiniteLaw):
     @cached_property
     def _log_normalisers(self) -> FloatArray:
         """Log of the sum of all weights, for every data set: one pass over all pairs."""
-        sums = [self._sums_of_weights(rows) for rows in _chunks(np.arange(len(self.candidates)))]
-        return np.log(np.concatenate(sums))
+        chunks = [*_chunks(np.arange(len(self.candidates)))]
+        rows = progress(chunks, "normalisers", delay=_PATIENCE)
+        return np.asarray(np.log(np.concatenate([self._sums_of_weights(some) for some in rows])))
 
     def _sums_of_weights(self, rows: Rows) -> FloatArray:
         steepness = self.exponent / self.sensitivity[rows][:, None]
