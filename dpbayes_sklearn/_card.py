@@ -19,10 +19,13 @@ _INFERENCE = {
     "likelihood includes the distribution of the noise.",
     "noise_aware": "The likelihood includes the distribution of the noise.",
     "plug_in": "Released values are treated as exact; uncertainty due to the noise is ignored.",
+    "median": "The likelihood includes the distribution of the noise, but the most central counts "
+    "are then treated as exact: intervals are too narrow.",
     "direct": "The mechanism released parameters or a posterior directly, without noisy statistics "
     "to infer them from.",
 }
-_DIRECT = {"sampler", "map", "exponential", "hellinger", "local"}
+_DIRECT = {"sampler", "map"}
+_CHOICES = {"exponential", "hellinger", "local"}  # which a posterior may be inferred from
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,9 @@ def _accuracy(model: Any) -> _Section:
     if hasattr(model, "coefficients"):
         found = model.coefficients()
         heads, rows = found.heads, found.cells
-        if _how(model) == "noise_aware":
+        if found.no_intervals:
+            facts.append(found.no_intervals)
+        elif _how(model) == "noise_aware":
             facts.append(
                 "The intervals of the coefficients include the privacy noise, and so do the "
                 "standard deviations of predictions."
@@ -112,7 +117,7 @@ def _inference(model: Any) -> _Section:
 def _how(model: Any) -> str:
     """Return how the release was used, as the parameter ``inference`` calls it."""
     mechanism, wanted = model.guarantee_.mechanism, str(model.inference)
-    if mechanism in _DIRECT:
+    if mechanism in _DIRECT or (mechanism in _CHOICES and wanted != "noise_aware"):
         return "direct"
     return "noise_aware" if (mechanism, wanted) == ("fourier", "adaptive") else wanted
 

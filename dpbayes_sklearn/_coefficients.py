@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ class Coefficient(NamedTuple):
     """One row: a slope per unit of its column, or the difference of a category from the first.
 
     ``x missing`` is the difference between records whose x is missing and records with x in the
-    middle of its bounds.
+    middle of its bounds. Without intervals, ``sd``, ``low`` and ``high`` are NaN.
     """
 
     name: str
@@ -41,10 +42,18 @@ class CoefficientTable:
     rows : tuple of Coefficient
     level : float
         Nominal coverage of the intervals.
+    no_intervals : str
+        Why there are estimates only; empty if there are intervals.
     """
 
     rows: tuple[Coefficient, ...]
     level: float
+    no_intervals: str = ""
+
+    def estimates(self, reason: str) -> CoefficientTable:
+        """Return the table without intervals, and the reason why it has none."""
+        rows = tuple(Coefficient(row.name, row.estimate, *[math.nan] * 3) for row in self.rows)
+        return CoefficientTable(rows, self.level, reason)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -61,30 +70,35 @@ class CoefficientTable:
     @property
     def cells(self) -> list[tuple[str, ...]]:
         """Rows as text, for printing."""
-        return [(row.name, *(f"{value:.4g}" for value in row[1:])) for row in self.rows]
+        shown = 1 if self.no_intervals else 4
+        return [(row.name, *(f"{value:.4g}" for value in row[1:][:shown])) for row in self.rows]
 
     @property
     def heads(self) -> tuple[str, ...]:
         """Names of the columns, for printing."""
+        if self.no_intervals:
+            return _COLUMNS[:2]
         return ("coefficient", "estimate", "sd", f"{100 * self.level:g} % from", "to")
 
     def __repr__(self) -> str:
         lines = [self.heads, *self.cells]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
+        printed = [
             "  ".join(
                 cell.ljust(width) if i == 0 else cell.rjust(width)
                 for i, (cell, width) in enumerate(zip(line, widths, strict=True))
             )
             for line in lines
-        )
+        ]
+        return "\n".join([*printed, *([self.no_intervals] if self.no_intervals else [])])
 
     def _repr_html_(self) -> str:
         def line(cells: tuple[str, ...], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
 
         body = "".join(line(cells, "td") for cells in self.cells)
-        return f"<table><thead>{line(self.heads, 'th')}</thead><tbody>{body}</tbody></table>"
+        why = f"<caption>{escape(self.no_intervals)}</caption>" if self.no_intervals else ""
+        return f"<table>{why}<thead>{line(self.heads, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 def coefficient_table(

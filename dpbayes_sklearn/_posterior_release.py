@@ -17,7 +17,7 @@ from dpbayes_sklearn.data.reading import check_kind, read_column
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.mechanisms._certification import configured
-from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
+from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.schema.kinds import Kind
 from dpbayes_sklearn.serialization.parts import CONJUGATE_MODEL
@@ -60,7 +60,7 @@ class PosteriorRelease(PrivateEstimator):
         **PROTECTION,
         "mechanism": [StrOptions(mechanism_names("simplex")), Mechanism],
         "calibrate": ["boolean"],
-        "inference": [StrOptions({"plug_in", "noise_aware"})],
+        "inference": [StrOptions({"plug_in", "median", "noise_aware"})],
     }
 
     @abstractmethod
@@ -101,9 +101,10 @@ class PosteriorRelease(PrivateEstimator):
     def _restore(self, **released: Any) -> Self:
         categories, posterior, guarantee = released.values()
         belief = self._belief(categories)
-        if type(posterior) is not type(belief) or len(posterior.concentration) != len(
-            belief.concentration
-        ):
+        same_kind = isinstance(posterior, Dirichlet) and (
+            isinstance(posterior, Beta) == isinstance(belief, Beta)
+        )
+        if not same_kind or len(posterior.concentration) != len(belief.concentration):
             raise ValueError("the posterior is not about these categories")
         return self._attach(categories, Release(posterior, guarantee))
 

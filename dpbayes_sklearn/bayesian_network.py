@@ -59,7 +59,8 @@ class BayesianNetworkClassifier(DiscreteClassifier):
     temperature : "auto" or float in (0, 1], default="auto"
         Power of the features' probabilities in predictions, because the evidence of dependent
         features may be counted several times. ``"auto"`` learns it with 4 to 15 % of the budget,
-        or takes 0.65 if the number of records times epsilon is below 500. 1 is the plain model.
+        or takes 0.65 if the number of records times epsilon is below 500 (for naive Bayes, see
+        there). 1 is the plain model.
     classes : array-like, optional
         The public list of classes.
     bounds : tuple (low, high), optional

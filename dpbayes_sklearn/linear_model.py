@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, overload
@@ -316,7 +317,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         They are computed from the same release as ``coef_``, at no further privacy cost, but with
         weak priors: ``coef_`` is shrunk for accurate predictions, while this table is for
         statements about single coefficients. Intervals include the privacy noise and the possible
-        effect of clipping.
+        effect of clipping. ``mechanism="map"`` and ``"sampler"`` release no moments, and
+        ``inference="plug_in"`` ignores the noise: with these the table has estimates only.
 
         Parameters
         ----------
@@ -332,7 +334,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1. Got {level!r} instead.")
         posterior, scale = self.posterior_, self._scale
-        return coefficient_table(
+        table = coefficient_table(
             self.schema_,
             self._design,
             posterior.slopes,
@@ -341,6 +343,24 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
             scale.centre,
             level,
         )
+        return table.estimates(reason) if (reason := self._why_no_intervals()) else table
+
+    def _why_no_intervals(self) -> str:
+        """Return why the error of a single coefficient is not known; empty if it is."""
+        mechanism = self.guarantee_.mechanism
+        if math.isinf(self.guarantee_.epsilon):
+            return ""
+        if mechanism in {"map", "sampler"}:
+            return (
+                f"No intervals: the {mechanism} mechanism releases no moments, so the errors of "
+                "single coefficients are not known. Use mechanism='laplace' for intervals."
+            )
+        if self.inference == "plug_in":
+            return (
+                "No intervals: inference='plug_in' ignores the privacy noise. Use "
+                "inference='noise_aware' for intervals."
+            )
+        return ""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -33,7 +33,7 @@ axes[0].legend(frameon=False)
 plt.show()
 
 # %%
-# Blood groups: the shares of four categories, with 95 % credible intervals.
+# Blood groups: the shares of four categories, with 95 % credible intervals that include the noise.
 groups = ["0", "A", "B", "AB"]
 blood = np.repeat(groups, [430, 410, 110, 50])
 figure, ax = plt.subplots(figsize=(7, 3.2))
@@ -57,8 +57,9 @@ display = PosteriorDisplay.from_estimator(model, ax=ax)
 plt.show()
 
 # %%
-# Which mechanism? The expected distance between released and exact posterior can be computed
-# exactly, without data. For a proportion the geometric mechanism, the default, is optimal. Among
+# Which mechanism? With ``inference="plug_in"``, which takes the released count as exact, the
+# expected distance between released and exact posterior can be computed exactly, without data. For
+# a proportion the geometric mechanism, the default, is optimal. Among
 # the mechanisms that choose a posterior, smooth sensitivity ("hellinger") becomes more accurate
 # with more records; global sensitivity ("exponential") does not.
 sizes = [20, 50, 100, 200, 400]

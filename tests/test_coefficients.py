@@ -88,3 +88,27 @@ def test_an_impossible_level_is_refused(level):
     model = BayesianLinearRegression(schema=SCHEMA, random_state=0).fit(*frame(200))
     with pytest.raises(ValueError, match="between 0 and 1"):
         model.coefficients(level)
+
+
+WITHOUT = [{"mechanism": "map"}, {"mechanism": "sampler"}, {"inference": "plug_in"}]
+
+
+@pytest.mark.parametrize("options", WITHOUT, ids=str)
+def test_no_intervals_are_stated_where_the_errors_are_not_known(options):
+    model = BayesianLinearRegression(schema=SCHEMA, random_state=0, **options).fit(*frame(2000))
+    table = model.coefficients()
+    assert np.isnan([row[2:] for row in table.rows]).all()
+    assert np.isfinite([row.estimate for row in table.rows]).all()
+    shown = [repr(table), table._repr_html_(), model.card(), model.card("html")]
+    for text in shown:
+        assert "No intervals: " in text
+        assert "95 %" not in text
+    assert list(table.to_frame().dropna(axis=1).columns) == ["estimate"]
+
+
+@pytest.mark.parametrize("options", WITHOUT, ids=str)
+def test_an_exact_posterior_has_intervals_whatever_was_asked_for(options):
+    model = BayesianLinearRegression(np.inf, schema=SCHEMA, **options).fit(*frame(2000))
+    table = model.coefficients()
+    assert all(row.low < row.estimate < row.high for row in table.rows)
+    assert "95 %" in repr(table)

@@ -27,6 +27,7 @@ from benchmarks.audit._concentration import concentration
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
 from benchmarks.audit._groups import groups_of_persons
+from benchmarks.audit._intervals import intervals
 from benchmarks.audit._listed import listed_anew, sorted_tables
 from benchmarks.audit._order import places
 from benchmarks.audit._pairs import subjects
@@ -191,5 +192,6 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "rehearsals": rehearsals,
     "declarations": partial(cases_of, declarations),
     "values": partial(cases_of, values),
+    "intervals": intervals,
 }
 """By name. (`source_code` cannot see a fault that is planted at run time.)"""

@@ -98,7 +98,9 @@ What the layers are:
 - **searches** looks at every run of a private search, and listens to it;
 - **rehearsals** compares what searches on different records do before they are charged;
 - **declarations** leaves out what should be declared, and declares what cannot be;
-- **values** tries bad values, messages, orders of rows, types, and lattices of outputs.
+- **values** tries bad values, messages, orders of rows, types, and lattices of outputs;
+- **intervals** counts how often published intervals hold the truth, and looks for probabilities
+  that are far too sure.
 
 {versions}
 """

@@ -25,7 +25,7 @@ from benchmarks.posterior_release.curves import (
 BETA_RECORDS, DIRICHLET_RECORDS, RUNS = 600, 60, 1500
 NOISE = [
     Curve("laplace_improved", "laplace_improved", colour="tab:orange", dashed=True),
-    Curve("geometric, noise-aware", "geometric", inference="noise_aware", colour="tab:red"),
+    Curve("geometric, median", "geometric", inference="median", colour="tab:red"),
 ]
 
 

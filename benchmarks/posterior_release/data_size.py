@@ -1,7 +1,7 @@
 """Expected Hellinger error against the number of records.
 
 Figures 4, 5 and 6 of *Tailoring Differentially Private Bayesian Inference to Distance Between
-Distributions*, with calibrated mechanisms, noise-aware counts and the optimum added. Run
+Distributions*, with calibrated mechanisms, median counts and the optimum added. Run
 ``python -m benchmarks.posterior_release.data_size``; several minutes, most of them for the
 calibration of 15,001 candidates.
 """
@@ -41,8 +41,8 @@ def baseline(k: int) -> list[Curve]:
     return [
         Curve("laplace of scale k/ε", "laplace", share=2 / k, colour=green, dashed=True),
         Curve("laplace_improved", "laplace_improved", colour="tab:orange", dashed=True),
-        Curve("laplace, noise-aware", "laplace", inference="noise_aware", colour=green),
-        Curve("geometric, noise-aware", "geometric", inference="noise_aware", colour=red),
+        Curve("laplace, median", "laplace", inference="median", colour=green),
+        Curve("geometric, median", "geometric", inference="median", colour=red),
     ]
 
 

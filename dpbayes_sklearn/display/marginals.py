@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.stats import beta, norm
 
-from dpbayes_sklearn._coefficients import coefficient_table
+from dpbayes_sklearn._coefficients import CoefficientTable, coefficient_table
 from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
@@ -61,11 +61,25 @@ class Draws:
         return float(low), float(high)
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """A number whose error is not known."""
+
+    value: float
+
+    def mean(self) -> float:
+        """Return the number."""
+        return self.value
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return no ends: both are NaN."""
+        return np.nan, np.nan
+
+
 def simplex_laws(belief: Dirichlet, names: list[str]) -> dict[str, Law]:
-    """Marginal laws Beta(c_i, sum(c) - c_i) of a Dirichlet; of a Beta, the first alone."""
-    c = belief.concentration
+    """Laws of every probability on its own; of a Beta, the first alone."""
     shown = names[:1] if isinstance(belief, Beta) else names
-    return {name: beta(a, c.sum() - a) for name, a in zip(shown, c, strict=False)}
+    return {name: beta(a, b) for name, (a, b) in zip(shown, belief.marginals(), strict=False)}
 
 
 @singledispatch
@@ -98,11 +112,16 @@ def _(estimator: BayesianLinearRegression, column: str | None = None) -> Margina
     start = np.zeros(design.width + 1)
     spread = np.diag([0.0, *variances])  # the prior of the intercept is flat: it has no row
     before = coefficient_table(estimator.schema_, design, start, spread, scale.half, 0.0, 0.95)
-    posterior, prior = (
-        {row.name: norm(row.estimate, row.sd) for row in table.rows if row.name != "intercept"}
-        for table in (estimator.coefficients(), before)
-    )
+    posterior, prior = map(_coefficient_laws, (estimator.coefficients(), before))
     return Marginals(posterior, prior, "coefficient, in the units of the data")
+
+
+def _coefficient_laws(table: CoefficientTable) -> dict[str, Law]:
+    """Return the law of every slope; of a table without intervals, the estimates."""
+    rows = [row for row in table.rows if row.name != "intercept"]
+    if table.no_intervals:
+        return {row.name: Estimate(row.estimate) for row in rows}
+    return {row.name: norm(row.estimate, row.sd) for row in rows}
 
 
 @marginals.register

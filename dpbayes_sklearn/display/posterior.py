@@ -43,7 +43,7 @@ class PosteriorDisplay(Drawn):
     means_ : dict of str to float
         Posterior means.
     intervals_ : dict of str to (float, float)
-        Credible intervals of the posterior.
+        Credible intervals of the posterior; NaN where the error of an estimate is not known.
 
     Examples
     --------
@@ -190,8 +190,13 @@ class PosteriorDisplay(Drawn):
             before = np.array([_ends(prior[name], level) for name in names])
             ax.hlines(y, *before.T, color="0.5", alpha=0.3, lw=8, label=f"prior, {level:.0%}")
         after = np.array([self.intervals_[name] for name in names])
-        ax.hlines(y, *after.T, color=color, lw=2.2, label=f"released posterior, {level:.0%}")
-        ax.plot([self.means_[name] for name in names], y, "o", color=color, ms=5.5)
+        label = None
+        if np.isnan(after).any():
+            label = "released estimate, without an interval"
+        else:
+            ax.hlines(y, *after.T, color=color, lw=2.2, label=f"released posterior, {level:.0%}")
+        means = [self.means_[name] for name in names]
+        ax.plot(means, y, "o", color=color, ms=5.5, label=label)
         ax.set_yticks(y, names)
         ax.set_ylim(len(names) - 0.4, -0.6)
         if self.quantity.startswith("coefficient"):

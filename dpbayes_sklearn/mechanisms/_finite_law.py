@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -189,6 +190,22 @@ class ScoredCandidates(FiniteLaw):
         weights = self.weights(rows)
         totals = weights.sum(axis=1, keepdims=True, dtype=np.uint64)
         return np.asarray(np.log(weights.astype(float)) - np.log(totals.astype(float)))
+
+    def log_likelihood(self, chosen: int) -> FloatArray:
+        """Log probability that a candidate is chosen, for every data set."""
+        distance = self.candidates.hellinger([chosen])[0]
+        return np.asarray(-self.exponent / self.sensitivity * distance - self._log_normalisers)
+
+    @cached_property
+    def _log_normalisers(self) -> FloatArray:
+        """Log of the sum of all weights, for every data set: one pass over all pairs."""
+        chunks = [*_chunks(np.arange(len(self.candidates)))]
+        rows = progress(chunks, "normalisers", delay=_PATIENCE)
+        return np.asarray(np.log(np.concatenate([self._sums_of_weights(some) for some in rows])))
+
+    def _sums_of_weights(self, rows: Rows) -> FloatArray:
+        steepness = self.exponent / self.sensitivity[rows][:, None]
+        return np.asarray(np.exp(-steepness * self.candidates.hellinger(rows)).sum(axis=1))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import entr
 
 from dpbayes_sklearn.mechanisms._samples import drawn_sample
 from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
@@ -34,9 +35,10 @@ from dpbayes_sklearn.statistics.temperature import (
     Tempering,
     stride,
     temperature_share,
+    untaught,
 )
 
-__all__ = ["choice_weights", "table_budget", "tempered"]
+__all__ = ["choice_weights", "default_tempering", "table_budget", "tempered"]
 
 
 def table_budget(temperature: float | str, n: int, budget: Budget) -> Budget:
@@ -73,18 +75,26 @@ def _learned(
 ) -> Tempering:
     records, candidates = statistics.records, [*GRID]
     if records is None:
-        return DEFAULT
+        return default_tempering(posterior)
     if budget.infinite:  # no privacy is asked for
         return candidates[int(np.argmin(records.loss_sums(posterior).sums))]
     share = Fraction(budget.epsilon) - Fraction(table_budget("auto", statistics.n, budget).epsilon)
     if not share:  # too few records to learn it
-        return DEFAULT
+        return default_tempering(posterior)
     every = stride(statistics.n, float(share))
     losses = records.loss_sums(posterior, drawn_sample(statistics.n, every, budget.unit, source))
     if budget.unit.size_is_secret:
         losses = losses.at_most(statistics.n_bound)
     weights = choice_weights(losses, float(share), budget.unit)
     return candidates[int(finite_draw(weights, source)[0])]
+
+
+def default_tempering(posterior: NetworkPosterior) -> Tempering:
+    """Return the temperature that no record is asked about: a function of what was released."""
+    if not posterior.network.is_star:
+        return DEFAULT
+    entropy = float(entr(posterior.mean()[-1]).sum())
+    return untaught(float(posterior.information.sum()), entropy)
 
 
 def choice_weights(losses: LossSums, epsilon: float, unit: PrivacyUnit) -> npt.NDArray[np.uint64]:

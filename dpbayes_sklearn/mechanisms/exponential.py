@@ -116,9 +116,12 @@ class Exponential(Mechanism):
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
     ) -> Dirichlet:
         law = self.law(statistics.n, tuple(prior.concentration.tolist()), per_record(budget))
+        counts = law.candidates.counts
         rows = law.candidates.row_of(np.atleast_2d(statistics.counts))
-        drawn = law.candidates.counts[finite_draw(law.weights(rows), source)]
-        return prior.update(ReleasedSimplex.exact(drawn.reshape(statistics.counts.shape)))
+        drawn = finite_draw(law.weights(rows), source)
+        if prior.inference == "noise_aware":
+            return prior.choice(counts, counts[drawn[0]], law.log_likelihood(int(drawn[0])))
+        return prior.update(ReleasedSimplex.exact(counts[drawn].reshape(statistics.counts.shape)))
 
 
 def per_record(budget: Budget) -> Budget:

@@ -17,10 +17,17 @@ from scipy.special import gammaln, xlogy
 from scipy.stats import beta as beta_law
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.posteriors.noise_aware_categories import count_medians, free_count_medians
+from dpbayes_sklearn.posteriors.count_inference.cell_weights import log_lattice_weight
+from dpbayes_sklearn.posteriors.noise_aware_categories import (
+    count_medians,
+    free_count_medians,
+    free_share_moments,
+    share_moments,
+)
+from dpbayes_sklearn.posteriors.shares import ShareMoments
 from dpbayes_sklearn.statistics.categories import ReleasedSimplex
 
-__all__ = ["Beta", "Dirichlet", "SimplexPrior", "hellinger"]
+__all__ = ["Beta", "Dirichlet", "NoisyDirichlet", "SimplexPrior", "hellinger"]
 
 
 def log_beta(concentration: FloatArray) -> FloatArray:
@@ -80,21 +87,25 @@ class Dirichlet:
         excess = np.maximum(self.concentration - 1.0, 0.0)
         return excess / excess.sum() if excess.any() else np.full_like(excess, np.nan)
 
+    def marginals(self) -> FloatArray:
+        """Return the parameters of the Beta law of every probability, one row (a, b) each.
+
+        They are Beta(c_i, sum(c) - c_i).
+        """
+        return np.stack([self.concentration, self.concentration.sum() - self.concentration], 1)
+
     def variance(self) -> Any:
-        """Return the variance of every probability, m (1 - m) / (sum(c) + 1)."""
-        mean = self.concentration / self.concentration.sum()
-        return mean * (1.0 - mean) / (self.concentration.sum() + 1.0)
+        """Return the variance of every probability: that of its Beta law."""
+        a, b = self.marginals().T
+        return a * b / ((a + b) ** 2 * (a + b + 1.0))
 
     def credible_interval(self, level: float = 0.95) -> Any:
-        """Return the equal-tailed interval of every probability, one row (low, high) each.
-
-        The marginal laws of a Dirichlet are Beta(c_i, sum(c) - c_i).
-        """
+        """Return the equal-tailed interval of every probability, one row (low, high) each."""
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must be a float in the range (0, 1). Got {level!r} instead.")
         tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-        c = self.concentration[:, None]
-        return np.asarray(beta_law.ppf(tails, c, c.sum() - c))
+        a, b = self.marginals().T[:, :, None]
+        return np.asarray(beta_law.ppf(tails, a, b))
 
     def sample(self, rng: np.random.Generator, n: int) -> Any:
         """Return n independent draws, one in each row."""
@@ -122,6 +133,42 @@ class Dirichlet:
         if len(other.concentration) != len(self.concentration):
             raise ValueError("Both posteriors must be about the same number of categories.")
         return float(hellinger(self.concentration, other.concentration))
+
+
+class NoisyDirichlet(Dirichlet):
+    """A Dirichlet law, and the spread of every probability on its own.
+
+    Noise is as wide in a rare category as in a common one, but a Dirichlet law has a single
+    precision for all of them. Here every category has its own, which ``marginals``, ``variance``
+    and ``credible_interval`` use. All else is of the Dirichlet law with this ``concentration``,
+    whose variances are right on average over the categories.
+
+    Parameters
+    ----------
+    concentration : array of shape (k,)
+        Positive parameters.
+    precisions : array of shape (k,)
+        Positive sums of the parameters of each category's Beta law.
+
+    Examples
+    --------
+    >>> belief = NoisyDirichlet([6.0, 3.0, 1.0], [12.0, 8.0, 5.0])
+    >>> belief.marginals().round(1).tolist()
+    [[7.2, 4.8], [2.4, 5.6], [0.5, 4.5]]
+    """
+
+    def __init__(self, concentration: npt.ArrayLike, precisions: npt.ArrayLike) -> None:
+        super().__init__(concentration)
+        own = np.array(precisions, dtype=float)
+        if own.shape != self.concentration.shape or not (np.isfinite(own) & (own > 0)).all():
+            raise ValueError("The precisions must be positive numbers, one for each category.")
+        own.setflags(write=False)
+        self.precisions: FloatArray = own
+
+    def marginals(self) -> FloatArray:
+        """Return the parameters of the Beta law of every probability, one row (a, b) each."""
+        share = super().marginals() / self.concentration.sum()
+        return np.asarray(self.precisions[:, None] * share)
 
 
 class Beta(Dirichlet):
@@ -186,10 +233,11 @@ class SimplexPrior:
     ----------
     belief : Dirichlet
         A :class:`Beta` makes :meth:`update` return a Beta.
-    inference : {"plug_in", "noise_aware"}
+    inference : {"plug_in", "median", "noise_aware"}
         ``"plug_in"`` brings the released counts back to the simplex and takes them as they are.
-        ``"noise_aware"`` takes the posterior median of every exact count, given the released
-        ones, the law of their noise and the belief.
+        ``"median"`` takes the posterior median of every exact count, given the released ones, the
+        law of their noise and the belief. ``"noise_aware"`` returns the law that has the posterior
+        mean and variance of every probability.
     """
 
     def __init__(self, belief: Dirichlet, inference: str = "plug_in") -> None:
@@ -203,20 +251,59 @@ class SimplexPrior:
 
     def update(self, released: ReleasedSimplex) -> Dirichlet:
         """Return the belief after seeing released counts."""
-        if released.n is None:
-            counts = self._of_any_sum(released)
-        elif self.inference == "noise_aware" and released.laws:
-            counts = count_medians(released.counts, released.noise, released.n, self.concentration)
-        elif len(released.counts) == len(self.concentration):
-            counts = onto_simplex(released.counts, released.n)
-        else:
-            counts = completed(released.counts, released.n)
+        if self.inference == "noise_aware" and released.laws:
+            return self.matched(self._moments(released))
+        counts = self._of_any_sum(released) if released.n is None else self._counts(released)
         concentration = self.concentration + counts
         return Beta(*concentration) if isinstance(self.belief, Beta) else Dirichlet(concentration)
 
+    def choice(self, counts: IntArray, chosen: IntArray, log_likelihood: FloatArray) -> Dirichlet:
+        """Return the belief after one of finitely many count vectors was chosen at random.
+
+        Parameters
+        ----------
+        counts : array of shape (m, k)
+            All count vectors of one sum.
+        chosen : array of shape (k,)
+            The released one, which ``"plug_in"`` and ``"median"`` take as it is.
+        log_likelihood : array of shape (m,)
+            Log probability of the choice, if these are the exact counts.
+        """
+        if self.inference != "noise_aware":
+            return self.update(ReleasedSimplex.exact(chosen))
+        columns = zip(self.concentration.tolist(), counts.T, strict=True)
+        logs = log_likelihood + sum(log_lattice_weight(a, column, 1.0) for a, column in columns)
+        law = np.exp(logs - logs.max())
+        moments = ShareMoments.given_counts(
+            law[None] / law.sum(), counts.T, float(chosen.sum()), self.concentration
+        )
+        return self.matched(moments)
+
+    def matched(self, moments: ShareMoments) -> Dirichlet:
+        """Return the law that has these moments; it is not less precise than the belief."""
+        least = float(self.concentration.sum())
+        concentration = moments.concentration(least)
+        if isinstance(self.belief, Beta):
+            return Beta(*concentration)
+        return NoisyDirichlet(concentration, moments.precisions(least))
+
+    def _moments(self, released: ReleasedSimplex) -> ShareMoments:
+        if released.n is None:
+            return free_share_moments(released.counts, released.noise, self.concentration)
+        return share_moments(released.counts, released.noise, released.n, self.concentration)
+
+    def _counts(self, released: ReleasedSimplex) -> FloatArray:
+        """Return counts whose sum is public."""
+        n: Any = released.n
+        if self.inference == "median" and released.laws:
+            return count_medians(released.counts, released.noise, n, self.concentration)
+        if len(released.counts) == len(self.concentration):
+            return onto_simplex(released.counts, n)
+        return completed(released.counts, n)
+
     def _of_any_sum(self, released: ReleasedSimplex) -> FloatArray:
         """Return counts whose sum is secret: no constraint but that none is negative."""
-        if self.inference == "noise_aware":
+        if self.inference == "median":
             return free_count_medians(released.counts, released.noise, self.concentration)
         return np.maximum(released.counts, 0).astype(float)
 

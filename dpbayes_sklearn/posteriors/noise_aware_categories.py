@@ -17,10 +17,13 @@ If n is secret, the posterior integrates over it. With a flat prior on n,
 .. math:: P(x \mid y) \propto g\big(\textstyle\sum_i x_i\big) \prod_i f_i(x_i), \qquad
           g(n) = \frac{n!\,\Gamma(A)}{\Gamma(A + n)}, \quad A = \sum_i \alpha_i,
 
-so a count has the law :math:`f_i` times the sum of g over all sums of the others.
+so a count has the law :math:`f_i` times the sum of g over all sums of the others. Moments of a
+probability follow from the same sums, with g(n) divided by A + n, and by (A + n)(A + n + 1).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +36,9 @@ from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     log_lattice_weight,
     log_row_weight,
 )
+from dpbayes_sklearn.posteriors.shares import ShareMoments
 
-__all__ = ["count_medians", "free_count_medians"]
+__all__ = ["count_medians", "free_count_medians", "free_share_moments", "share_moments"]
 
 Spectra = npt.NDArray[np.complex128]
 
@@ -42,9 +46,18 @@ _POINTS = 16  # lattice points in one scale of the noise, if there are so many i
 _RANGE = 1024  # lattice points from 0 to n, if there are so many integers
 _REACH = 40.0  # first windows end so many scales from the released count
 _EDGE = 1e-10  # wider windows are taken while a window's end weighs more than this
-_STEEPEST = 1e3  # a steeper tilt leaves nothing but the end of a window
+_STEEPEST = 1e9  # a steeper tilt leaves nothing but the end of a window, whatever the prior
 _HEAVIEST = 12.0  # nats that a sum of counts may weigh more than the likeliest one
 _TIE = 1e-9  # halves that differ by less are a tie
+
+
+class _Found(NamedTuple):
+    """Laws of all counts, in rows that begin at ``low``, in steps of ``step``; n on the lattice."""
+
+    laws: FloatArray
+    low: IntArray
+    step: int
+    n: int
 
 
 def count_medians(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -> FloatArray:
@@ -72,6 +85,29 @@ def count_medians(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -
     >>> count_medians(np.array([-1, 4, 5]), LaplaceMarginal(2.0), 8, np.ones(3)).tolist()
     [0.0, 3.0, 4.0]
     """
+    found = _found(noisy, noise, n, alpha)
+    return np.minimum(found.step * (found.low + _medians(found.laws)), n)
+
+
+def share_moments(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -> ShareMoments:
+    """Posterior mean and variance of the probability of every category.
+
+    Parameters and accuracy are those of :func:`count_medians`.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> found = share_moments(np.array([-1, 4, 5]), LaplaceMarginal(2.0), 8, np.ones(3))
+    >>> found.mean.round(2).tolist(), np.sqrt(found.variance).round(2).tolist()
+    ([0.16, 0.38, 0.46], [0.14, 0.19, 0.19])
+    """
+    found = _found(noisy, noise, n, alpha)
+    counts = found.step * (found.low[:, None] + np.arange(found.laws.shape[1]))
+    return ShareMoments.given_counts(found.laws, counts, found.step * found.n, alpha)
+
+
+def _found(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -> _Found:
+    """Return the laws of all counts, in windows that are widened until nothing is outside."""
     step = max(1, min(int(noise.sharpness / _POINTS), n // _RANGE))
     lattice = noisy / step, noise, round(n / step)
     reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
@@ -80,7 +116,7 @@ def count_medians(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -
         if low.sum() <= lattice[2] <= high.sum():
             laws = _count_laws(*lattice, alpha, low, high, step)
             if _wide_enough(laws, low, high, lattice[2]):
-                return np.minimum(step * (low + _medians(laws)), n)
+                return _Found(laws, low, step, lattice[2])
         reach *= 4
 
 
@@ -102,6 +138,26 @@ def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> F
     >>> free_count_medians(np.array([-1, 40, 50]), LaplaceMarginal(2.0), np.ones(3)).tolist()
     [1.0, 40.0, 50.0]
     """
+    return _free_counts(noisy, noise, alpha).medians()
+
+
+def free_share_moments(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> ShareMoments:
+    """Posterior mean and variance of the probability of every category, if n is secret.
+
+    Parameters are those of :func:`free_count_medians`.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> found = free_share_moments(np.array([-1, 40, 50]), LaplaceMarginal(2.0), np.ones(3))
+    >>> found.mean.round(2).tolist(), np.sqrt(found.variance).round(2).tolist()
+    ([0.03, 0.43, 0.54], [0.02, 0.05, 0.05])
+    """
+    return _free_counts(noisy, noise, alpha).moments(alpha)
+
+
+def _free_counts(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> _FreeCounts:
+    """Return what the laws of all counts are made of, if their sum is secret."""
     most, total = int(max(noisy.max(), 0)), max(float(noisy.sum()), 1.0)
     step = max(1, min(int(noise.sharpness / _POINTS), most // _RANGE))
     reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
@@ -115,15 +171,47 @@ def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> F
     tilt = step * float(np.log((alpha.sum() + total) / (1.0 + total)))
     factors = np.exp(logs - tilt * x - (logs - tilt * x).max(axis=1, keepdims=True))
     factors /= factors.sum(axis=1, keepdims=True)
-    return np.asarray(step * (low + _medians(_given_weights(factors, alpha, low, step, tilt))))
+    return _given_weights(factors, alpha, low, step, tilt)
+
+
+class _FreeCounts(NamedTuple):
+    """Independent counts whose sum has a weight."""
+
+    factors: FloatArray  # of every count, in rows that begin at ``low``
+    low: IntArray
+    step: int
+    spectra: Spectra  # of the sum of all other counts
+    sums: IntArray  # all of them that are told apart
+    weights: FloatArray  # and their weights
+
+    def laws(self, divisor: float | FloatArray = 1.0) -> FloatArray:
+        """Return the weights of every count, if those of the sums are divided."""
+        length, width = len(self.sums), self.factors.shape[1]
+        rest = irfft(self.spectra * rfft(self.weights / divisor, length), length)[:, :width]
+        return np.asarray(self.factors * np.maximum(rest, 0.0))
+
+    def medians(self) -> FloatArray:
+        """Return the median of every count."""
+        laws = self.laws()
+        return self.step * (self.low + _medians(laws / laws.sum(axis=1, keepdims=True)))
+
+    def moments(self, alpha: FloatArray) -> ShareMoments:
+        """Return the moments of (a + x) / total, and of the Beta law around it."""
+        total: FloatArray = float(alpha.sum()) + float(self.step) * self.sums.astype(np.float64)
+        places = self.low[:, None] + np.arange(self.factors.shape[1])
+        ones = alpha[:, None] + float(self.step) * places
+        mass = self.laws().sum(axis=1)
+        mean = (self.laws(total) * ones).sum(axis=1) / mass
+        second = (self.laws(total * (total + 1.0)) * ones * (ones + 1.0)).sum(axis=1) / mass
+        size = 1.0 / float((self.laws(total).sum(axis=1) / mass).mean())
+        return ShareMoments.of(mean, second - mean**2, size)
 
 
 def _given_weights(
     factors: FloatArray, alpha: FloatArray, low: IntArray, step: int, tilt: float
-) -> FloatArray:
-    """Law of every part of a sum of independent parts, if a sum of n weighs exp(tilt n) g(n)."""
-    width = factors.shape[1]
-    x, length = np.arange(width), _cycle(factors)
+) -> _FreeCounts:
+    """Return counts that are independent but for a sum of n, which weighs exp(tilt n) g(n)."""
+    x, length = np.arange(factors.shape[1]), _cycle(factors)
     around = int((factors @ x).sum()) - length // 2
     place = (np.arange(length) - around) % length + around  # of all sums the one near the mean
     sums = int(low.sum()) + np.maximum(place, 0)
@@ -132,10 +220,9 @@ def _given_weights(
     log_g += tilt * sums
     log_g -= log_g[np.abs(place - around - length // 2).argmin()]
     # so far from the mean there is nothing to weigh, but a rounding error would grow
-    weigh = rfft(np.exp(np.minimum(log_g, _HEAVIEST)), length)
-    others = _products_of_others(rfft(factors, length))
-    laws = factors * np.maximum(irfft(np.conj(others) * weigh, length)[:, :width], 0.0)
-    return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+    weights = np.exp(np.minimum(log_g, _HEAVIEST))
+    others = np.conj(_products_of_others(rfft(factors, length)))
+    return _FreeCounts(factors, low, step, others, sums, weights)
 
 
 def _cycle(factors: FloatArray) -> int:

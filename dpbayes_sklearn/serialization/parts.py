@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbayes_sklearn.posteriors.adaptive_network import AdaptivePosterior
-from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
+from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet, NoisyDirichlet
 from dpbayes_sklearn.posteriors.coefficient_draws import CoefficientDraws
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.posteriors.draws import DrawsPosterior
@@ -263,6 +263,10 @@ _UNTEMPERED = OneOf(
             Record(CoefficientDraws, {**_GAUSSIAN, "draws": FLOATS}, _wrong_gaussian),
         ),
         "Dirichlet": (Dirichlet, Record(Dirichlet, {"concentration": FLOATS})),
+        "NoisyDirichlet": (
+            NoisyDirichlet,
+            Record(NoisyDirichlet, {"concentration": FLOATS, "precisions": FLOATS}),
+        ),
         "Beta": (Beta, Record(_beta, {"concentration": FLOATS})),
     }
 )

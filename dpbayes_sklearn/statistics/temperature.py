@@ -40,6 +40,7 @@ __all__ = [
     "Tempering",
     "stride",
     "temperature_share",
+    "untaught",
 ]
 
 _STEPS = 1024  # of the lattice in one nat
@@ -50,6 +51,7 @@ _TEMPERATURES = {
     0.3: 0.06, 0.2: 0.03, 0.12: 0.02, 0.06: 0.01, 0.0: 0.02,
 }  # fmt: skip
 _EMPHASES = {0.0: 0.8, 1.0: 0.1, 2.0: 0.1}
+_UNTAUGHT = 0.8  # the largest temperature that is not learned
 _ENOUGH = 20_000  # records from which a temperature is learned well, at epsilon 0.2 or more
 
 
@@ -79,7 +81,22 @@ GRID: dict[Tempering, float] = {
 """Public candidates and their prior weights."""
 
 DEFAULT = Tempering(0.65)
-"""Used when there are too few records to learn a temperature."""
+"""Used where no temperature is learned and the features may depend on each other in the model."""
+
+
+def untaught(information: float, entropy: float) -> Tempering:
+    r"""Return the temperature of naive Bayes when there are too few records to learn one.
+
+    It looks at the released tables only: features that together seem to tell more about the class
+    than there is to know repeat each other. With the sum I of their mutual informations and the
+    entropy H of the classes, it is :math:`0.22 (H/I)^{0.8}`, and 0.8 at most.
+
+    >>> [round(untaught(information, 0.69).temperature, 2) for information in (0.05, 0.5, 3.0)]
+    [0.8, 0.28, 0.07]
+    """
+    if information <= 0.0 or entropy <= 0.0:
+        return Tempering(_UNTAUGHT)
+    return Tempering(min(_UNTAUGHT, 0.22 * (entropy / information) ** 0.8))
 
 
 def temperature_share(n: int, epsilon: Fraction) -> Fraction:

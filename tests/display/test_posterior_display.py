@@ -85,6 +85,18 @@ def test_coefficients_are_those_of_the_table() -> None:
     assert "units of the data" in display.ax_.get_xlabel()
 
 
+@pytest.mark.parametrize("mechanism", ["sampler", "map"])
+def test_estimates_without_known_errors_are_drawn_without_intervals(mechanism) -> None:
+    schema = Schema(COLUMNS, target=Interval(0, 1))
+    model = BayesianLinearRegression(schema=schema, mechanism=mechanism, random_state=0).fit(X, Y)
+    display = shown(model)
+    assert np.isnan([*display.intervals_.values()]).all()
+    assert [*display.means_.values()] == [row.estimate for row in model.coefficients().rows[1:]]
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["prior, 95%", "released estimate, without an interval"]
+    assert len(display.ax_.collections) == 1  # of the prior
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "fourier", "sampler", "map"])
 def test_tables_of_a_classifier(mechanism) -> None:
     schema = Schema(COLUMNS, target=Categories(["no", "yes"]))

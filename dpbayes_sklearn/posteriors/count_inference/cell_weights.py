@@ -61,7 +61,9 @@ def _log_sharing(alpha: float, index: npt.NDArray[Any], step: float) -> FloatArr
     """
     slope = step * np.log((alpha + index * step) / (1.0 + index * step))
     half = np.maximum(np.abs(slope) / 2.0, 1e-9)
-    return 2.0 * np.log(np.sinh(half) / half) - (alpha - 1.0) / (12.0 * index**2)
+    # sinh(half) / half, which would overflow for a prior of very many pseudo-counts
+    log_average = half + np.log(-np.expm1(-2.0 * half) / (2.0 * half))
+    return 2.0 * log_average - (alpha - 1.0) / (12.0 * index**2)
 
 
 @lru_cache(maxsize=64)
