@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln
+from scipy.special import betaln, polygamma
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.count_inference.weights import LINEAR, LOG
@@ -20,6 +20,7 @@ __all__ = ["log_dirichlet_weight", "log_lattice_weight", "log_row_weight"]
 
 
 _MOST_SUMMED = 2048  # lattice points near zero whose prior mass is summed, not approximated
+_TINY_ALPHA = 1e-3  # below it differences of beta functions would leave rounding errors only
 
 
 def log_dirichlet_weight(alpha: float, k: npt.ArrayLike) -> FloatArray:
@@ -61,7 +62,8 @@ def _log_sharing(alpha: float, index: npt.NDArray[Any], step: float) -> FloatArr
     """
     slope = step * np.log((alpha + index * step) / (1.0 + index * step))
     half = np.maximum(np.abs(slope) / 2.0, 1e-9)
-    return 2.0 * np.log(np.sinh(half) / half) - (alpha - 1.0) / (12.0 * index**2)
+    log_ratio = half + np.log(-np.expm1(-2.0 * half) / (2.0 * half))  # of sinh(half) and half
+    return np.asarray(2.0 * log_ratio - (alpha - 1.0) / (12.0 * np.square(index, dtype=float)))
 
 
 @lru_cache(maxsize=64)
@@ -74,7 +76,7 @@ def _shared_mass(alpha: float, points: int, step: float) -> FloatArray:
     """
     edges = np.arange(points + 1) * step
     last = np.floor(edges)
-    log_mass = log_dirichlet_weight(alpha + 1.0, last)
+    log_mass = _log_mass(alpha, last)
     log_first = log_dirichlet_weight(alpha + 2.0, np.maximum(last - 1.0, 0.0)) + np.log(alpha)
     log_first[last < 1.0] = -np.inf
     scale = log_mass[1:]
@@ -88,6 +90,18 @@ def _shared_mass(alpha: float, points: int, step: float) -> FloatArray:
     log_falling[1:] = np.logaddexp(log_falling[1:], log_rising[:-1])
     shared: FloatArray = log_falling
     return shared
+
+
+def _log_mass(alpha: float, x: FloatArray) -> FloatArray:
+    """Log of w_{alpha+1}(x), the mass of all counts up to x; as precise as alpha if that is tiny.
+
+    Then it is alpha (psi(x+1) - psi(1)) + alpha^2 (psi'(x+1) - psi'(1)) / 2 + O(alpha^3).
+    """
+    if alpha >= _TINY_ALPHA:
+        return log_dirichlet_weight(alpha + 1.0, x)
+    first, second = (polygamma(order, x + 1.0) - polygamma(order, 1.0) for order in (0, 1))
+    mass: FloatArray = alpha * first + 0.5 * alpha**2 * second
+    return mass
 
 
 def log_row_weight(alphas: tuple[float, ...], lowest: int, highest: int, step: float) -> FloatArray:
