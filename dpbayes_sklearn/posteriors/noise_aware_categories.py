@@ -22,6 +22,9 @@ so a count has the law :math:`f_i` times the sum of g over all sums of the other
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
@@ -45,6 +48,9 @@ _EDGE = 1e-10  # wider windows are taken while a window's end weighs more than t
 _STEEPEST = 1e3  # a steeper tilt leaves nothing but the end of a window
 _HEAVIEST = 12.0  # nats that a sum of counts may weigh more than the likeliest one
 _TIE = 1e-9  # halves that differ by less are a tie
+_MOST_POINTS = 2**21  # lattice points of all categories, unless that leaves too few in one scale
+_FEWEST_IN_A_SCALE = 2  # which adds 2 % to the variance of the noise
+_SPECTRUM = 2**22  # numbers of all spectra that are held in memory together
 
 
 def count_medians(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -> FloatArray:
@@ -104,6 +110,7 @@ def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> F
     """
     most, total = int(max(noisy.max(), 0)), max(float(noisy.sum()), 1.0)
     step = max(1, min(int(noise.sharpness / _POINTS), most // _RANGE))
+    step = max(step, _least_step(noise.sharpness, len(alpha)))
     reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
     centres = np.maximum(np.rint(noisy / step), 0).astype(np.int64)
     low = np.maximum(centres - reach, 0)
@@ -116,6 +123,12 @@ def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> F
     factors = np.exp(logs - tilt * x - (logs - tilt * x).max(axis=1, keepdims=True))
     factors /= factors.sum(axis=1, keepdims=True)
     return np.asarray(step * (low + _medians(_given_weights(factors, alpha, low, step, tilt))))
+
+
+def _least_step(sharpness: float, n_categories: int) -> int:
+    """Return a step with which memory does not grow with the noise."""
+    points = 2.0 * _REACH * sharpness * n_categories
+    return int(min(points / _MOST_POINTS, sharpness / _FEWEST_IN_A_SCALE))
 
 
 def _given_weights(
@@ -133,8 +146,9 @@ def _given_weights(
     log_g -= log_g[np.abs(place - around - length // 2).argmin()]
     # so far from the mean there is nothing to weigh, but a rounding error would grow
     weigh = rfft(np.exp(np.minimum(log_g, _HEAVIEST)), length)
-    others = _products_of_others(rfft(factors, length))
-    laws = factors * np.maximum(irfft(np.conj(others) * weigh, length)[:, :width], 0.0)
+    laws = factors.copy()
+    for some, others in _products_of_others(factors, length):
+        laws[some] *= np.maximum(irfft(np.conj(others) * weigh, length)[:, :width], 0.0)
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
@@ -207,13 +221,28 @@ def _tilted(logs: FloatArray, total: int) -> FloatArray:
 def _given_sum(factors: FloatArray, total: int) -> FloatArray:
     """Law of every part of a sum of independent parts, given that the sum is ``total``."""
     x, length = np.arange(factors.shape[1]), _cycle(factors)
-    others = _products_of_others(rfft(factors, length))
-    rest = irfft(others, length)[:, (total - x) % length]
-    laws = factors * np.maximum(rest, 0.0)
+    laws = factors.copy()
+    for some, others in _products_of_others(factors, length):
+        laws[some] *= np.maximum(irfft(others, length)[:, (total - x) % length], 0.0)
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
-def _products_of_others(spectra: Spectra) -> Spectra:
+def _products_of_others(factors: FloatArray, length: int) -> Iterator[tuple[slice, Spectra]]:
+    """Yield some rows at a time and, for each of them, the product of all other rows' spectra.
+
+    Spectra are much longer than rows: those of many rows are not held in memory together.
+    """
+    size = max(1, _SPECTRUM // length, math.isqrt(len(factors)))
+    groups = [slice(first, first + size) for first in range(0, len(factors), size)]
+    if len(groups) == 1:
+        yield groups[0], _without_own(rfft(factors, length))
+        return
+    outside = _without_own(np.stack([np.prod(rfft(factors[g], length), axis=0) for g in groups]))
+    for group, rest in zip(groups, outside, strict=True):
+        yield group, _without_own(rfft(factors[group], length)) * rest
+
+
+def _without_own(spectra: Spectra) -> Spectra:
     """For every row the product of all other rows, by halving: k log k products."""
     others = np.ones_like(spectra)
 
