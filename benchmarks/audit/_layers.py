@@ -24,6 +24,7 @@ from benchmarks.audit._composition import composition
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
 from benchmarks.audit._pairs import subjects
+from benchmarks.audit._planned import plans
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
@@ -176,5 +177,6 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "searches": searches,
     "declarations": partial(cases_of, declarations),
     "values": partial(cases_of, values),
+    "plans": plans,
 }
 """By name. (`source_code` cannot see a fault that is planted at run time.)"""

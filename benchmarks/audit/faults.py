@@ -87,7 +87,8 @@ What the layers are:
   loses, migrates and mistypes ledgers; batches, shards, query sessions and seeds;
 - **searches** looks at every run of a private search, and listens to it;
 - **declarations** leaves out what should be declared, and declares what cannot be;
-- **values** tries bad values, messages, orders of rows, types, and lattices of outputs.
+- **values** tries bad values, messages, orders of rows, types, and lattices of outputs;
+- **plans** draws public facts at random, to extremes: a fit that is charged has to end.
 
 {versions}
 """

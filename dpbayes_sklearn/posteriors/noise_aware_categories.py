@@ -128,7 +128,7 @@ def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> F
 def _least_step(sharpness: float, n_categories: int) -> int:
     """Return a step with which memory does not grow with the noise."""
     points = 2.0 * _REACH * sharpness * n_categories
-    return int(min(points / _MOST_POINTS, sharpness / _FEWEST_IN_A_SCALE))
+    return int(min(math.ceil(points / _MOST_POINTS), sharpness / _FEWEST_IN_A_SCALE))
 
 
 def _given_weights(

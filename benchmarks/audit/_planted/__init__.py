@@ -9,6 +9,7 @@ from benchmarks.audit._planted import (
     gaussian,
     laws,
     noise,
+    planning,
     preparing,
     reading,
     searching,
@@ -24,7 +25,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, fitted, units),
+        *(spending, planning, composition, searching, fitted, units),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)

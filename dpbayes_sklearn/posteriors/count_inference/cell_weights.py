@@ -84,10 +84,10 @@ def _shared_mass(alpha: float, points: int, step: float) -> FloatArray:
     first = np.exp(log_first[1:] - scale) - np.exp(log_first[:-1] - scale)
     rising = np.maximum(first - edges[:-1] * mass, 0.0) / step
     falling = np.maximum(edges[1:] * mass - first, 0.0) / step
-    falling[0] += np.exp(-scale[0])  # the count zero itself, whose Dirichlet weight is one
     with np.errstate(divide="ignore"):
         log_rising, log_falling = np.log(rising) + scale, np.log(falling) + scale
     log_falling[1:] = np.logaddexp(log_falling[1:], log_rising[:-1])
+    log_falling[0] = np.logaddexp(log_falling[0], 0.0)  # zero itself has a Dirichlet weight of one
     shared: FloatArray = log_falling
     return shared
 

@@ -55,15 +55,11 @@ class CountTable:
 
 @dataclass(frozen=True)
 class Lattice:
-    """The counts 0, step, 2 step, ..., n; windows on it that noise leaves with odds exp(-nats).
-
-    ``logarithmic`` tells that weights differ by more than doubles can span.
-    """
+    """The counts 0, step, 2 step, ..., n; windows on it that noise leaves with odds exp(-nats)."""
 
     points: int
     step: float
     nats: float
-    logarithmic: bool = False
 
     @classmethod
     def for_star(
@@ -96,7 +92,7 @@ class Lattice:
     def over_everything(cls, n: int) -> Lattice:
         """Choose windows from 0 to n, coarse if need be, for counts that noise hardly produces."""
         points = min(n, _FALLBACK_POINTS)
-        return cls(points, n / max(points, 1), np.inf, logarithmic=True)
+        return cls(points, n / max(points, 1), np.inf)
 
     def counts(self, index: IntArray) -> FloatArray:
         """Return the counts at lattice points."""

@@ -164,7 +164,7 @@ class NoisyStar:
         if np.isfinite(self.lattice.nats):
             log_parts = [_trimmed(part, _SPAN) for part in log_parts]
         span = max(float(np.ptp(part.values)) for part in log_parts)
-        algebra = LINEAR if span <= _SPAN and not self.lattice.logarithmic else LOG
+        algebra = LINEAR if span <= _SPAN else LOG
         parts = [Segment(part.start, algebra.of_log(part.values)) for part in log_parts]
         return SumTree(parts, window, algebra)
 

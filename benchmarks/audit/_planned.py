@@ -1,0 +1,168 @@
+"""Plans at the edges, where releases once failed after they were charged."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._plans import KINDS, Plan, attempt, failures, random_plans
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    Categories,
+    Interval,
+    Schema,
+)
+from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.mechanisms import Laplace, PermuteAndFlip
+from dpbayes_sklearn.mechanisms.permute_and_flip import choice_weights
+from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.statistics.categories import ReleasedSimplex
+from dpbayes_sklearn.statistics.choices import TreeChoice
+from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores
+from dpbayes_sklearn.statistics.network import Network
+
+__all__ = ["plans"]
+
+_OF_EACH_KIND = 6
+_MOST_MEMORY = 350 * 2**20
+
+
+def _line(n: int, **options: Any) -> Plan:
+    """Return a regression on three numbers and a column of two values."""
+    number, sign = Interval(0, 1), Categories([0, 1])
+    schema = Schema({"a": number, "b": number, "c": number, "d": sign}, number)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random((40, 3)), rng.integers(0, 2, 40)])
+    return Plan(BayesianLinearRegression(schema=schema, **options), X, rng.random(40), n)
+
+
+def _tables(sizes: list[int], n_classes: int, n: int | None, **options: Any) -> Plan:
+    """Return a naive Bayes model that takes its noise into account."""
+    rng, domains = np.random.default_rng(0), [Categories(range(size)) for size in sizes]
+    columns = {f"c{j}": domain for j, domain in enumerate(domains)}
+    schema = Schema(columns, Categories(range(n_classes)))
+    X = np.column_stack([rng.integers(0, size, 40) for size in sizes])
+    model = BayesianNaiveBayes(schema=schema, inference="noise_aware", random_state=0, **options)
+    return Plan(model, X, rng.integers(0, n_classes, 40), n)
+
+
+EDGES: dict[str, Plan] = {
+    "signs, many records": _line(54_875, epsilon=1.0, delta=1e-6, mechanism="gaussian"),
+    "signs, more records": _line(10**9, epsilon=1.0),
+    "signs, a coarse grid": _line(
+        10_000,
+        epsilon=5e-5,
+        delta=1e-6,
+        mechanism="auto",
+        privacy_unit="person",
+        max_records_per_person=5578,
+        neighbours="add_remove",
+    ),
+    "tiny pseudo-counts": _tables(
+        [6, 7, 1, 4],
+        1,
+        None,
+        epsilon=0.06,
+        delta=1e-6,
+        mechanism="gaussian",
+        alpha=1e-8,
+        privacy_unit="person",
+        max_records_per_person=6176,
+        neighbours="add_remove",
+    ),
+    "huge pseudo-counts": _tables(
+        [8],
+        2,
+        None,
+        epsilon=2.5,
+        mechanism=Laplace(noise="independent"),
+        alpha=1e9,
+        privacy_unit="person",
+        max_records_per_person=809_645,
+        neighbours="add_remove",
+    ),
+    "shares that differ": _tables(
+        [4, 2, 7], 2, 205, epsilon=0.01, mechanism=Laplace(budget_split=1e6)
+    ),
+}
+"""By name; none of them may fail after the charge, and none of these is refused."""
+
+
+def edges(plan: Plan) -> Iterator[str]:
+    """Say what goes wrong with a plan that can be released."""
+    _, error = attempt(plan)
+    if error is not None:
+        yield f"{type(error).__name__} ({error}): {plan}"
+
+
+def counts_that_noise_cannot_make() -> Iterator[str]:
+    """Infer counts of very many records from tables that hold next to none."""
+    plan = _tables([3, 1, 6], 2, 38_405, epsilon=1.3, alpha=1e-12, privacy_unit="feature")
+    _, error = attempt(plan._replace(n=None))
+    model = plan.estimator
+    if error is not None:
+        yield f"the fit fails with {error}"
+        return
+    try:
+        released = replace(model.posterior_.untempered.released, n=38_405)
+        means = model._prior(model.schema_).update(released).mean()
+    except Exception as failed:
+        yield f"inference fails with {type(failed).__name__}: {failed}"
+        return
+    if not all(np.isfinite(table).all() for table in means):
+        yield "inference gives no numbers"
+
+
+def too_many_candidates() -> Iterator[str]:
+    """Ask for trees of which some cannot be chosen exactly."""
+    for columns in (1024, 1025):
+        choice = TreeChoice(Network.star([2] * columns, 2))
+        nothing = EdgeScores(np.zeros((columns, columns), np.int64), 0, 1)
+        refused = _refuses(partial(PermuteAndFlip().preflight, nothing, choice, Budget(1)))
+        half = columns // 2
+        scores = np.zeros(half * (columns - half), np.int64)
+        if refused != _refuses(partial(choice_weights, scores, 1, 1.0)):
+            yield f"a tree over {columns} features is {'' if refused else 'not '}refused beforehand"
+
+
+def _refuses(call: Callable[[], Any]) -> bool:
+    try:
+        call()
+    except ValueError:
+        return True
+    return False
+
+
+def memory_of_wide_noise() -> Iterator[str]:
+    """Read two counts that are nothing but noise, of a secret sum."""
+    law = DiscreteLaplace.of(Fraction(30_000), [2])
+    tracemalloc.start()
+    try:
+        prior = SimplexPrior(Dirichlet([1.0, 1.0]), "noise_aware")
+        prior.update(ReleasedSimplex(np.array([-9, -9]), None, (law,)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    if peak > _MOST_MEMORY:
+        yield f"noise of scale 30,000 takes {peak >> 20} MB"
+
+
+def plans() -> list[Case]:
+    """Return the edges, and a few random plans of every kind."""
+    known = [Case(name, partial(edges, plan)) for name, plan in EDGES.items()]
+    others = cases_of(counts_that_noise_cannot_make, too_many_candidates, memory_of_wide_noise)
+    drawn = [Case(f"random {kind}", partial(_random, kind)) for kind in KINDS]
+    return [*known, *others, *drawn]
+
+
+def _random(kind: str) -> Iterator[str]:
+    return failures(random_plans(kind, _OF_EACH_KIND, 8))
