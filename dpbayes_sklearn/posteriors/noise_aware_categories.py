@@ -79,15 +79,18 @@ def count_medians(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -
     [0.0, 3.0, 4.0]
     """
     step = max(1, min(int(noise.sharpness / _POINTS), n // _RANGE))
-    lattice = noisy / step, noise, round(n / step)
     reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
     while True:
+        lattice = noisy / step, noise, round(n / step)
         low, high = _windows(lattice[0], lattice[2], len(alpha), reach)
         if low.sum() <= lattice[2] <= high.sum():
             laws = _count_laws(*lattice, alpha, low, high, step)
             if _wide_enough(laws, low, high, lattice[2]):
                 return np.minimum(step * (low + _medians(laws)), n)
-        reach *= 4
+        if 8 * reach * len(alpha) <= _MOST_POINTS:
+            reach *= 4
+        else:  # a prior that outweighs the noise: wider windows need coarser lattices
+            step *= 4
 
 
 def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> FloatArray:
@@ -149,7 +152,7 @@ def _given_weights(
     laws = factors.copy()
     for some, others in _products_of_others(factors, length):
         laws[some] *= np.maximum(irfft(np.conj(others) * weigh, length)[:, :width], 0.0)
-    return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+    return _normalised(laws, factors)
 
 
 def _cycle(factors: FloatArray) -> int:
@@ -224,6 +227,13 @@ def _given_sum(factors: FloatArray, total: int) -> FloatArray:
     laws = factors.copy()
     for some, others in _products_of_others(factors, length):
         laws[some] *= np.maximum(irfft(others, length)[:, (total - x) % length], 0.0)
+    return _normalised(laws, factors)
+
+
+def _normalised(laws: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return laws that add to 1: the parts' own where a transform left nothing of the others."""
+    nothing = ~(laws.sum(axis=1) > 0.0)
+    laws[nothing] = factors[nothing]
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 

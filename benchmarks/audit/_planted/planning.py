@@ -82,7 +82,7 @@ def tiny_masses() -> Replacements:
     "planning",
     "plans",
     "Weights of huge pseudo-counts overflow",
-    "huge pseudo-counts",
+    "weights of pseudo counts",
 )
 def overflowing_weights() -> Replacements:
     def sharing(alpha: float, index: Any, step: float) -> Any:

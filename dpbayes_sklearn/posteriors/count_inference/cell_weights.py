@@ -20,6 +20,7 @@ __all__ = ["log_dirichlet_weight", "log_lattice_weight", "log_row_weight"]
 
 
 _MOST_SUMMED = 2048  # lattice points near zero whose prior mass is summed, not approximated
+_LEAST_SHARE = 1e-12  # of the mass between two lattice points, for either of them
 _TINY_ALPHA = 1e-3  # below it differences of beta functions would leave rounding errors only
 
 
@@ -57,13 +58,15 @@ def _log_sharing(alpha: float, index: npt.NDArray[Any], step: float) -> FloatArr
     """Log of what linear sharing makes of a smooth weight, relative to the weight itself.
 
     With log weight a + s u + t u^2 / 2 at distance u from a point, in steps, the triangular
-    average of exp(s u) is (2 sinh(s / 2) / s)^2, and the curvature t = -(alpha - 1) / index^2
-    adds t / 12.
+    average of exp(s u) is (2 sinh(s / 2) / s)^2, and the curvature
+    t = -(alpha - 1) step^2 / ((alpha + k)(1 + k)) at the count k adds t / 12.
     """
-    slope = step * np.log((alpha + index * step) / (1.0 + index * step))
+    count = np.multiply(index, step, dtype=float)
+    slope = step * np.log((alpha + count) / (1.0 + count))
     half = np.maximum(np.abs(slope) / 2.0, 1e-9)
     log_ratio = half + np.log(-np.expm1(-2.0 * half) / (2.0 * half))  # of sinh(half) and half
-    return np.asarray(2.0 * log_ratio - (alpha - 1.0) / (12.0 * np.square(index, dtype=float)))
+    curvature = -(alpha - 1.0) * (step / (alpha + count)) * (step / (1.0 + count))
+    return np.asarray(2.0 * log_ratio + curvature / 12.0)
 
 
 @lru_cache(maxsize=64)
@@ -82,8 +85,9 @@ def _shared_mass(alpha: float, points: int, step: float) -> FloatArray:
     scale = log_mass[1:]
     mass = -np.expm1(log_mass[:-1] - scale)
     first = np.exp(log_first[1:] - scale) - np.exp(log_first[:-1] - scale)
-    rising = np.maximum(first - edges[:-1] * mass, 0.0) / step
-    falling = np.maximum(edges[1:] * mass - first, 0.0) / step
+    # where weights are so steep that rounding hides a share, some of the mass is left to each end
+    rising = np.clip((first - edges[:-1] * mass) / step, _LEAST_SHARE * mass, mass)
+    falling = mass - rising
     with np.errstate(divide="ignore"):
         log_rising, log_falling = np.log(rising) + scale, np.log(falling) + scale
     log_falling[1:] = np.logaddexp(log_falling[1:], log_rising[:-1])
