@@ -97,6 +97,9 @@ EDGES: dict[str, Plan] = {
     "shares that differ": _tables(
         [4, 2, 7], 2, 205, epsilon=0.01, mechanism=Laplace(budget_split=1e6)
     ),
+    "nothing can change": _tables(
+        [1, 1], 1, 40, epsilon=1.0, delta=1e-6, mechanism="gaussian", temperature=1
+    ),
 }
 """By name; none of them may fail after the charge, and none of these is refused."""
 

@@ -11,8 +11,10 @@ import numpy as np
 from scipy.optimize import brentq
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.laws.discrete_laplace import DiscreteLaplace, integer_allowance
 from dpbayes_sklearn.mechanisms import PermuteAndFlip, _moment_shares, gaussian
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors import noise_aware_categories
 from dpbayes_sklearn.posteriors.count_inference import cell_weights
 from dpbayes_sklearn.privacy import gaussian_steps
@@ -128,3 +130,20 @@ def no_crossing() -> Replacements:
 )
 def a_point_for_every_integer() -> Replacements:
     yield noise_aware_categories, "_least_step", lambda sharpness, categories: 1
+
+
+@fault(
+    "planning",
+    "plans",
+    "A ledger is asked to charge a rho of 0, which it refuses",
+    "nothing can change",
+)
+def no_rho() -> Replacements:
+    def charged(
+        self: Any, mechanism: Any, statistics: Any, cost: Any, stream: int, prior: Any = None
+    ) -> Any:
+        self._ledger().spend(cost.epsilon, cost.delta, rho=cost.rho, unit=cost.unit)
+        source = random_source(self.random_state, stream)
+        return mechanism.release(statistics, prior, cost, source)
+
+    yield PrivateEstimator, "_charged", charged
