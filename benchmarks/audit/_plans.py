@@ -139,7 +139,8 @@ def _protection(rng: Generator, feature: bool = False) -> dict[str, Any]:
 
 def _common(rng: Generator, delta: bool = True, feature: bool = False) -> dict[str, Any]:
     options = {"epsilon": _number(rng, -6, 4), **_protection(rng, feature)}
-    return {**options, "delta": _number(rng, -12, -0.1)} if delta else options
+    some = 0.0 if rng.random() < 0.2 else _number(rng, -12, -0.1)
+    return {**options, "delta": some} if delta else options
 
 
 def _column(rng: Generator, values: float) -> Any:
