@@ -49,7 +49,7 @@ from dpbayes_sklearn.schema import Domain, Interval, Schema
 from dpbayes_sklearn.schema.resolution import Bins, declared_classes
 from dpbayes_sklearn.serialization.parts import NETWORK_MODEL
 from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.statistics.network import Network, check_cells
 from dpbayes_sklearn.statistics.temperature import LabelledRecords
 
 __all__ = ["DiscreteClassifier"]
@@ -163,6 +163,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
     def _prior(self, public: Schema) -> DirichletPrior:
         """Return the prior of all tables."""
         network = self._network(public)
+        check_cells(network)
         ordered = [
             isinstance(domain, Interval) and not domain.marks_missing
             for domain in public.columns.values()

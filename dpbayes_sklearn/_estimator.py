@@ -379,7 +379,9 @@ class PrivateEstimator(PublishedModel):
         ledger = self._ledger()
         if ledger is not None:
             label = f"{self._description(mechanism)}, {cost.unit.label}"
-            ledger.spend(cost.epsilon, cost.delta, label=label, rho=cost.rho, unit=cost.unit)
+            # a rho of 0, where no record changes anything, is no rho that a ledger takes
+            rho = cost.rho or None
+            ledger.spend(cost.epsilon, cost.delta, label=label, rho=rho, unit=cost.unit)
         source = random_source(self.random_state, stream)
         return mechanism.release(statistics, prior, cost, source)
 

@@ -150,3 +150,14 @@ def test_a_wrong_budget_is_refused_and_a_tree_has_no_json_form():
         tree_augmented(CODES, LABELS, SCHEMA, epsilon=-1.0)
     with pytest.raises(ValueError, match="JSON"):
         PrivateTree(1.0, schema=SCHEMA).fit(CODES, LABELS).to_json()
+
+
+def test_too_many_features_are_refused_before_the_charge():
+    nothing = EdgeScores(np.zeros((2, 2), np.int64), 0, 1)
+    most = TreeChoice(Network.star([2] * 1024, 2))
+    PermuteAndFlip().preflight(nothing, most, Budget(1))
+    assert most.most_candidates == 2**18
+    one_more = TreeChoice(Network.star([2] * 1025, 2))
+    with pytest.raises(ValueError, match="262656 candidates would be chosen at a time"):
+        PermuteAndFlip().preflight(nothing, one_more, Budget(1))
+    assert TreeChoice(Network.star([2], 2)).most_candidates == 0

@@ -31,6 +31,7 @@ from benchmarks.audit._intervals import intervals
 from benchmarks.audit._listed import listed_anew, sorted_tables
 from benchmarks.audit._order import places
 from benchmarks.audit._pairs import subjects
+from benchmarks.audit._planned import plans
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._rehearsals import rehearsals
 from benchmarks.audit._scopes import scopes
@@ -193,5 +194,6 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "declarations": partial(cases_of, declarations),
     "values": partial(cases_of, values),
     "intervals": intervals,
+    "plans": plans,
 }
 """By name. (`source_code` cannot see a fault that is planted at run time.)"""

@@ -101,6 +101,7 @@ What the layers are:
 - **values** tries bad values, messages, orders of rows, types, and lattices of outputs;
 - **intervals** counts how often published intervals hold the truth, and looks for probabilities
   that are far too sure.
+- **plans** draws public facts at random, to extremes: a fit that is charged has to end.
 
 {versions}
 """

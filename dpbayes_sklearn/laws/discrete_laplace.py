@@ -142,8 +142,10 @@ class DiscreteLaplace(NoiseLaw):
             tails = (m * math.exp((integer_allowance(b) - z) / b) for b, m in noisy.items())
             return sum(tails) - delta
 
+        if excess(max(alone)) <= 0:  # the other noises are so small that floats do not see them
+            return max(alone)
         largest = max(b * math.log(len(noisy)) + z for b, z in zip(noisy, alone, strict=True))
-        return float(brentq(excess, max(alone), largest + 1.0))
+        return float(brentq(excess, max(alone), largest * (1 + 1e-9) + 1.0))
 
     def privacy_loss(self, shift: IntArray) -> Fraction | float:
         """Return the sum over arrays of L1 norm over scale."""

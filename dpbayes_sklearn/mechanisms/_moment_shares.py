@@ -20,6 +20,7 @@ _COLUMN_RECORDS = 60  # likewise for the location of a number
 _LEAST_RECORDS = 350  # for each number; with fewer, locating them costs more than it gives
 _SIGN_RECORDS = 5  # likewise for the mean of a sign, which need not be exact
 _LEAST_SIGN_RECORDS = 50  # for each sign
+_LEAST_OF_SIGNS = 10_000  # signs get at least so small a part: what grids are made for
 _RESIDUAL_RECORDS = 50  # likewise for the residuals
 
 # A share of rho shrinks noise with its root only, so these are records over the noise of a release
@@ -104,7 +105,8 @@ class Shares(NamedTuple):
         own = max(own, min((_FEW_RECORDS / records) ** 2, Fraction(1, 2))) * mean
         pays = 0 < _LEAST_RECORDS * numbers <= records
         second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
-        third = _SIGN_RECORDS * signs / records * (_LEAST_SIGN_RECORDS * signs <= records)
+        centred = 0 < _LEAST_SIGN_RECORDS * signs <= records
+        third = _within(_SIGN_RECORDS * signs / records, _LEAST_OF_SIGNS, 10) * centred
         last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
         rest = 1 - first - second - third - own - last
         parts = (epsilon * f for f in (first, second, third, own, rest, last))
@@ -133,8 +135,8 @@ class Shares(NamedTuple):
         own = _within(_GAUSSIAN_MEAN**2 / records, 200, 12) * mean
         pays = 0 < _GAUSSIAN_LEAST**2 * numbers <= records
         second = _within(_GAUSSIAN_COLUMN**2 * numbers / records, 50, 4) * pays
-        centred = _GAUSSIAN_LEAST_SIGN**2 * signs <= records
-        third = _GAUSSIAN_SIGN**2 * signs / records * centred
+        centred = 0 < _GAUSSIAN_LEAST_SIGN**2 * signs <= records
+        third = _within(_GAUSSIAN_SIGN**2 * signs / records, _LEAST_OF_SIGNS, 21) * centred
         last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
         rest, epsilon = 1 - first - second - third - own - last, Fraction(budget.epsilon)
         parts = (rho * f for f in (first, second, third, own, rest, last))

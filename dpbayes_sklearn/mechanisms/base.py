@@ -114,6 +114,7 @@ class Mechanism(HelpfulEstimator):
                 "simplex": self._preflight_simplex,
                 "texts": self._preflight_texts,
                 "contents": self._preflight_contents,
+                "scores": self._preflight_scores,
             }
             if statistics.kind in checks:
                 share = self.budget_for(statistics, prior, budget)
@@ -191,6 +192,8 @@ class Mechanism(HelpfulEstimator):
     def _preflight_contents(
         self, statistics: Contents, prior: Questions, budget: Budget
     ) -> None: ...
+
+    def _preflight_scores(self, statistics: Any, prior: Any, budget: Budget) -> None: ...
 
     def _release_counts(
         self, statistics: CountTables, prior: DirichletPrior, budget: Budget, source: RandomSource

@@ -24,7 +24,12 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.finite import finite_draw, integer_weights, rounding_loss
+from dpbayes_sklearn.noise.finite import (
+    MAX_POINTS,
+    finite_draw,
+    integer_weights,
+    rounding_loss,
+)
 from dpbayes_sklearn.noise.permute_and_flip import MAX_CANDIDATES, choice_log_law, choice_loss
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
@@ -42,6 +47,13 @@ class PermuteAndFlip(Mechanism):
     >>> PermuteAndFlip().supports("scores"), PermuteAndFlip().supports("counts")
     (True, False)
     """
+
+    def _preflight_scores(self, statistics: Scored, prior: Any, budget: Budget) -> None:
+        if prior.most_candidates > MAX_POINTS:
+            raise ValueError(
+                f"One of up to {prior.most_candidates} candidates would be chosen at a time, and "
+                f"exact draws are from {MAX_POINTS} at most: give fewer columns."
+            )
 
     def _release_scores(
         self, statistics: Scored, prior: Any, budget: Budget, source: RandomSource

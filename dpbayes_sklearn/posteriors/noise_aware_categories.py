@@ -23,6 +23,8 @@ probability follow from the same sums, with g(n) divided by A + n, and by (A + n
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +51,9 @@ _EDGE = 1e-10  # wider windows are taken while a window's end weighs more than t
 _STEEPEST = 1e9  # a steeper tilt leaves nothing but the end of a window, whatever the prior
 _HEAVIEST = 12.0  # nats that a sum of counts may weigh more than the likeliest one
 _TIE = 1e-9  # halves that differ by less are a tie
+_MOST_POINTS = 2**21  # lattice points of all categories, unless that leaves too few in one scale
+_FEWEST_IN_A_SCALE = 2  # which adds 2 % to the variance of the noise
+_SPECTRUM = 2**22  # numbers of all spectra that are held in memory together
 
 
 class _Found(NamedTuple):
@@ -109,15 +114,18 @@ def share_moments(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -
 def _found(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -> _Found:
     """Return the laws of all counts, in windows that are widened until nothing is outside."""
     step = max(1, min(int(noise.sharpness / _POINTS), n // _RANGE))
-    lattice = noisy / step, noise, round(n / step)
     reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
     while True:
+        lattice = noisy / step, noise, round(n / step)
         low, high = _windows(lattice[0], lattice[2], len(alpha), reach)
         if low.sum() <= lattice[2] <= high.sum():
             laws = _count_laws(*lattice, alpha, low, high, step)
             if _wide_enough(laws, low, high, lattice[2]):
                 return _Found(laws, low, step, lattice[2])
-        reach *= 4
+        if 8 * reach * len(alpha) <= _MOST_POINTS:
+            reach *= 4
+        else:  # a prior that outweighs the noise: wider windows need coarser lattices
+            step *= 4
 
 
 def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> FloatArray:
@@ -160,6 +168,7 @@ def _free_counts(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> _FreeCo
     """Return what the laws of all counts are made of, if their sum is secret."""
     most, total = int(max(noisy.max(), 0)), max(float(noisy.sum()), 1.0)
     step = max(1, min(int(noise.sharpness / _POINTS), most // _RANGE))
+    step = max(step, _least_step(noise.sharpness, len(alpha)))
     reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
     centres = np.maximum(np.rint(noisy / step), 0).astype(np.int64)
     low = np.maximum(centres - reach, 0)
@@ -180,15 +189,19 @@ class _FreeCounts(NamedTuple):
     factors: FloatArray  # of every count, in rows that begin at ``low``
     low: IntArray
     step: int
-    spectra: Spectra  # of the sum of all other counts
     sums: IntArray  # all of them that are told apart
     weights: FloatArray  # and their weights
 
     def laws(self, divisor: float | FloatArray = 1.0) -> FloatArray:
         """Return the weights of every count, if those of the sums are divided."""
         length, width = len(self.sums), self.factors.shape[1]
-        rest = irfft(self.spectra * rfft(self.weights / divisor, length), length)[:, :width]
-        return np.asarray(self.factors * np.maximum(rest, 0.0))
+        weigh, laws = rfft(self.weights / divisor, length), self.factors.copy()
+        for some, others in _products_of_others(self.factors, length):
+            laws[some] *= np.maximum(irfft(np.conj(others) * weigh, length)[:, :width], 0.0)
+        nothing = ~(laws.sum(axis=1) > 0.0)  # is left of the others by a transform
+        usual = (self.weights / divisor).sum() / self.weights.sum()
+        laws[nothing] = self.factors[nothing] * usual
+        return laws
 
     def medians(self) -> FloatArray:
         """Return the median of every count."""
@@ -207,6 +220,12 @@ class _FreeCounts(NamedTuple):
         return ShareMoments.of(mean, second - mean**2, size)
 
 
+def _least_step(sharpness: float, n_categories: int) -> int:
+    """Return a step with which memory does not grow with the noise."""
+    points = 2.0 * _REACH * sharpness * n_categories
+    return int(min(math.ceil(points / _MOST_POINTS), sharpness / _FEWEST_IN_A_SCALE))
+
+
 def _given_weights(
     factors: FloatArray, alpha: FloatArray, low: IntArray, step: int, tilt: float
 ) -> _FreeCounts:
@@ -221,8 +240,7 @@ def _given_weights(
     log_g -= log_g[np.abs(place - around - length // 2).argmin()]
     # so far from the mean there is nothing to weigh, but a rounding error would grow
     weights = np.exp(np.minimum(log_g, _HEAVIEST))
-    others = np.conj(_products_of_others(rfft(factors, length)))
-    return _FreeCounts(factors, low, step, others, sums, weights)
+    return _FreeCounts(factors, low, step, sums, weights)
 
 
 def _cycle(factors: FloatArray) -> int:
@@ -294,13 +312,35 @@ def _tilted(logs: FloatArray, total: int) -> FloatArray:
 def _given_sum(factors: FloatArray, total: int) -> FloatArray:
     """Law of every part of a sum of independent parts, given that the sum is ``total``."""
     x, length = np.arange(factors.shape[1]), _cycle(factors)
-    others = _products_of_others(rfft(factors, length))
-    rest = irfft(others, length)[:, (total - x) % length]
-    laws = factors * np.maximum(rest, 0.0)
+    laws = factors.copy()
+    for some, others in _products_of_others(factors, length):
+        laws[some] *= np.maximum(irfft(others, length)[:, (total - x) % length], 0.0)
+    return _normalised(laws, factors)
+
+
+def _normalised(laws: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return laws that add to 1: the parts' own where a transform left nothing of the others."""
+    nothing = ~(laws.sum(axis=1) > 0.0)
+    laws[nothing] = factors[nothing]
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
-def _products_of_others(spectra: Spectra) -> Spectra:
+def _products_of_others(factors: FloatArray, length: int) -> Iterator[tuple[slice, Spectra]]:
+    """Yield some rows at a time and, for each of them, the product of all other rows' spectra.
+
+    Spectra are much longer than rows: those of many rows are not held in memory together.
+    """
+    size = max(1, _SPECTRUM // length, math.isqrt(len(factors)))
+    groups = [slice(first, first + size) for first in range(0, len(factors), size)]
+    if len(groups) == 1:
+        yield groups[0], _without_own(rfft(factors, length))
+        return
+    outside = _without_own(np.stack([np.prod(rfft(factors[g], length), axis=0) for g in groups]))
+    for group, rest in zip(groups, outside, strict=True):
+        yield group, _without_own(rfft(factors[group], length)) * rest
+
+
+def _without_own(spectra: Spectra) -> Spectra:
     """For every row the product of all other rows, by halving: k log k products."""
     others = np.ones_like(spectra)
 

@@ -107,7 +107,7 @@ def composed_rho(epsilon: Exact, delta: Exact, numbers: int, smallest: int) -> F
 
 def _composes(rho: Fraction, epsilon: Exact, delta: Exact, numbers: int, smallest: int) -> bool:
     """Return True where steps of rho in all are (epsilon, delta)-DP by exact composition."""
-    if not 0 < 2 * rho <= _LARGEST_MU**2:
+    if not (smallest and 0 < 2 * rho <= _LARGEST_MU**2):  # or a grid that is too coarse
         return False
     eta = rounding_loss(numbers, Fraction(smallest**2) / (2 * rho))
     return eta <= epsilon * _ROUNDING and composed_delta(rho, epsilon) <= delta

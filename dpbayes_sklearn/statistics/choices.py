@@ -51,6 +51,11 @@ class _Choices(ABC):
     def shares(self) -> tuple[Fraction, ...]:
         """What every choice gets of the budget; together 1, if there are any."""
 
+    @property
+    @abstractmethod
+    def most_candidates(self) -> int:
+        """How many candidates one choice has at most; 0 if nothing is chosen."""
+
     def ask(self, statistics: Scored, choose: Choose) -> tuple[Hashable, ...]:
         """Return the choices, which end early if there is nothing left to choose from."""
         chosen: tuple[Hashable, ...] = ()
@@ -77,6 +82,11 @@ class ColumnChoice(_Choices):
         """The same for each column; none if all are taken."""
         return (Fraction(1, self.k),) * self.k if self.k < self.network.target else ()
 
+    @property
+    def most_candidates(self) -> int:
+        """All columns, for the first choice."""
+        return self.network.target if self.shares else 0
+
 
 @dataclass(frozen=True)
 class TreeChoice(_Choices):
@@ -87,3 +97,9 @@ class TreeChoice(_Choices):
         """A quarter for the first question, the same for each edge."""
         edges = self.network.target - 1
         return (QUESTION_SHARE, *[(1 - QUESTION_SHARE) / edges] * edges) if edges > 0 else ()
+
+    @property
+    def most_candidates(self) -> int:
+        """Edges between the halves of the columns, when half of them are in the tree."""
+        columns = self.network.target
+        return (columns // 2) * (columns - columns // 2) if self.shares else 0

@@ -9,7 +9,9 @@ from math import prod
 
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["Network"]
+__all__ = ["Network", "check_cells"]
+
+_MOST_CELLS = 2**26  # of all tables; noise and inference need memory for every cell
 
 
 @dataclass(frozen=True)
@@ -104,3 +106,13 @@ class Network:
             return len(movable)
         features = [u for u in range(self.target) if self.sizes[u] > 1]
         return max((sum(u in family for family in movable) for u in features), default=0)
+
+
+def check_cells(network: Network) -> None:
+    """Refuse tables that are too large to be released, before they are counted."""
+    cells = sum(map(prod, network.shapes))
+    if cells > _MOST_CELLS:
+        raise ValueError(
+            f"The tables of this model have {cells:,} cells, and at most {_MOST_CELLS:,} can be "
+            "released: declare fewer bins or categories."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from scipy.special import gammaln
 
 from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.posteriors import noise_aware_categories
 from dpbayes_sklearn.posteriors.adaptive.class_counts import CountBelief
 from dpbayes_sklearn.posteriors.count_inference.inference import infer_star
-from dpbayes_sklearn.posteriors.noise_aware_categories import free_count_medians
+from dpbayes_sklearn.posteriors.noise_aware_categories import count_medians, free_count_medians
 
 
 def log_cell(alpha, k):
@@ -100,3 +102,36 @@ def test_adaptive_class_counts_weigh_the_released_number():
     assert vague.mean.sum() == pytest.approx(119, abs=2)
     assert between.mean.sum() == pytest.approx(110, abs=2)
     assert (vague.deviation > exact.deviation).all()
+
+
+@pytest.mark.parametrize("scale", [3e4, 1e6, 1e12])
+def test_memory_does_not_grow_with_the_noise(scale):
+    tracemalloc.start()
+    found = free_count_medians(np.array([-9, -9]), LaplaceMarginal(scale), np.ones(2))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 400e6
+    assert (found >= 0).all()
+    assert (found <= scale).all()
+
+
+def test_a_coarser_lattice_finds_the_same_up_to_a_part_of_the_scale(monkeypatch):
+    noisy, noise, alpha = np.array([-40, 300, 900]), LaplaceMarginal(400.0), np.ones(3)
+    fine = free_count_medians(noisy, noise, alpha)
+    monkeypatch.setattr(noise_aware_categories, "_MOST_POINTS", 2**11)
+    coarse = free_count_medians(noisy, noise, alpha)
+    np.testing.assert_allclose(coarse, fine, atol=400.0 / 8)
+
+
+def test_spectra_of_some_rows_at_a_time_change_nothing(monkeypatch):
+    noisy, noise, alpha = np.arange(30) - 5, LaplaceMarginal(3.0), np.full(30, 0.7)
+    whole = free_count_medians(noisy, noise, alpha), count_medians(noisy, noise, 300, alpha)
+    monkeypatch.setattr(noise_aware_categories, "_SPECTRUM", 1)
+    parts = free_count_medians(noisy, noise, alpha), count_medians(noisy, noise, 300, alpha)
+    np.testing.assert_array_equal(parts, whole)
+
+
+def test_a_prior_that_outweighs_the_noise_of_very_many_records():
+    found = count_medians(np.array([0, 10**9]), LaplaceMarginal(2.0), 10**9, np.full(2, 1e6))
+    assert 1e5 < found[0] < 1e7
+    assert abs(found.sum() - 10**9) < 1e6

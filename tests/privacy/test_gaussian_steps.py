@@ -100,3 +100,8 @@ def test_dp_accounting_composes_gaussian_steps_alike():
         more = pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
         total = total.compose(more)
     assert total.get_epsilon_for_delta(1e-6) == pytest.approx(1.0, rel=2e-3)
+
+
+def test_a_grid_too_coarse_for_exact_composition_leaves_zcdp():
+    pair = Fraction(1, 10**4), Fraction(1, 10**6)
+    assert composed_rho(*pair, 100, 0) == zcdp_rho(*pair)

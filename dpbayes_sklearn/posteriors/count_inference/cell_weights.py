@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln
+from scipy.special import betaln, polygamma
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.posteriors.count_inference.weights import LINEAR, LOG
@@ -20,6 +20,8 @@ __all__ = ["log_dirichlet_weight", "log_lattice_weight", "log_row_weight"]
 
 
 _MOST_SUMMED = 2048  # lattice points near zero whose prior mass is summed, not approximated
+_LEAST_SHARE = 1e-12  # of the mass between two lattice points, for either of them
+_TINY_ALPHA = 1e-3  # below it differences of beta functions would leave rounding errors only
 
 
 def log_dirichlet_weight(alpha: float, k: npt.ArrayLike) -> FloatArray:
@@ -56,14 +58,15 @@ def _log_sharing(alpha: float, index: npt.NDArray[Any], step: float) -> FloatArr
     """Log of what linear sharing makes of a smooth weight, relative to the weight itself.
 
     With log weight a + s u + t u^2 / 2 at distance u from a point, in steps, the triangular
-    average of exp(s u) is (2 sinh(s / 2) / s)^2, and the curvature t = -(alpha - 1) / index^2
-    adds t / 12.
+    average of exp(s u) is (2 sinh(s / 2) / s)^2, and the curvature
+    t = -(alpha - 1) step^2 / ((alpha + k)(1 + k)) at the count k adds t / 12.
     """
-    slope = step * np.log((alpha + index * step) / (1.0 + index * step))
+    count = np.multiply(index, step, dtype=float)
+    slope = step * np.log((alpha + count) / (1.0 + count))
     half = np.maximum(np.abs(slope) / 2.0, 1e-9)
-    # sinh(half) / half, which would overflow for a prior of very many pseudo-counts
-    log_average = half + np.log(-np.expm1(-2.0 * half) / (2.0 * half))
-    return 2.0 * log_average - (alpha - 1.0) / (12.0 * index**2)
+    log_ratio = half + np.log(-np.expm1(-2.0 * half) / (2.0 * half))  # of sinh(half) and half
+    curvature = -(alpha - 1.0) * (step / (alpha + count)) * (step / (1.0 + count))
+    return np.asarray(2.0 * log_ratio + curvature / 12.0)
 
 
 @lru_cache(maxsize=64)
@@ -76,20 +79,33 @@ def _shared_mass(alpha: float, points: int, step: float) -> FloatArray:
     """
     edges = np.arange(points + 1) * step
     last = np.floor(edges)
-    log_mass = log_dirichlet_weight(alpha + 1.0, last)
+    log_mass = _log_mass(alpha, last)
     log_first = log_dirichlet_weight(alpha + 2.0, np.maximum(last - 1.0, 0.0)) + np.log(alpha)
     log_first[last < 1.0] = -np.inf
     scale = log_mass[1:]
     mass = -np.expm1(log_mass[:-1] - scale)
     first = np.exp(log_first[1:] - scale) - np.exp(log_first[:-1] - scale)
-    rising = np.maximum(first - edges[:-1] * mass, 0.0) / step
-    falling = np.maximum(edges[1:] * mass - first, 0.0) / step
-    falling[0] += np.exp(-scale[0])  # the count zero itself, whose Dirichlet weight is one
+    # where weights are so steep that rounding hides a share, some of the mass is left to each end
+    rising = np.clip((first - edges[:-1] * mass) / step, _LEAST_SHARE * mass, mass)
+    falling = mass - rising
     with np.errstate(divide="ignore"):
         log_rising, log_falling = np.log(rising) + scale, np.log(falling) + scale
     log_falling[1:] = np.logaddexp(log_falling[1:], log_rising[:-1])
+    log_falling[0] = np.logaddexp(log_falling[0], 0.0)  # zero itself has a Dirichlet weight of one
     shared: FloatArray = log_falling
     return shared
+
+
+def _log_mass(alpha: float, x: FloatArray) -> FloatArray:
+    """Log of w_{alpha+1}(x), the mass of all counts up to x; as precise as alpha if that is tiny.
+
+    Then it is alpha (psi(x+1) - psi(1)) + alpha^2 (psi'(x+1) - psi'(1)) / 2 + O(alpha^3).
+    """
+    if alpha >= _TINY_ALPHA:
+        return log_dirichlet_weight(alpha + 1.0, x)
+    first, second = (polygamma(order, x + 1.0) - polygamma(order, 1.0) for order in (0, 1))
+    mass: FloatArray = alpha * first + 0.5 * alpha**2 * second
+    return mass
 
 
 def log_row_weight(alphas: tuple[float, ...], lowest: int, highest: int, step: float) -> FloatArray:

@@ -3,8 +3,8 @@
 A sum of noises exceeds a known bound with negligible probability, so the sum of any cells lies in
 a window around the sum of their released values, whose width does not depend on the number of
 records. Every integer in the windows is visited as long as that is cheap; otherwise the lattice
-gets as coarse as the work demands, but never coarser than a fraction of the smallest standard
-deviation that the noise leaves.
+gets as coarse as the work demands, but no coarser than a fraction of the smallest standard
+deviation that the noise leaves, unless noises differ so much that inference would not end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.laws import Marginal
-from dpbayes_sklearn.laws.marginals import deviation_bound
+from dpbayes_sklearn.laws.marginals import NO_NOISE, deviation_bound
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import log_lattice_weight
 from dpbayes_sklearn.posteriors.count_inference.messages import Window
 from dpbayes_sklearn.posteriors.count_inference.weights import Segment
@@ -28,6 +28,8 @@ Bounds = tuple[IntArray, IntArray]
 _NATS = 20.0  # a sum of noises leaves its window with probability exp(-20)
 _WORK = 1e8  # products per table up to which every integer is visited: about ten milliseconds
 _COARSE_WORK = 1e7  # products per table on a coarser lattice
+_MOST_WORK = 1e9  # products per table that are never exceeded: about a second
+_MOST_WORK_OF_A_CELL = 1e6  # likewise, for tables of more than a thousand cells
 _RESOLUTION = 8.0  # lattice points per standard deviation, at the least
 _SMALL = 64  # up to here all counts from 0 to n are visited
 _FALLBACK_POINTS = 256
@@ -61,16 +63,28 @@ class Lattice:
 
     @classmethod
     def for_star(
-        cls, classes: CountTable, tables: Sequence[CountTable], n: int, fresh: float = 1.0
+        cls,
+        classes: CountTable,
+        tables: Sequence[CountTable],
+        n: int,
+        fresh: float = 1.0,
+        size_noise: Marginal = NO_NOISE,
     ) -> Lattice:
-        """Choose the lattice for a class table and the feature tables that hang on it."""
+        """Choose the lattice for a class table and the feature tables that hang on it.
+
+        ``size_noise`` is the distribution of the noise in a secret number of records, which is
+        then one more count.
+        """
         every = [classes, *tables]
         if n <= _SMALL and sum(t.noisy.size for t in every) * (n + 1) ** 2 <= _COARSE_WORK:
             return cls(n, 1.0, np.inf)
         work = sum(_work(table, n) for table in every) / len(every)
+        work += 3.0 * min(2.0 * size_noise.half_width(1, _NATS), n) ** 2
         if work <= _WORK:
             return cls(n, 1.0, _NATS)
         step = min(np.sqrt(work / _COARSE_WORK), _spread(classes, tables, fresh) / _RESOLUTION)
+        cells = sum(table.noisy.size for table in every) / len(every)
+        step = max(step, np.sqrt(work / max(_MOST_WORK, _MOST_WORK_OF_A_CELL * cells)))
         points = int(np.clip(round(n / step), 1, n))
         return cls(points, n / points, _NATS)
 

@@ -73,7 +73,7 @@ class NoisyStar:
         self._released_n, self._size_noise = n, size_noise
         if self._secret:
             n += int(size_noise.half_width(1, _NEGLIGIBLE)) + 1
-        lattice = Lattice.for_star(classes, tables, n, fresh)
+        lattice = Lattice.for_star(classes, tables, n, fresh, size_noise)
         wider = [replace(lattice, nats=factor * lattice.nats) for factor in (4.0, 12.0)]
         for attempt in (lattice, *wider, Lattice.over_everything(n)):
             if self._solve(attempt):
@@ -88,12 +88,13 @@ class NoisyStar:
         """Return log weights of the number of records that are missing to the bound, if any."""
         if not self._secret:
             return []
-        index = np.arange(lattice.points + 1)
+        half_width = self._size_noise.half_width(1, max(lattice.nats, _NEGLIGIBLE))
+        (first,), (last,) = lattice.around(np.array([float(self._released_n)]), half_width)
         alphas = tuple(self.classes.alpha.tolist())
-        present = lattice.counts(index)
+        present = lattice.counts(np.arange(first, last + 1))
         log_weight = self._size_noise.log_weight(self._released_n - present)
-        log_weight -= log_row_weight(alphas, 0, lattice.points, lattice.step)
-        return [Segment(0, log_weight[::-1].copy())]
+        log_weight -= log_row_weight(alphas, int(first), int(last), lattice.step)
+        return [Segment(lattice.points - int(last), log_weight[::-1].copy())]
 
     def _class_sums(self, lattice: Lattice) -> Window:
         """Return the windows of sums of class counts; those with missing records are open."""

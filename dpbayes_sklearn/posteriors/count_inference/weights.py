@@ -19,6 +19,7 @@ __all__ = ["LINEAR", "LOG", "Algebra", "Segment"]
 
 
 _LOWEST = float(np.finfo(np.float64).min)
+_AT_ONCE = 2**22  # sums of logarithms that are held in memory together
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,12 @@ class _Log(Algebra):
         return self.correlate(np.pad(a, len(b) - 1, constant_values=-np.inf), b[::-1])
 
     def correlate(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        terms = np.lib.stride_tricks.sliding_window_view(a, len(b)) + b
+        windows = np.lib.stride_tricks.sliding_window_view(a, len(b))
+        parts = range(0, len(windows), max(1, _AT_ONCE // len(b)))
+        rows = parts.step
+        return np.concatenate([self._log_sums(windows[i : i + rows] + b) for i in parts])
+
+    def _log_sums(self, terms: FloatArray) -> FloatArray:
         peak = np.maximum(terms.max(axis=1), _LOWEST)
         with np.errstate(divide="ignore"):
             total: FloatArray = peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1))

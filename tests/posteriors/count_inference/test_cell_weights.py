@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     log_dirichlet_weight,
@@ -63,3 +63,22 @@ def test_row_weight_is_the_convolution_of_its_cells(alphas):
 
 def test_row_weight_on_the_integers_counts_splits():
     np.testing.assert_allclose(np.exp(log_row_weight((1.0, 1.0, 1.0), 0, 3, 1.0)), [1, 3, 6, 10])
+
+
+@pytest.mark.parametrize("alpha", [1e-100, 1e-12, 1e-7, 5e-4])
+def test_lattice_weight_of_a_tiny_alpha_keeps_its_digits(alpha):
+    step = 37.5
+    k = np.arange(1, int(8 * step))
+    positive = alpha / k * np.exp(alpha * (digamma(k) - digamma(1.0)))  # to the square of alpha
+    shares = np.maximum(1.0 - np.abs(k / step - np.arange(8)[:, None]), 0.0)
+    masses = shares @ positive
+    masses[0] += 1.0
+    found = log_lattice_weight(alpha, np.arange(8), step)
+    np.testing.assert_allclose(found[:7], np.log(masses[:7]), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1e-100, 1e-8, 1.0, 1e4, 1e9, 1e12])
+@pytest.mark.parametrize("step", [1.0, 3.7, 1e5])
+def test_every_alpha_gives_every_count_a_weight(alpha, step):
+    assert np.isfinite(log_lattice_weight(alpha, np.arange(4096), step)).all()
+    assert np.isfinite(log_row_weight((alpha,) * 3, 0, 4095, step)).all()
