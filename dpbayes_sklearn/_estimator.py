@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import uuid
 from abc import abstractmethod
@@ -15,6 +14,7 @@ from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
+from dpbayes_sklearn._fork import run_in_children
 from dpbayes_sklearn._protection import declared_unit, records_that_count
 from dpbayes_sklearn._published import PublishedModel
 from dpbayes_sklearn._release_warnings import warn_of_delta, warn_of_seeds
@@ -52,7 +52,7 @@ class _Here:
 
 
 _here = _Here()
-os.register_at_fork(after_in_child=lambda: setattr(_here, "process", uuid.uuid4().hex))
+run_in_children(lambda: setattr(_here, "process", uuid.uuid4().hex))
 
 
 class FitInput(NamedTuple):

@@ -172,8 +172,8 @@ def _inspect(tally: Tally, accountant: BudgetAccountant, log: Path, asked: Relea
     tally.charged_then_killed += len(entries) - len(released)
     ceiling = exact(asked.epsilon)
     tally.overspent_rounds += asked.spent(entries) > ceiling
-    # the ceiling is enforced at one order, which may differ by a thousandth from the best
-    full = ceiling * (Fraction(999, 1000) if asked.delta else 1)
+    # the ceiling is enforced at one order, where a mixture may cost a hundredth more than at best
+    full = ceiling * (Fraction(99, 100) if asked.delta else 1)
     tally.underspent_rounds += asked.spent(entries, asked.charges[0]) <= full
 
 

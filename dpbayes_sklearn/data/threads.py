@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -18,6 +17,7 @@ from joblib import cpu_count, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
+from dpbayes_sklearn._fork import hold_while_forking
 from dpbayes_sklearn.data.table import Table
 
 __all__ = ["answer_in_threads", "blas_for", "cuts", "in_threads", "threads_for"]
@@ -111,12 +111,7 @@ class _Blas:
 
 
 _BLAS = _Blas()
-if hasattr(os, "register_at_fork"):  # a lock that another thread holds would stay so in the child
-    os.register_at_fork(
-        before=_BLAS.lock.acquire,
-        after_in_parent=_BLAS.lock.release,
-        after_in_child=_BLAS.lock.release,
-    )
+hold_while_forking(_BLAS.lock)
 _SMALL_MATRIX = 300  # columns up to which threads of BLAS wait for each other longer than they work
 
 

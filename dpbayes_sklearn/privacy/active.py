@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from dpbayes_sklearn._fork import hold_while_forking
 from dpbayes_sklearn.privacy import relatives
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ _HERE: ContextVar[tuple[BudgetAccountant, ...]] = ContextVar("accountants", defa
 _OPEN: list[BudgetAccountant] = []
 _CHANGE = threading.RLock()  # of the two next to it, and of what child processes are told
 _OUTLIVED = WeakKeyDictionary[threading.Thread, set[relatives.Written]]()  # what each has outlived
-os.register_at_fork(
-    before=_CHANGE.acquire, after_in_parent=_CHANGE.release, after_in_child=_CHANGE.release
-)
+hold_while_forking(_CHANGE)
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("scopes", default=())
 _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
 

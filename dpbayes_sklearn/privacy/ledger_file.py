@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import sqlite3
@@ -13,12 +12,18 @@ import time
 import uuid
 import weakref
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 
+from dpbayes_sklearn._fork import hold_while_forking
 from dpbayes_sklearn.exceptions import LedgerError
+
+try:
+    import fcntl
+except ImportError:  # Windows, where locks of a file belong to the descriptor already
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["create_file", "is_temporary", "refusal", "temporary_path", "transaction"]
 
@@ -69,10 +74,7 @@ PRAGMA user_version = 4;
 # A SQLite connection must not cross a fork. Each lives for one operation under this
 # lock, and a fork waits for the lock, so no child ever inherits one.
 _GATE = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_GATE.acquire, after_in_parent=_GATE.release, after_in_child=_GATE.release
-    )
+hold_while_forking(_GATE)
 
 
 def refusal(path: str, reason: str) -> LedgerError:
@@ -95,7 +97,7 @@ def transaction(
         try:
             _refuse_other_names(path)
             with (
-                _Locked(os.path.dirname(path)),
+                _locked(os.path.dirname(path)),
                 closing(_connected(Path(path).as_uri() + "?mode=rw", durable)) as connection,
             ):
                 begin = "BEGIN IMMEDIATE" if write else "BEGIN"
@@ -129,6 +131,11 @@ class _Locked:
 
     def __exit__(self, *exception: object) -> None:
         self._close()
+
+
+def _locked(folder: str) -> AbstractContextManager[None]:
+    """Return the lock of a folder; where there is no flock(), SQLite's own locks are enough."""
+    return nullcontext() if fcntl is None else _Locked(folder)
 
 
 def _wait_for_lock(descriptor: int) -> None:
@@ -217,7 +224,7 @@ def create_file(path: str, row: tuple[str, str, str, str], *, durable: bool = Tr
     """
     directory = os.path.dirname(path)
     try:
-        with _GATE, _Locked(directory):
+        with _GATE, _locked(directory):
             if os.path.lexists(path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
             _write_and_rename(path, row, durable)

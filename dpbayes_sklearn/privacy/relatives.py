@@ -166,16 +166,21 @@ def _started(process: int) -> str | None:
 
 
 def _folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"dpbayes-blocks-{os.getuid()}"
+    return Path(tempfile.gettempdir()) / f"dpbayes-blocks-{_user()}"
 
 
 def _file(process: int) -> Path:
     return _folder() / f"{process}.json"
 
 
+def _user() -> int:
+    """Return the number of this user; 0 on Windows, where temporary folders are the user's own."""
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
 def _is_own(folder: Path) -> bool:
     """Tell whether a folder is there and only this user can write to it."""
     with suppress(OSError):
         found = folder.lstat()
-        return found.st_uid == os.getuid() and not found.st_mode & 0o022
+        return os.name == "nt" or (found.st_uid == _user() and not found.st_mode & 0o022)
     return False
