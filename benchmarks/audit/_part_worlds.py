@@ -1,0 +1,378 @@
+"""Worlds whose parts are added up: every kind of estimator, for every unit and with a delta."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import combinations, product
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from benchmarks.audit._asked import Answers
+from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._parts import World, added_up, judged, recordings, same_steps
+from benchmarks.audit._units import unit_parameters
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BayesianNetworkClassifier,
+    BetaBinomial,
+    Categories,
+    DirichletMultinomial,
+    Interval,
+    PrivateSearchCV,
+    Schema,
+)
+from dpbayes_sklearn._private_tree import PrivateTree
+from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, together
+from dpbayes_sklearn.audit._recorder import Recording
+from dpbayes_sklearn.audit._steps import Choice, Noise
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.mechanisms import Sampler
+from dpbayes_sklearn.preprocessing import (
+    PrivateKBinsDiscretizer,
+    PrivateMinMaxScaler,
+    PrivateStandardScaler,
+)
+from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
+from dpbayes_sklearn.privacy.selection import winner_epsilon
+from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.statistics.moments import Moments
+
+__all__ = ["parts"]
+
+ADDED, PERSON = PrivacyUnit("record", "add_remove"), PrivacyUnit("person", "replace", 2)
+THERE = PrivacyUnit("person", "add_remove", 2)
+UNITS = (RECORD, ADDED, PERSON, THERE)
+NAN = float("nan")
+
+
+def parts() -> list[Case]:
+    """Return all worlds, and those whose answers are forced."""
+    worlds = [*_counts(), *_regressions(), *_signs(), *_categories(), *_preparation()]
+    searches = [(stop, delta) for stop in ("geometric", "logarithmic") for delta in (0.0, 1e-3)]
+    return [
+        *(Case(world.name, partial(judged, world)) for world in worlds),
+        *(Case(f"tree, {u.label}", partial(_tree, u)) for u in UNITS),
+        *(Case(f"schema, {u.label}", partial(_schema, u)) for u in UNITS),
+        *(Case(f"search, {s}, {d}", partial(_search, s, d)) for s, d in searches),
+        *(Case(f"session, {u.label}", partial(_session, u)) for u in (RECORD, ADDED)),
+        *(Case(f"empty, {name}", partial(_empty, name)) for name in _SECRET),
+        *cases_of(_small_released_size, _temperature_of_many, _end_of_a_search),
+    ]
+
+
+def _frame(rows: Any, names: str = "abcdefgh") -> pd.DataFrame:
+    columns = [*zip(*rows, strict=True)]
+    return pd.DataFrame(dict(zip([*names[: len(columns) - 1], "y"], columns, strict=True)))
+
+
+BITS = ((0, 0, 0, 0), (1, 1, 1, 1), (1, 1, 1, 0), (0, 0, 1, 0), (0, 0, 0, 1))
+
+
+def _counts() -> Iterator[World]:
+    """Naive Bayes and a network, of records that agree: where draws lose most."""
+    alike = _frame([(0, 0, 0, 0)] * 1500)
+    even = _frame(np.random.default_rng(0).integers(0, 2, (1500, 4)).tolist())
+    bayes: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
+    bayes["inference"] = "plug_in"
+    for (mechanism, delta, others, least), unit in product(
+        (
+            ("laplace", 0.0, even, 0.99),
+            ("fourier", 0.0, even, 0.99),
+            ("map", 0.0, alike, 0.25),
+            (Sampler(3), 0.0, alike, 0.3),
+            (Sampler(30), 1e-6, alike, 0.5),
+            ("gaussian", 1e-6, even, 0.99),
+        ),
+        (*UNITS, FEATURE),
+    ):
+        model = BayesianNaiveBayes(delta=delta, mechanism=mechanism, **bayes)
+        yield World(f"counts, {mechanism}, {unit.label}", model, others, BITS, unit, least)
+    for unit in UNITS:
+        network = BayesianNetworkClassifier(parents={"b": ["a"]}, **bayes)
+        yield World(f"network, {unit.label}", network, even, BITS, unit, 0.9)
+
+
+SCHEMA = Schema(
+    {
+        "x": Interval(-1, 1),
+        "m": Interval(-1, 1, missing="indicator"),
+        "s": Categories("ab"),
+        "l": Categories("pqr"),
+        "k": Categories("uvw"),
+    },
+    Interval(-1, 1),
+)
+CORNERS = (
+    (1.0, 1.0, "a", "p", "u", 1.0),
+    (-1.0, -1.0, "b", "q", "v", 1.0),
+    (1.0, 1.0, "a", "p", "u", -1.0),
+    (-1.0, -1.0, "b", "q", "v", -1.0),
+    (1.0, NAN, "a", "r", "w", 1.0),
+    (-1.0, NAN, "b", "p", "u", -1.0),
+    (0.0, 0.0, "a", "q", "w", 0.0),
+    (0.0, NAN, "b", "r", "u", 0.0),
+)
+
+
+def _numbers(n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    x, m = rng.uniform(-0.5, 0.5, n), rng.uniform(-0.3, 0.5, n)
+    m[rng.random(n) < 0.3] = NAN
+    words = (rng.choice([*letters], n) for letters in ("ab", "pqr", "uvw"))
+    y = np.clip(0.6 * x + rng.normal(0, 0.15, n), -1, 1)
+    return pd.DataFrame(dict(zip("xmslky", (x, m, *words, y), strict=True)))
+
+
+def _regressions() -> Iterator[World]:
+    """Regressions over columns of all kinds, and over columns of levels alone."""
+    others = _numbers(2000)
+    for (mechanism, delta, options), unit in product(
+        (
+            ("laplace", 0.0, {}),
+            ("fourier", 0.0, {}),
+            ("gaussian", 1e-6, {}),
+            (Sampler(3), 0.0, {}),
+            (Sampler(30), 1e-6, {}),
+            ("sampler", 0.0, {"coef_bound": 3.0}),
+            ("sampler", 0.0, {"coef_bound": 0.1}),
+            ("map", 0.0, {}),
+            ("map", 0.0, {"coef_bound": 3.0}),
+        ),
+        UNITS,
+    ):
+        model = BayesianLinearRegression(delta=delta, mechanism=mechanism, schema=SCHEMA, **options)
+        name = f"regression, {mechanism}{options or ''}, {unit.label}"
+        yield World(name, model, others, CORNERS, unit, 0.75)
+    few = Schema({name: SCHEMA.columns[name] for name in "lk"}, SCHEMA.target)
+    columns, ends = [*"lky"], tuple(row[3:] for row in CORNERS)
+    for (mechanism, delta), constant in product(
+        (("laplace", 0.0), ("fourier", 0.0), ("gaussian", 1e-6), ("map", 0.0)), (True, False)
+    ):
+        model = BayesianLinearRegression(
+            delta=delta, mechanism=mechanism, schema=few, fit_intercept=constant
+        )
+        name = f"levels, {mechanism}, {'with' if constant else 'without'} a constant"
+        yield World(name, model, others[columns].head(100), ends, RECORD, 0.7)
+
+
+def _signs() -> Iterator[World]:
+    """Regressions over columns of two categories, which are centred first; some pairs orthogonal."""
+    rng, d = np.random.default_rng(4), 6
+    schema = Schema({name: Categories("ab") for name in "abcdef"}, Interval(-1, 1))
+    own = [("a",) * d + (1.0,), *(("b",) * k + ("a",) * (d - k) + (-1.0,) for k in range(d + 1))]
+    rows = [(*rng.choice([*"ab"], d).tolist(), float(rng.uniform(-1, 1))) for _ in range(700)]
+    for mechanism, delta in (("laplace", 0.0), ("gaussian", 1e-6)):
+        model = BayesianLinearRegression(
+            delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
+        )
+        yield World(f"signs, {mechanism}", model, _frame(rows), tuple(own), RECORD, 0.97)
+
+
+def _categories() -> Iterator[World]:
+    """One variable."""
+    codes, own = _frame([(i % 3, 0) for i in range(30)]), ((0, 0), (1, 0), (2, 0))
+    for mechanism, unit in product(("geometric", "laplace", "laplace_improved"), UNITS):
+        model = DirichletMultinomial(categories=3, mechanism=mechanism)
+        yield World(f"categories, {mechanism}, {unit.label}", model, codes, own, unit, 0.99)
+    for mechanism, unit in product(("exponential", "hellinger"), (RECORD, PERSON)):
+        model = DirichletMultinomial(categories=3, mechanism=mechanism)
+        yield World(f"categories, {mechanism}, {unit.label}", model, codes, own, unit, 0.3)
+    for unit in UNITS:
+        coin, bits = BetaBinomial(), _frame([(i % 2, 0) for i in range(30)])
+        yield World(f"coin, {unit.label}", coin, bits, ((0, 0), (1, 0)), unit, 0.99)
+    for unit in (RECORD, PERSON):
+        model = DirichletMultinomial(categories=3, mechanism="gaussian", delta=1e-6)
+        yield World(f"categories, gaussian, {unit.label}", model, codes, own, unit, 0.99)
+
+
+BINARY = Schema({name: Interval(0, 1, bins=2) for name in "abc"}, Categories([0, 1]))
+
+
+def _preparation() -> Iterator[World]:
+    """Transformers, and the choice of columns."""
+    numbers = _frame([(float(i % 7), float(i % 2), 0) for i in range(300)])
+    ends = ((-1e6, -1e6, 0), (1e6, 1e6, 0), (3.0, 0.5, 0), (NAN, NAN, 0))
+    bits = _frame([(i % 2, i % 2, 0, i % 2) for i in range(120)])
+    for unit in UNITS:
+        for model in (
+            PrivateMinMaxScaler(5.0),
+            PrivateStandardScaler(5.0),
+            PrivateKBinsDiscretizer(8),
+            PrivateKBinsDiscretizer(4, strategy="uniform"),
+        ):
+            name = f"{type(model).__name__}, {model.get_params().get('strategy')}, {unit.label}"
+            yield World(name, model, numbers, ends, unit, 0.9)
+        select = PrivateSelectKBest(2, schema=BINARY)
+        yield World(f"columns, {unit.label}", select, bits, BITS, unit, 0.99)
+
+
+def _said(kind: Any, answer: Any) -> Recording:
+    """Return a past in which the first step said something."""
+    past = Recording()
+    past.said.append((kind, answer))
+    return past
+
+
+def _tree(unit: PrivacyUnit) -> Iterator[str]:
+    """Add up the question and all edges, if the answer is that there is a tree."""
+    bits = _frame([(i % 2, i % 2, 0, i % 2) for i in range(120)])
+    world = World(f"tree, {unit.label}", PrivateTree(2.0, schema=BINARY), bits, BITS, unit)
+    lengths = []
+    for answer in (0, 1):
+        past = _said(Scored, np.array([answer]))
+        lengths.append(len(recordings(world, past)[0][0].steps))
+        yield from judged(world, past)
+    if max(lengths) < 3:
+        yield f"tree, {unit.label}: no edge was chosen"
+
+
+def _schema(unit: PrivacyUnit) -> Iterator[str]:
+    """Learn ranges and categories where texts are nearly never or always published, or as often."""
+    for bins in (4, None):
+        model = FrameDomains(8.0, delta=1e-3, bins=bins)
+        reach = _reach(model, unit)
+        k = unit.max_records
+        counts = {"edge": 2 * reach - k + 1, "less": reach - k, "more": reach + 1}
+        texts = [text for text, count in counts.items() for _ in range(count)] + ["common"] * 60
+        rows = [(float(i % 7), float(i % 3), text, text, 0) for i, text in enumerate(texts)]
+        own = [(v, v, t, t, 0) for v, t in ((-1e6, "u"), (1e6, "edge"), (-1e6, "less"), (9, "more"))]
+        name = f"schema of {bins} bins, {unit.label}"
+        yield from judged(World(name, model, _frame(rows), tuple(own), unit, 0.6))
+
+
+def _reach(model: Any, unit: PrivacyUnit) -> int:
+    world = World("", model, _frame([(0.0, 1.0, "t", "t", 0)] * 9), ((0.0, 1.0, "t", "t", 0),), unit)
+    (texts,) = (s for s in recordings(world)[0][0].steps if isinstance(s, Texts))
+    return texts.columns[0][0].reach
+
+
+def _search(stopping: str, delta: float) -> Iterator[str]:
+    """Add up every run: one whom it was fitted to, or who was held out, sees one of its parts."""
+    rng = np.random.default_rng(2)
+    bayes = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in")
+    line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))
+    others = _frame(rng.integers(0, 2, (60, 3)).tolist())
+    own = ((0, 0, 0), (1, 1, 1), (0, 0, 1), (1, 1, 0))
+    name, seen = f"search, {stopping}, {delta:g}", np.zeros(2, bool)
+    for model, place in product((bayes, line), (0, 1)):
+        search = PrivateSearchCV(
+            model, {"mechanism": ["gaussian" if delta else "laplace"]}, epsilon=0.9, delta=delta,
+            test_size=0.5, stopping=stopping, runs_per_candidate=2,
+        )  # fmt: skip
+        found, _ = recordings(World(name, search, others, own, place=place))
+        if not same_steps(found):
+            yield f"{name}: which steps are taken depends on the data"
+            continue
+        law = search._resolve_mechanism().law_of_runs(1)
+        pairs = [*combinations(range(len(own)), 2)]
+        for first, last in zip(found[0].runs, [*found[0].runs[1:], None], strict=True):
+            every = added_up(found, pairs, 0.0, slice(first, last))
+            costs = [_price(together(part), law, delta) for part in (every[:-2], every[-2:-1])]
+            seen |= np.array(costs) > 0.3
+            if max(costs) > 0.9 * (1 + 1e-9):
+                yield f"{name}: the best of all runs loses {max(costs):g}"
+    if not seen.all():
+        yield f"{name}: nobody was fitted to, or nobody held out"
+
+
+def _price(part: Any, law: Any, delta: float) -> float:
+    """Return what the best of all runs loses."""
+    if not delta:
+        return float((2 + law.eta) * part.pure)
+    rho = max(part.rho, 1e-12)
+    return float(winner_epsilon(rho, delta, law.eta, law.inverse, law.mean))
+
+
+def _session(unit: PrivacyUnit) -> Iterator[str]:
+    """Add up all queries of a session, and a secret number of records."""
+    model = BayesianNaiveBayes(
+        mechanism="sampler", bounds=(0, 1), classes=[0, 1], n_bins=2, **unit_parameters(unit)
+    )
+    others = _frame([(0, 0, 0, 0)] * 200)
+    name = f"session, {unit.label}"
+    yield from judged(World(name, Answers(model, 3), others, BITS, unit, 0.4))
+
+
+def _secret() -> dict[str, tuple[Any, Any, Any]]:
+    """Return models that release the number of records, records of nobody, and own ones."""
+    bits, numbers = _frame([(0, 0, 0, 0)]), _frame([(0.5, 0.5, 0)])
+    bayes: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
+    models: dict[str, tuple[Any, Any, Any]] = {
+        f"counts, {m}": (BayesianNaiveBayes(mechanism=m, **bayes), bits, BITS)
+        for m in ("laplace", "fourier", "sampler", "map")
+    }
+    for m in ("laplace", "sampler"):
+        line = BayesianLinearRegression(mechanism=m, schema=SCHEMA)
+        models[f"regression, {m}"] = line, _numbers(1), CORNERS
+    ends = ((-1e6, -1e6, 0), (1e6, 1e6, 0), (NAN, NAN, 0))
+    for model in (PrivateMinMaxScaler(), PrivateStandardScaler(), PrivateKBinsDiscretizer(4)):
+        models[type(model).__name__] = model, numbers, ends
+    models["coin"] = BetaBinomial(), _frame([(0, 0)]), ((0, 0), (1, 0))
+    models["columns"] = PrivateSelectKBest(2, schema=BINARY), bits, BITS
+    models["tree"] = PrivateTree(schema=BINARY), bits, BITS
+    return models
+
+
+def _empty(name: str) -> Iterator[str]:
+    """Compare nobody with one unit: even that must not show."""
+    model, others, own = _secret()[name]
+    for unit in (ADDED, THERE):
+        world = World(f"empty, {name}, {unit.label}", model, others.head(0), own, unit)
+        try:
+            yield from judged(world)
+        except (ValueError, IndexError, ZeroDivisionError) as error:
+            yield f"{world.name}: {type(error).__name__}"
+
+
+def _small_released_size() -> Iterator[str]:
+    """Release a number of records that is far too small, which noise can make."""
+    past = _said(Noise, (np.array([1]),))
+    for name in ("counts, sampler", "counts, map", "counts, laplace", "regression, sampler"):
+        model, others, own = _secret()[name]
+        many = pd.concat([others] * 1500, ignore_index=True)
+        for unit in (ADDED, THERE):
+            world = World(f"a small number, {name}, {unit.label}", model, many, own, unit)
+            yield from judged(replace(world, model=clone(model).set_params(epsilon=10.0)), past)
+
+
+def _temperature_of_many() -> Iterator[str]:
+    """See that losses of records beyond a released number do not choose the temperature."""
+    past = _said(Noise, (np.array([100]),))
+    model = BayesianNaiveBayes(10.0, bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in")
+    rng = np.random.default_rng(3)
+    one = World("", model, _frame(rng.integers(0, 2, (1400, 4)).tolist()), BITS[:1], ADDED)
+    two = replace(one, others=_frame(rng.integers(0, 2, (1500, 4)).tolist()))
+    sides = [recordings(one, past)[0][0]]
+    sides.append(recordings(two, sides[0])[0][0])
+    chosen = [step for side in sides for step in side.steps if isinstance(step, Choice)]
+    if len(chosen) != 2:
+        yield "no temperature was chosen"
+    elif not np.array_equal(chosen[0].weights, chosen[1].weights):
+        yield "a temperature is chosen by more records than were released"
+
+
+def _end_of_a_search() -> Iterator[str]:
+    """See that the search for a mode ends near it, where it comes nearer by small steps."""
+    real = Moments.pulls
+
+    def steep(self: Any, *args: Any) -> Any:
+        found = real(self, *args)
+        return found._replace(curvature=3 * found.curvature + np.eye(len(found.curvature)))
+
+    with mock.patch.object(Moments, "pulls", steep):
+        for mechanism in ("map", "sampler"):
+            model = BayesianLinearRegression(mechanism=mechanism, schema=SCHEMA)
+            world = World(f"mode, {mechanism}", model, _numbers(2000), CORNERS[:1])
+            for step in recordings(world)[0][0].steps:
+                if isinstance(step, ModeSearch) and not 0.05 < step.distance <= 1:
+                    yield f"the search for a mode ends {step.distance:g} steps away"
+
+
+_SECRET = tuple(_secret())
