@@ -24,6 +24,7 @@ from benchmarks.audit._composition import composition
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
 from benchmarks.audit._pairs import subjects
+from benchmarks.audit._part_worlds import parts
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
@@ -173,6 +174,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "leak walk of units": partial(cases_of, leaks_of_units),
     "accounting": partial(cases_of, accounting),
     "composition": composition,
+    "parts": parts,
     "searches": searches,
     "declarations": partial(cases_of, declarations),
     "values": partial(cases_of, values),

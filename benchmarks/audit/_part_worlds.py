@@ -33,7 +33,7 @@ from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, together
 from dpbayes_sklearn.audit._recorder import Recording
 from dpbayes_sklearn.audit._steps import Choice, Noise
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import Sampler
+from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
@@ -44,7 +44,7 @@ from dpbayes_sklearn.privacy.selection import winner_epsilon
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.moments import Moments
 
-__all__ = ["parts"]
+__all__ = ["parts", "worlds"]
 
 ADDED, PERSON = PrivacyUnit("record", "add_remove"), PrivacyUnit("person", "replace", 2)
 THERE = PrivacyUnit("person", "add_remove", 2)
@@ -52,18 +52,22 @@ UNITS = (RECORD, ADDED, PERSON, THERE)
 NAN = float("nan")
 
 
+def worlds() -> list[World]:
+    """Return all worlds in which nothing is forced."""
+    return [*_counts(), *_regressions(), *_signs(), *_categories(), *_preparation()]
+
+
 def parts() -> list[Case]:
     """Return all worlds, and those whose answers are forced."""
-    worlds = [*_counts(), *_regressions(), *_signs(), *_categories(), *_preparation()]
     searches = [(stop, delta) for stop in ("geometric", "logarithmic") for delta in (0.0, 1e-3)]
     return [
-        *(Case(world.name, partial(judged, world)) for world in worlds),
+        *(Case(world.name, partial(judged, world)) for world in worlds()),
         *(Case(f"tree, {u.label}", partial(_tree, u)) for u in UNITS),
         *(Case(f"schema, {u.label}", partial(_schema, u)) for u in UNITS),
         *(Case(f"search, {s}, {d}", partial(_search, s, d)) for s, d in searches),
         *(Case(f"session, {u.label}", partial(_session, u)) for u in (RECORD, ADDED)),
         *(Case(f"empty, {name}", partial(_empty, name)) for name in _SECRET),
-        *cases_of(_small_released_size, _temperature_of_many, _end_of_a_search),
+        *cases_of(_small_released_size, _records_beyond_a_released_number, _end_of_a_search),
     ]
 
 
@@ -76,7 +80,7 @@ BITS = ((0, 0, 0, 0), (1, 1, 1, 1), (1, 1, 1, 0), (0, 0, 1, 0), (0, 0, 0, 1))
 
 
 def _counts() -> Iterator[World]:
-    """Naive Bayes and a network, of records that agree: where draws lose most."""
+    """Yield naive Bayes, of even records and of those that agree, and a network."""
     alike = _frame([(0, 0, 0, 0)] * 1500)
     even = _frame(np.random.default_rng(0).integers(0, 2, (1500, 4)).tolist())
     bayes: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
@@ -84,6 +88,7 @@ def _counts() -> Iterator[World]:
     for (mechanism, delta, others, least), unit in product(
         (
             ("laplace", 0.0, even, 0.99),
+            (Laplace(), 0.0, alike, 0.99),
             ("fourier", 0.0, even, 0.99),
             ("map", 0.0, alike, 0.25),
             (Sampler(3), 0.0, alike, 0.3),
@@ -131,7 +136,7 @@ def _numbers(n: int) -> pd.DataFrame:
 
 
 def _regressions() -> Iterator[World]:
-    """Regressions over columns of all kinds, and over columns of levels alone."""
+    """Yield regressions over columns of all kinds, and over columns of levels alone."""
     others = _numbers(2000)
     for (mechanism, delta, options), unit in product(
         (
@@ -163,7 +168,7 @@ def _regressions() -> Iterator[World]:
 
 
 def _signs() -> Iterator[World]:
-    """Regressions over columns of two categories, which are centred first; some pairs orthogonal."""
+    """Yield regressions over signs, which are centred first; some pairs are orthogonal."""
     rng, d = np.random.default_rng(4), 6
     schema = Schema({name: Categories("ab") for name in "abcdef"}, Interval(-1, 1))
     own = [("a",) * d + (1.0,), *(("b",) * k + ("a",) * (d - k) + (-1.0,) for k in range(d + 1))]
@@ -176,7 +181,7 @@ def _signs() -> Iterator[World]:
 
 
 def _categories() -> Iterator[World]:
-    """One variable."""
+    """Yield posteriors of one variable."""
     codes, own = _frame([(i % 3, 0) for i in range(30)]), ((0, 0), (1, 0), (2, 0))
     for mechanism, unit in product(("geometric", "laplace", "laplace_improved"), UNITS):
         model = DirichletMultinomial(categories=3, mechanism=mechanism)
@@ -196,7 +201,7 @@ BINARY = Schema({name: Interval(0, 1, bins=2) for name in "abc"}, Categories([0,
 
 
 def _preparation() -> Iterator[World]:
-    """Transformers, and the choice of columns."""
+    """Yield transformers, and the choice of columns."""
     numbers = _frame([(float(i % 7), float(i % 2), 0) for i in range(300)])
     ends = ((-1e6, -1e6, 0), (1e6, 1e6, 0), (3.0, 0.5, 0), (NAN, NAN, 0))
     bits = _frame([(i % 2, i % 2, 0, i % 2) for i in range(120)])
@@ -242,13 +247,17 @@ def _schema(unit: PrivacyUnit) -> Iterator[str]:
         counts = {"edge": 2 * reach - k + 1, "less": reach - k, "more": reach + 1}
         texts = [text for text, count in counts.items() for _ in range(count)] + ["common"] * 60
         rows = [(float(i % 7), float(i % 3), text, text, 0) for i, text in enumerate(texts)]
-        own = [(v, v, t, t, 0) for v, t in ((-1e6, "u"), (1e6, "edge"), (-1e6, "less"), (9, "more"))]
+        own = [
+            (v, v, t, t, 0) for v, t in ((-1e6, "u"), (1e6, "edge"), (-1e6, "less"), (9, "more"))
+        ]
         name = f"schema of {bins} bins, {unit.label}"
         yield from judged(World(name, model, _frame(rows), tuple(own), unit, 0.6))
 
 
 def _reach(model: Any, unit: PrivacyUnit) -> int:
-    world = World("", model, _frame([(0.0, 1.0, "t", "t", 0)] * 9), ((0.0, 1.0, "t", "t", 0),), unit)
+    world = World(
+        "", model, _frame([(0.0, 1.0, "t", "t", 0)] * 9), ((0.0, 1.0, "t", "t", 0),), unit
+    )
     (texts,) = (s for s in recordings(world)[0][0].steps if isinstance(s, Texts))
     return texts.columns[0][0].reach
 
@@ -342,20 +351,21 @@ def _small_released_size() -> Iterator[str]:
             yield from judged(replace(world, model=clone(model).set_params(epsilon=10.0)), past)
 
 
-def _temperature_of_many() -> Iterator[str]:
-    """See that losses of records beyond a released number do not choose the temperature."""
-    past = _said(Noise, (np.array([100]),))
-    model = BayesianNaiveBayes(10.0, bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in")
+def _records_beyond_a_released_number() -> Iterator[str]:
+    """See that counts and losses beyond a released number of records change nothing."""
     rng = np.random.default_rng(3)
-    one = World("", model, _frame(rng.integers(0, 2, (1400, 4)).tolist()), BITS[:1], ADDED)
-    two = replace(one, others=_frame(rng.integers(0, 2, (1500, 4)).tolist()))
-    sides = [recordings(one, past)[0][0]]
-    sides.append(recordings(two, sides[0])[0][0])
-    chosen = [step for side in sides for step in side.steps if isinstance(step, Choice)]
-    if len(chosen) != 2:
-        yield "no temperature was chosen"
-    elif not np.array_equal(chosen[0].weights, chosen[1].weights):
-        yield "a temperature is chosen by more records than were released"
+    for mechanism, known, size in (("laplace", 100, 1400), ("sampler", 1, 9000), ("map", 1, 9000)):
+        model = BayesianNaiveBayes(
+            10.0, mechanism=mechanism, bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in"
+        )
+        sides = [_said(Noise, (np.array([known]),))]
+        for n in (size, size + 100):
+            others = _frame(rng.integers(0, 2, (n, 4)).tolist())
+            world = World("", model, others, BITS[:1], ADDED)
+            sides.append(recordings(world, sides[-1])[0][0])
+        one, two = ([s for s in side.steps if isinstance(s, Choice)] for side in sides[1:])
+        if not one or any((a.weights != b.weights).any() for a, b in zip(one, two, strict=True)):
+            yield f"{mechanism}: more records are drawn from than were released"
 
 
 def _end_of_a_search() -> Iterator[str]:

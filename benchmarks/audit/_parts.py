@@ -8,6 +8,7 @@ them, as the questions about a column do, are judged together, others each at it
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -26,7 +28,16 @@ from dpbayes_sklearn.audit._parts import Part, Placed, Texts, covered, lost, tog
 from dpbayes_sklearn.audit._recorder import Recording, recorded
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
-__all__ = ["World", "added_up", "claims", "compared", "judged", "recordings", "same_steps"]
+__all__ = [
+    "World",
+    "added_up",
+    "claims",
+    "compared",
+    "judged",
+    "reached",
+    "recordings",
+    "same_steps",
+]
 
 _ROUNDING = 1 + 1e-9
 
@@ -84,12 +95,16 @@ def recordings(
         known = world.model.get_params()
         model = clone(world.model).set_params(**{k: v for k, v in own.items() if k in known})
         more = {} if groups is None else {"groups": groups}
-        with warnings.catch_warnings(), recorded(found[0] if found else past) as drawn:
+        with warnings.catch_warnings(), _silence(), recorded(found[0] if found else past) as drawn:
             warnings.simplefilter("ignore")
             (fit or _fitted)(model, X, y, **more)
         found.append(drawn)
         fitted.append((model, ledger))
     return found, fitted
+
+
+def _silence() -> Any:
+    return mock.patch.object(logging.getLogger("dpbayes_sklearn"), "disabled", True)
 
 
 def _fitted(model: Any, X: Any, y: Any, **more: Any) -> Any:
@@ -153,9 +168,20 @@ def judged(world: World, past: Recording | None = None) -> Iterator[str]:
     if not same_steps(found):
         yield f"{world.name}: which steps are taken depends on the data"
         return
-    parts = added_up(found, world.pairs, float(getattr(world.model, "delta", 0.0)))
-    for what, epsilon, delta, rho in claims(*fitted[0]):
-        yield from compared(f"{world.name}: {what}", parts, epsilon, delta, rho, world.least)
+    parts = _of_world(world, found)
+    for what, *claim in claims(*fitted[0]):
+        yield from compared(f"{world.name}: {what}", parts, *claim, world.least)
+
+
+def reached(world: World) -> float:
+    """Return which part of the smallest claim was drawn."""
+    found, fitted = recordings(world)
+    parts = _of_world(world, found)
+    return max(share(parts, *claim) for _, *claim in claims(*fitted[0]))
+
+
+def _of_world(world: World, found: Sequence[Recording]) -> list[Part]:
+    return added_up(found, world.pairs, float(getattr(world.model, "delta", 0.0)))
 
 
 def compared(
@@ -167,9 +193,9 @@ def compared(
         yield f"{what} ({float(epsilon):g}, {float(delta):g}), drawn {part}"
     if rho is not None and part.rho > float(rho) * _ROUNDING:
         yield f"{what} rho {float(rho):g}, drawn {part.rho:g}"
-    reached = share(parts, epsilon, delta, rho)
-    if reached < least:
-        yield f"{what}: {reached:.3f} of it was drawn, where {least:g} can be"
+    drawn = share(parts, epsilon, delta, rho)
+    if drawn < least:
+        yield f"{what}: {drawn:.3f} of it was drawn, where {least:g} can be"
 
 
 def share(parts: Sequence[Part], epsilon: Any, delta: Any, rho: Any) -> float:

@@ -85,6 +85,8 @@ What the layers are:
 - **accounting** spends in every way there is;
 - **composition** compares totals with the exact loss of known mechanisms, and restores, replaces,
   loses, migrates and mistypes ledgers; batches, shards, query sessions and seeds;
+- **parts** records the laws that every step of a fit really draws from, adds up what they lose
+  between neighbours, and compares the sum with what was charged and promised;
 - **searches** looks at every run of a private search, and listens to it;
 - **declarations** leaves out what should be declared, and declares what cannot be;
 - **values** tries bad values, messages, orders of rows, types, and lattices of outputs.

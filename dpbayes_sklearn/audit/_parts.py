@@ -154,7 +154,9 @@ class Texts(Step):
             return math.inf
         if not coins:
             return 0.0
-        p, q = (reduce(np.multiply.outer, side, np.ones(1)).ravel() for side in zip(*coins, strict=True))
+        p, q = (
+            reduce(np.multiply.outer, side, np.ones(1)).ravel() for side in zip(*coins, strict=True)
+        )
         return _least_epsilon(p, q, delta)
 
 
@@ -222,9 +224,11 @@ class Calibrated(Noise):
 
 @dataclass(frozen=True)
 class Scored(Choice):
-    """A choice by scores, and what it loses where scores that are far apart change most."""
+    """A choice by scores that change by ``most``, and what it loses where they do."""
 
     bound: float
+    scores: IntArray
+    most: int
 
 
 def worst_of_choice(
@@ -273,6 +277,8 @@ def _(one: Choice, other: Any) -> Part:
     rho = float((np.ptp(ratios, axis=-1) ** 2).sum()) / 8
     if not isinstance(one, Scored):
         return Part(pure, rho)
+    if np.abs(one.scores - other.scores).max() > one.most:
+        return _NEVER
     bound = max(one.bound, other.bound)
     return Part(max(pure, bound), max(rho, bound**2 / 2))
 
@@ -282,7 +288,5 @@ def _(one: Ball, other: Any) -> Part:
     pure = one.loss(other)
     if not math.isfinite(pure):
         return _NEVER
-    width = quadratic_range(
-        other.precision - one.precision, one.linear - other.linear, one.radius
-    )
+    width = quadratic_range(other.precision - one.precision, one.linear - other.linear, one.radius)
     return Part(float(pure), one.n_draws * width**2 / 8)

@@ -63,6 +63,7 @@ class Recording:
         self._leads = along is None or not along.steps  # bounds are the same for all that follow
         self._inner: list[Any] | None = None  # what is drawn inside a step that knows its records
         self._score = 0
+        self._scores: tuple[Any, int] = np.zeros(1), 0
         self._levels: list[Any] = []
         self._bound: float | None = None
 
@@ -103,17 +104,21 @@ class Recording:
 
     def _chosen(self, real: Any, weights: Any, source: Any) -> Any:
         rows = np.array(np.reshape(weights, (-1, np.shape(weights)[-1])))
-        step = Choice(rows) if self._bound is None else Scored(rows, self._bound)
+        step = Choice(rows) if self._bound is None else Scored(rows, self._bound, *self._scores)
         self._bound = None
         return self._answer(step, lambda: real(weights, source))
 
     def _weighed(self, real: Any, scores: Any, sensitivity: int, epsilon: float) -> Any:
         most = sensitivity if self._leads else 0
-        self._bound = worst_of_choice(lambda s: real(s, sensitivity, epsilon), len(scores), most, most)
+        self._scores = scores, sensitivity
+        self._bound = worst_of_choice(
+            lambda s: real(s, sensitivity, epsilon), len(scores), most, most
+        )
         return real(scores, sensitivity, epsilon)
 
     def _tempered(self, real: Any, losses: Any, epsilon: float, unit: Any) -> Any:
         most = losses.sensitivity(unit) if self._leads else 0
+        self._scores = losses.sums, losses.sensitivity(unit)
         self._bound = worst_of_choice(
             lambda s: real(replace(losses, sums=-s), epsilon, unit),
             len(losses.sums),

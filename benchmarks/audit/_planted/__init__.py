@@ -5,10 +5,12 @@ from __future__ import annotations
 from benchmarks.audit._planted import (
     composition,
     data,
+    elsewhere,
     fitted,
     gaussian,
     laws,
     noise,
+    parts,
     preparing,
     reading,
     searching,
@@ -24,7 +26,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, fitted, units),
+        *(spending, composition, searching, fitted, units, parts, elsewhere),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)

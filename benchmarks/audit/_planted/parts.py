@@ -8,8 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.laws.scales import laplace_scale
 from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
@@ -102,12 +100,12 @@ def edges_take_all() -> Replacements:
     yield choices.TreeChoice, "shares", property(shares)
 
 
-@fault("parts", "parts", "Sums of losses exceed a released number of records", "temperature")
+@fault("parts", "parts", "Sums of losses exceed a released number of records", "beyond")
 def losses_not_cut() -> Replacements:
     yield LossSums, "at_most", lambda self, n: self
 
 
-@fault("parts", "parts", "Turns at a split exceed a released number of records", "small")
+@fault("parts", "parts", "Turns at a split exceed a released number of records", "beyond")
 def turns_not_cut() -> Replacements:
     real = _split_release.draw_tables
 
