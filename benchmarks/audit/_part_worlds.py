@@ -54,7 +54,7 @@ NAN = float("nan")
 
 def worlds() -> list[World]:
     """Return all worlds in which nothing is forced."""
-    return [*_counts(), *_regressions(), *_signs(), *_categories(), *_preparation()]
+    return [*_counts(), *_deep(), *_regressions(), *_signs(), *_categories(), *_preparation()]
 
 
 def parts() -> list[Case]:
@@ -68,6 +68,7 @@ def parts() -> list[Case]:
         *(Case(f"session, {u.label}", partial(_session, u)) for u in (RECORD, ADDED)),
         *(Case(f"empty, {name}", partial(_empty, name)) for name in _SECRET),
         *cases_of(_small_released_size, _records_beyond_a_released_number, _end_of_a_search),
+        *cases_of(_wide_columns, _search_of_nobody_knows_how_many),
     ]
 
 
@@ -214,8 +215,46 @@ def _preparation() -> Iterator[World]:
         ):
             name = f"{type(model).__name__}, {model.get_params().get('strategy')}, {unit.label}"
             yield World(name, model, numbers, ends, unit, 0.9)
+        within = PrivateMinMaxScaler(5.0, bounds=(-10, 10))
+        yield World(f"PrivateMinMaxScaler, bounded, {unit.label}", within, numbers, ends, unit, 0.9)
         select = PrivateSelectKBest(2, schema=BINARY)
         yield World(f"columns, {unit.label}", select, bits, BITS, unit, 0.99)
+
+
+def _wide_columns() -> Iterator[str]:
+    """Choose among columns of four values for three classes, of few records."""
+    columns = {name: Interval(0, 3, bins=4) for name in "ab"}
+    schema = Schema(columns, Categories([0, 1, 2]))
+    own = [*product((0, 1, 3), (0, 2), (0, 1, 2))]
+    others = _frame([(0, 0, 0)] * 3)
+    yield from judged(
+        World("wide columns", PrivateSelectKBest(1, schema=schema), others, tuple(own))
+    )
+
+
+def _deep() -> Iterator[World]:
+    """Yield draws of features with several splits."""
+    columns = {name: Interval(0, 7, bins=8) for name in "ab"}
+    schema = Schema(columns, Categories([0, 1]))
+    own = tuple((a, b, c) for a, b, c in product((0, 1, 7), (0, 7), (0, 1)))
+    for unit, mechanism in product((RECORD, FEATURE), ("sampler", "map")):
+        model = BayesianNaiveBayes(mechanism=mechanism, schema=schema, inference="plug_in")
+        others = _frame([(0, 0, 0)] * 200)
+        yield World(f"deep, {unit.label}, {mechanism}", model, others, own, unit, 0.3)
+
+
+def _search_of_nobody_knows_how_many() -> Iterator[str]:
+    """See that nothing but the answers tells how many records a search has held out."""
+    bayes = BayesianNaiveBayes(
+        bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in", neighbours="add_remove"
+    )
+    search = PrivateSearchCV(bayes, {"alpha": [1.0]}, test_size=0.5, runs_per_candidate=1)
+    others = _frame([(i % 2, i % 3 % 2, i % 2) for i in range(40)])
+    for place in (38, 39, 40):  # others keep their coins
+        world = World("search", search, others.head(place), ((1, 1, 0),), ADDED, place=place)
+        found, fitted = recordings(world)
+        if not same_steps(found) or len({model.best_score_ for model, _ in fitted}) > 1:
+            yield "a search tells how many records were held out"
 
 
 def _said(kind: Any, answer: Any) -> Recording:

@@ -181,7 +181,14 @@ def reached(world: World) -> float:
 
 
 def _of_world(world: World, found: Sequence[Recording]) -> list[Part]:
-    return added_up(found, world.pairs, float(getattr(world.model, "delta", 0.0)))
+    delta = float(getattr(world.model, "delta", 0.0))
+    if world.unit.whole_records:
+        return added_up(found, world.pairs, delta)
+    # one value changes one of several tables: what is drawn from all of them is judged together
+    kinds = {type(step) for step in found[0].steps}
+    columns = [*zip(*(own.steps for own in found), strict=True)]
+    groups = [[c for c in columns if type(c[0]) is kind] for kind in kinds]
+    return [_worst(group, world.pairs, delta) for group in groups]
 
 
 def compared(

@@ -19,8 +19,10 @@ from dpbayes_sklearn.mechanisms import (
     _coefficient_draws,
     _location,
     _perturbed_mode,
+    _split_release,
     _temperature,
     base,
+    fourier,
     gaussian,
     permute_and_flip,
     quantiles,
@@ -29,7 +31,14 @@ from dpbayes_sklearn.mechanisms import (
 from dpbayes_sklearn.model_selection import runs, search
 from dpbayes_sklearn.privacy.accountant import BudgetAccountant
 from dpbayes_sklearn.query import PosteriorQuerySession
-from dpbayes_sklearn.statistics import choices, moment_blocks, moments
+from dpbayes_sklearn.statistics import (
+    choices,
+    dependence,
+    gram_matrix,
+    moment_blocks,
+    moment_sums,
+    moments,
+)
 from dpbayes_sklearn.statistics.choices import ColumnChoice
 from dpbayes_sklearn.statistics.gaussian_gram import GaussianGram
 from dpbayes_sklearn.statistics.quantiles import plans
@@ -449,3 +458,108 @@ one_record_too_many = _slip(
     "person",
     (_protection, "counted_records", lambda real: lambda labels, most: real(labels, most + 1)),
 )
+
+unclipped_losses = _parts(
+    "A loss counts up to twice its bound",
+    "counts, Laplace(), record",
+    (
+        LossSums,
+        "of",
+        lambda real: classmethod(lambda cls, *args: _twice_the_losses(real.__func__(cls, *args))),
+    ),
+)
+
+
+def _twice_the_losses(losses: Any) -> Any:
+    return replace(losses, sums=2 * losses.sums)
+
+
+both_ends_of_a_range = _parts(
+    "Both ends of a bounded range have the whole share",
+    "PrivateMinMaxScaler, bounded",
+    (
+        plans.OuterQuantiles,
+        "levels",
+        lambda real: property(
+            lambda self: [replace(x, share=Fraction(1)) for x in real.fget(self)]
+        ),
+    ),
+)
+exact_number_of_residuals = _slip(
+    "Residuals are divided by the exact number of records",
+    "replay of units",
+    "BayesianLinearRegression",
+    (
+        moments.Moments,
+        "squared_residuals",
+        lambda real: lambda self, m, g, e: real(replace(self, size=None), m, g, e),
+    ),
+)
+exact_number_held_out = _parts(
+    "A score is divided by the exact number of records held out",
+    "search of nobody knows how many",
+    (
+        search.PrivateSearchCV,
+        "_protected",
+        lambda real: lambda self, *args: _of_known_size(*real(self, *args)),
+    ),
+)
+
+
+def _of_known_size(split: Any, promises: Any) -> Any:
+    return split._replace(n_test=None), promises
+
+
+classes_of_scores = _parts(
+    "Scores of columns are protected as for two values and two classes",
+    "wide columns",
+    (
+        dependence,
+        "dependence_sensitivity",
+        lambda real: lambda n, values, classes: real(n, min(values, 2), min(classes, 2)),
+    ),
+)
+fixed_part_of_a_norm = _parts(
+    "Constant and levels have no part in the norm of a matrix",
+    "levels, laplace",
+    (gram_matrix.GramMatrix, "bound", lambda real: property(lambda self: self.limit)),
+)
+alone_in_a_gram = _parts(
+    "A record that comes is thought to change Gaussian sums half as far",
+    "regression, gaussian, record, add_remove",
+    (
+        GaussianGram,
+        "protecting",
+        lambda real: lambda self, unit: real(replace(self, alone=self.alone / 4), unit),
+    ),
+)
+alone_in_a_block = _parts(
+    "A record that comes is thought to change one product of each row",
+    "regression, fourier, record, add_remove",
+    (
+        fourier,
+        "whole_block",
+        lambda real: lambda design: replace(real(design), alone=len(design.features) + 2),
+    ),
+)
+counted_twice = _parts(
+    "The first record of a table is in the sums twice",
+    "regression, laplace, record",
+    (moment_sums, "gram", lambda real: lambda shard, *a, **o: _with_first(real, shard, a, o)),
+)
+
+
+def _with_first(real: Any, shard: Any, args: Any, options: Any) -> Any:
+    first = shard._replace(table=shard.table.rows(slice(0, 1)), target=shard.target[:1])
+    return real(shard, *args, **options) + real(first, *args, **options)
+
+
+draws_of_a_feature = _parts(
+    "A feature is thought to turn one split, however many values it has",
+    "deep, feature",
+    (_split_release, "node_losses", lambda real: lambda turning, adding: _shallow(turning, adding)),
+)
+
+
+def _shallow(turning: Any, adding: Any) -> tuple[float, float]:
+    return float(np.max(turning, initial=0.0)), 2 * float(np.max(adding, initial=0.0))
