@@ -23,8 +23,8 @@ from benchmarks.audit._cases import Case, cases_of
 from benchmarks.audit._composition import composition
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
+from benchmarks.audit._forced_parts import parts
 from benchmarks.audit._pairs import subjects
-from benchmarks.audit._part_worlds import parts
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from benchmarks.audit._part_worlds import parts, worlds
+from benchmarks.audit._forced_parts import parts
+from benchmarks.audit._part_worlds import worlds
 from benchmarks.audit._parts import reached
 from benchmarks.audit._table import Row
 from dpbayes_sklearn._progress import progress

@@ -13,6 +13,7 @@ from benchmarks.audit._planted import (
     parts,
     preparing,
     reading,
+    regressing,
     searching,
     sensitivity,
     spending,
@@ -26,7 +27,7 @@ FAULTS: tuple[Fault, ...] = tuple(
     thing
     for area in (
         *(noise, laws, gaussian, sensitivity, data, reading, preparing),
-        *(spending, composition, searching, fitted, units, parts, elsewhere),
+        *(spending, composition, searching, fitted, units, parts, regressing, elsewhere),
     )
     for thing in vars(area).values()
     if isinstance(thing, Fault)
