@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from benchmarks.audit._asked import Answers
 from benchmarks.audit._cases import Case, cases_of
@@ -136,10 +137,13 @@ def _search(stopping: str, delta: float) -> Iterator[str]:
     others = frame(rng.integers(0, 2, (60, 3)).tolist())
     own = ((0, 0, 0), (1, 1, 1), (0, 0, 1), (1, 1, 0))
     name, seen = f"search, {stopping}, {delta:g}", np.zeros(2, bool)
-    for model, place in product((bayes, line), (0, 1)):
+    steps = Pipeline([("bins", PrivateKBinsDiscretizer(2)), ("model", bayes)])
+    models = [(bayes, ""), (line, ""), *([] if delta else [(steps, "model__")])]
+    for (model, of), place in product(models, (0, 1)):
+        grid = {f"{of}mechanism": ["gaussian" if delta else "laplace"]}
         search = PrivateSearchCV(
-            model, {"mechanism": ["gaussian" if delta else "laplace"]}, epsilon=0.9, delta=delta,
-            test_size=0.5, stopping=stopping, runs_per_candidate=2,
+            model, grid, epsilon=0.9, delta=delta, test_size=0.5, stopping=stopping,
+            runs_per_candidate=2,
         )  # fmt: skip
         found, _ = recordings(World(name, search, others, own, place=place))
         if not same_steps(found):
@@ -148,8 +152,8 @@ def _search(stopping: str, delta: float) -> Iterator[str]:
         law = search._resolve_mechanism().law_of_runs(1)
         pairs = [*combinations(range(len(own)), 2)]
         for first, last in zip(found[0].runs, [*found[0].runs[1:], None], strict=True):
-            every = added_up(found, pairs, 0.0, slice(first, last))
-            costs = [_price(together(part), law, delta) for part in (every[:-2], every[-2:-1])]
+            *fit, score, asked = added_up(found, pairs, 0.0, slice(first, last))
+            costs = [_price(together(part), law, delta) for part in ([*fit, asked], [score])]
             seen |= np.array(costs) > 0.3
             if max(costs) > 0.9 * (1 + 1e-9):
                 yield f"{name}: the best of all runs loses {max(costs):g}"

@@ -24,7 +24,7 @@ from dpbayes_sklearn.mechanisms import (
     quantiles,
     size,
 )
-from dpbayes_sklearn.model_selection import runs, search
+from dpbayes_sklearn.model_selection import pipelines, runs, search
 from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.statistics import (
     choices,
@@ -314,3 +314,15 @@ draws_of_a_feature = slip_of_parts(
 
 def _shallow(turning: Any, adding: Any) -> tuple[float, float]:
     return float(np.max(turning, initial=0.0)), 2 * float(np.max(adding, initial=0.0))
+
+
+steps_of_a_run = slip_of_parts(
+    "The last step of a pipeline has the epsilon of the whole run",
+    "search, geometric, 0.0",
+    (pipelines, "step_epsilons", lambda real: lambda steps, e: _last_has_all(real(steps, e), e)),
+)
+
+
+def _last_has_all(epsilons: dict[str, Any], whole: Any) -> dict[str, Any]:
+    *_, last = epsilons
+    return {**epsilons, last: whole}
