@@ -232,7 +232,7 @@ def recorded(along: Recording | None = None) -> Iterator[Recording]:
         (stable_histogram.common_texts, own._texts),
         (runs.points, own._scored),
         (runs.run, own._run),
-        (runs.rehearsed, own._rehearsed),
+        (getattr(runs, "rehearsed", own), own._rehearsed),
     )
     with ExitStack() as stack:
         for real, stand_in in samplers:
