@@ -26,6 +26,7 @@ from benchmarks.audit._composition import composition
 from benchmarks.audit._concentration import concentration
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
+from benchmarks.audit._forced_parts import parts
 from benchmarks.audit._groups import groups_of_persons
 from benchmarks.audit._intervals import intervals
 from benchmarks.audit._listed import listed_anew, sorted_tables
@@ -189,6 +190,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "scopes": scopes,
     "adaptive adversaries": adversaries,
     "draws added up": concentration,
+    "parts": parts,
     "searches": searches,
     "rehearsals": rehearsals,
     "declarations": partial(cases_of, declarations),

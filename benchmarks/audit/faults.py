@@ -95,6 +95,8 @@ What the layers are:
 - **adaptive adversaries** choose each release by the results of those before it, as the ledger
   allows, and compute the exact delta of the whole;
 - **draws added up** compares what a sampler charges with the laws that it drew from;
+- **parts** records the laws that every step of a fit really draws from, adds up what they lose
+  between neighbours, and compares the sum with what was charged and promised;
 - **searches** looks at every run of a private search, and listens to it;
 - **rehearsals** compares what searches on different records do before they are charged;
 - **declarations** leaves out what should be declared, and declares what cannot be;

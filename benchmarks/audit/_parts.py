@@ -1,0 +1,211 @@
+"""Every release's parts, added up from what was drawn: never more than was charged and promised.
+
+A world is an estimator and records that one unit of privacy may have, among others. The first of
+them is fitted; all others are fitted along its answers. Every step then has one law for each, and
+the losses between neighbours, of all steps, are added up. Steps that split one sensitivity among
+them, as the questions about a column do, are judged together, others each at its worst neighbours.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from benchmarks.audit._units import unit_parameters
+from dpbayes_sklearn import BudgetAccountant
+from dpbayes_sklearn.audit._parts import Part, Placed, Texts, covered, lost, together
+from dpbayes_sklearn.audit._recorder import Recording, recorded
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+
+__all__ = [
+    "World",
+    "added_up",
+    "claims",
+    "compared",
+    "judged",
+    "reached",
+    "recordings",
+    "same_steps",
+]
+
+_ROUNDING = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class World:
+    """Records of others, and what one unit may have instead: rows of (columns, target)."""
+
+    name: str
+    model: Any
+    others: pd.DataFrame
+    own: tuple[tuple[Any, ...], ...]
+    unit: PrivacyUnit = RECORD
+    least: float = 0.0  # part of the claim that these neighbours lose
+    place: int = 0  # of the unit among the others
+
+    def data(self, who: int | None) -> tuple[Any, Any, Any]:
+        """Return X, y and groups; nobody is there if ``who`` is None."""
+        times = 0 if who is None else self.unit.max_records
+        own = pd.DataFrame([self.own[who or 0]] * times, columns=self.others.columns)
+        before, after = self.others.iloc[: self.place], self.others.iloc[self.place :]
+        some = [part for part in (before, own, after) if len(part)] or [self.others]
+        frame = pd.concat(some, ignore_index=True).astype(self.others.dtypes)
+        groups = np.insert(1 + np.arange(len(self.others)), self.place, np.zeros(times, int))
+        X, y = frame.drop(columns="y"), frame["y"].to_numpy()
+        return X, y, groups if self.unit.name == "person" else None
+
+    @property
+    def sides(self) -> list[int | None]:
+        """Return who may be there; only where the number of records is secret, nobody."""
+        return [*([None] if self.unit.size_is_secret else []), *range(len(self.own))]
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return which sides are neighbours."""
+        every = [*combinations(range(len(self.sides)), 2)]
+        if self.unit.size_is_secret:
+            return [pair for pair in every if not pair[0]]
+        return [pair for pair in every if self.unit.whole_records or self._one_value(*pair)]
+
+    def _one_value(self, one: int, other: int) -> bool:
+        changed = [a != b for a, b in zip(self.own[one], self.own[other], strict=True)]
+        return sum(changed) == 1 and not changed[-1]
+
+
+def recordings(
+    world: World, past: Recording | None = None, fit: Callable[..., Any] | None = None
+) -> tuple[list[Recording], list[tuple[Any, BudgetAccountant]]]:
+    """Fit every side along the answers of the first; return what was drawn, models and ledgers."""
+    found: list[Recording] = []
+    fitted = []
+    for side in world.sides:
+        ledger, (X, y, groups) = BudgetAccountant(delta=1), world.data(side)
+        own = {"accountant": ledger, "random_state": 0, **unit_parameters(world.unit)}
+        known = world.model.get_params()
+        model = clone(world.model).set_params(**{k: v for k, v in own.items() if k in known})
+        more = {} if groups is None else {"groups": groups}
+        with warnings.catch_warnings(), _silence(), recorded(found[0] if found else past) as drawn:
+            warnings.simplefilter("ignore")
+            (fit or _fitted)(model, X, y, **more)
+        found.append(drawn)
+        fitted.append((model, ledger))
+    return found, fitted
+
+
+def _silence() -> Any:
+    return mock.patch.object(logging.getLogger("dpbayes_sklearn"), "disabled", True)
+
+
+def _fitted(model: Any, X: Any, y: Any, **more: Any) -> Any:
+    return model.fit(X, y, **more)
+
+
+def claims(model: Any, ledger: BudgetAccountant) -> list[tuple[str, Any, Any, Any]]:
+    """Return what was charged and what is promised: epsilon, delta, and rho or None."""
+    entries, promise = [*ledger], model.guarantee_
+    rhos = [e.spend.rho if e.spend.rho != math.inf else e.cost.epsilon**2 / 2 for e in entries]
+    known = any(e.spend.rho != math.inf for e in entries)
+    charged = [sum((e.cost[i] for e in entries), Fraction(0)) for i in (0, 1)]
+    return [
+        ("charged", *charged, sum(rhos, Fraction(0)) if known else None),
+        ("promised", promise.epsilon, promise.delta, promise.rho),
+    ]
+
+
+def added_up(
+    found: Sequence[Recording],
+    pairs: Sequence[tuple[int, int]],
+    delta: float = 0.0,
+    steps: slice = slice(None),
+) -> list[Part]:
+    """Return what all steps lose, each at the neighbours that lose most there."""
+    columns = [*zip(*(own.steps[steps] for own in found), strict=True)]
+    placed = [column for column in columns if isinstance(column[0], Placed)]
+    groups = [[column] for column in columns if not isinstance(column[0], Placed)]
+    levels = sum(column[0].bound for column in placed)
+    asked = _worst(placed, pairs, delta) if placed else Part()
+    parts = [_worst(group, pairs, delta) for group in groups]
+    return [*parts, asked._replace(pure=max(asked.pure, levels))]
+
+
+def _worst(group: Sequence[Any], pairs: Sequence[tuple[int, int]], delta: float) -> Part:
+    parts = [
+        together(_lost(sides[i], sides[j], delta) for sides in group)
+        for one, other in pairs
+        for i, j in ((one, other), (other, one))
+    ]
+    return Part(*(max(column) for column in zip(*parts, strict=True)))
+
+
+def _lost(one: Any, other: Any, delta: float) -> Part:
+    """Return what a step loses; what is published of texts has all of the delta."""
+    if not isinstance(one, Texts):
+        return lost(one, other)
+    pure = one.loss_beyond(other, delta)
+    return Part(pure, pure**2 / 2, delta)
+
+
+def same_steps(found: Sequence[Recording]) -> bool:
+    """Tell whether all sides took the same kinds of steps, and began their runs at the same."""
+    kinds = {(tuple(type(step) for step in own.steps), tuple(own.runs)) for own in found}
+    return len(kinds) == 1
+
+
+def judged(world: World, past: Recording | None = None) -> Iterator[str]:
+    """Fit all sides; compare what was drawn with what was charged and promised."""
+    found, fitted = recordings(world, past)
+    if not same_steps(found):
+        yield f"{world.name}: which steps are taken depends on the data"
+        return
+    parts = _of_world(world, found)
+    for what, *claim in claims(*fitted[0]):
+        yield from compared(f"{world.name}: {what}", parts, *claim, world.least)
+
+
+def reached(world: World) -> float:
+    """Return which part of the smallest claim was drawn."""
+    found, fitted = recordings(world)
+    parts = _of_world(world, found)
+    return max(share(parts, *claim) for _, *claim in claims(*fitted[0]))
+
+
+def _of_world(world: World, found: Sequence[Recording]) -> list[Part]:
+    delta = float(getattr(world.model, "delta", 0.0))
+    if world.unit.whole_records:
+        return added_up(found, world.pairs, delta)
+    # one value changes one of several tables: what is drawn from all of them is judged together
+    kinds = {type(step) for step in found[0].steps}
+    columns = [*zip(*(own.steps for own in found), strict=True)]
+    groups = [[c for c in columns if type(c[0]) is kind] for kind in kinds]
+    return [_worst(group, world.pairs, delta) for group in groups]
+
+
+def compared(
+    what: str, parts: Sequence[Part], epsilon: Any, delta: Any, rho: Any, least: float = 0.0
+) -> Iterator[str]:
+    """Compare the sum of all parts with a claim."""
+    part = together(parts)
+    if not covered(parts, float(epsilon) * _ROUNDING, float(delta) * 1.02):
+        yield f"{what} ({float(epsilon):g}, {float(delta):g}), drawn {part}"
+    if rho is not None and part.rho > float(rho) * _ROUNDING:
+        yield f"{what} rho {float(rho):g}, drawn {part.rho:g}"
+    drawn = share(parts, epsilon, delta, rho)
+    if drawn < least:
+        yield f"{what}: {drawn:.3f} of it was drawn, where {least:g} can be"
+
+
+def share(parts: Sequence[Part], epsilon: Any, delta: Any, rho: Any) -> float:
+    """Return which part of a claim was drawn."""
+    part = together(parts)
+    return part.rho / float(rho) if rho else part.pure / float(epsilon)

@@ -1,0 +1,169 @@
+"""Bugs of releases in several parts: a part that is free, a share that is taken twice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.mechanisms import (
+    Size,
+    _coefficient_draws,
+    _perturbed_mode,
+    _split_release,
+    domains,
+    fourier,
+    map,
+    sampler,
+)
+from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.statistics import choices, gram_matrix, moment_blocks, moments
+from dpbayes_sklearn.statistics.size import ReleasedSize
+from dpbayes_sklearn.statistics.temperature import LossSums
+from dpbayes_sklearn.statistics.texts import TextCounts
+
+Replacements = Iterator[tuple[Any, str, Any]]
+
+
+@fault("parts", "parts", "The signs' share of rho is free", "signs, gaussian")
+def free_signs() -> Replacements:
+    yield from _free(Shares.of_rho, "of_rho", "signs")
+
+
+@fault("parts", "parts", "The signs' share of epsilon is free", "signs, laplace")
+def free_signs_of_epsilon() -> Replacements:
+    yield from _free(Shares.of, "of", "signs")
+
+
+@fault("parts", "parts", "The residuals' share of epsilon is free", "regression, map, record")
+def free_residuals() -> Replacements:
+    yield from _free(Shares.of, "of", "residuals")
+
+
+@fault("parts", "parts", "The share of the target's mean is free", "regression, fourier, record")
+def free_mean() -> Replacements:
+    yield from _free(Shares.of, "of", "mean")
+
+
+def _free(real: Any, name: str, part: str) -> Replacements:
+    """Give the model what another part has, too."""
+
+    def shared(*args: Any, **options: Any) -> Any:
+        shares = real(*args, **options)
+        return shares._replace(model=shares.model + getattr(shares, part))
+
+    yield Shares, name, staticmethod(shared)
+
+
+@fault("parts", "parts", "Numbers of a learned schema take all of epsilon", "schema, record")
+def numbers_take_all() -> Replacements:
+    real = domains._shares
+
+    def shares(statistics: Any, budget: Any) -> Any:
+        numbers, texts = real(statistics, budget)
+        return numbers._replace(epsilon=budget.epsilon), texts
+
+    yield domains, "_shares", shares
+
+
+@fault("parts", "parts", "Every column of texts has the whole delta", "schema, record")
+def whole_delta_each() -> Replacements:
+    yield TextCounts, "law", _text_law(columns_of_delta=False)
+
+
+@fault("parts", "parts", "Every column of texts takes the whole epsilon", "schema, record")
+def whole_epsilon_each() -> Replacements:
+    yield TextCounts, "law", _text_law(columns_of_epsilon=False)
+
+
+def _text_law(*, columns_of_epsilon: bool = True, columns_of_delta: bool = True) -> Any:
+    def law(self: Any, unit: Any, epsilon: Fraction, delta: Fraction) -> Any:
+        sides, columns = unit.moves // unit.max_records, self.n_columns
+        scale = laplace_scale(unit.moves * (columns if columns_of_epsilon else 1), epsilon)
+        each = delta / (sides * (columns if columns_of_delta else 1))
+        return TruncatedLaplace.calibrated(scale, each, unit.max_records)
+
+    return law
+
+
+@fault("parts", "parts", "The edges of a tree share all of epsilon", "tree, record")
+def edges_take_all() -> Replacements:
+    def shares(self: Any) -> Any:
+        edges = self.network.target - 1
+        return (choices.QUESTION_SHARE, *[Fraction(1, edges)] * edges) if edges > 0 else ()
+
+    yield choices.TreeChoice, "shares", property(shares)
+
+
+@fault("parts", "parts", "Sums of losses exceed a released number of records", "beyond")
+def losses_not_cut() -> Replacements:
+    yield LossSums, "at_most", lambda self, n: self
+
+
+@fault("parts", "parts", "Turns at a split exceed a released number of records", "beyond")
+def turns_not_cut() -> Replacements:
+    real = _split_release.draw_tables
+
+    def uncut(tables: Any, law: Any, grid: Any, n: int, source: Any, most: Any = None) -> Any:
+        return real(tables, law, grid, n, source)
+
+    yield sampler, "draw_tables", uncut
+    yield map, "draw_tables", uncut
+
+
+@fault("parts", "parts", "An empty table is told without noise", "empty")
+def nobody_is_told() -> Replacements:
+    real = Size._release_size
+
+    def told(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
+        if statistics.n:
+            return real(self, statistics, prior, budget, source)
+        return ReleasedSize(1, (statistics.law(budget.unit, Fraction(budget.epsilon)),))
+
+    yield Size, "_release_size", told
+
+
+@fault("parts", "parts", "Indicators have no part in the norm of a mode", "regression, map, record")
+def indicators_not_in_modes() -> Replacements:
+    real = _perturbed_mode.least_ridge
+    yield _perturbed_mode, "least_ridge", lambda squares, *rest: real(squares - 1, *rest)
+
+
+@fault("parts", "parts", "Indicators have no part in the norm of a draw", "regression, sampler")
+def indicators_not_in_draws() -> Replacements:
+    def norm(design: Any) -> float:
+        return math.sqrt(len(design.domains) + design.intercept)
+
+    yield _coefficient_draws, "_norm", norm
+
+
+@fault("parts", "parts", "The search for a mode ends 16 times too early", "end of a search")
+def search_ends_early() -> Replacements:
+    real = _perturbed_mode._minimum
+
+    def early(pulls: Any, start: Any, noise: Any, plan: Any) -> Any:
+        return real(pulls, start, noise, plan._replace(error=16 * plan.error))
+
+    yield _perturbed_mode, "_minimum", early
+
+
+@fault("parts", "parts", "Every ball of draws is thought to be small", "'coef_bound': 3.0}, record")
+def small_balls() -> Replacements:
+    yield _coefficient_draws, "score_range", lambda limit, reach: 2 * limit * reach
+
+
+@fault("parts", "parts", "Products of two columns of levels are free", "levels")
+def free_products_of_levels() -> Replacements:
+    real = moment_blocks.whole_block
+
+    def free(design: Any) -> Any:
+        block, (_, _, q) = real(design), moment_blocks._counts(design)
+        return replace(block, together=block.together - q * (q - 1))
+
+    for module in (moment_blocks, gram_matrix, moments, fourier):
+        yield module, "whole_block", free
