@@ -45,6 +45,8 @@ from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, together
 from dpbayes_sklearn.audit._recorder import Recording
 from dpbayes_sklearn.audit._steps import Choice, Noise
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.model_selection.holding_out import held_out
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
@@ -139,7 +141,8 @@ def _search(stopping: str, delta: float) -> Iterator[str]:
     name, seen = f"search, {stopping}, {delta:g}", np.zeros(2, bool)
     steps = Pipeline([("bins", PrivateKBinsDiscretizer(2)), ("model", bayes)])
     models = [(bayes, ""), (line, ""), *([] if delta else [(steps, "model__")])]
-    for (model, of), place in product(models, (0, 1)):
+    sides = held_out(len(others) + 1, None, RECORD, 0.5, random_source(0, stream=1))
+    for (model, of), place in product(models, [int(side[0]) for side in sides]):
         grid = {f"{of}mechanism": ["gaussian" if delta else "laplace"]}
         search = PrivateSearchCV(
             model, grid, epsilon=0.9, delta=delta, test_size=0.5, stopping=stopping,

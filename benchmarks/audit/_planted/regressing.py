@@ -163,7 +163,7 @@ residuals_not_clipped = slip_of_parts(
     (
         moments.Moments,
         "squared_residuals",
-        lambda real: lambda self, m, g, e: (4 * real(self, m, g, e)[0], real(self, m, g, e)[1]),
+        lambda real: lambda self, m, g: (4 * real(self, m, g)[0], real(self, m, g)[1]),
     ),
 )
 target_block_of_one = slip_of_parts(
