@@ -24,7 +24,7 @@ from dpbayes_sklearn import (
     mechanisms,
 )
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
-from dpbayes_sklearn.laws import ZeroSum
+from dpbayes_sklearn.noise import ZeroSum
 from dpbayes_sklearn.posteriors.categories import NoisyDirichlet
 
 ONES = np.array([1] * 30 + [0] * 50)

@@ -20,11 +20,6 @@ from benchmarks.audit._cases import Case
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, DirichletMultinomial
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.releases import audit_release
-from dpbayes_sklearn.laws.discrete_laplace import (
-    discrete_laplace_pmf,
-    discrete_laplace_survival,
-)
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import (
     MAP,
     Fourier,
@@ -40,7 +35,9 @@ from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
 from dpbayes_sklearn.noise import discrete_laplace, finite, truncated_laplace, zero_sum
 from dpbayes_sklearn.noise import sup_norm as box
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf, discrete_laplace_survival
 from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.statistics.counts import CountTables

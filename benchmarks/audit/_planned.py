@@ -20,9 +20,9 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
-from dpbayes_sklearn.laws import DiscreteLaplace
 from dpbayes_sklearn.mechanisms import Laplace, PermuteAndFlip
 from dpbayes_sklearn.mechanisms.permute_and_flip import choice_weights
+from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     log_lattice_weight,

@@ -20,7 +20,7 @@ from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,

@@ -22,11 +22,11 @@ from dpbayes_sklearn import BayesianLinearRegression, mechanisms
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.laws import ClassRows, SupNorm
 from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_noise, _perturbed_mode
 from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC
 from dpbayes_sklearn.mechanisms._perturbed_mode import perturbed_mode
+from dpbayes_sklearn.noise import ClassRows, SupNorm
 from dpbayes_sklearn.noise.ball_gaussian import LATTICE, ball_gaussian
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.truncated_beta import SplitGrid

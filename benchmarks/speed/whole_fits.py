@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.speed.work import Work
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
-from dpbayes_sklearn.laws import ClassRows
 from dpbayes_sklearn.mechanisms import Laplace
-from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise import ClassRows
+from dpbayes_sklearn.noise.law import draw
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import BudgetAccountant
 

@@ -1,6 +1,6 @@
 """Joint log densities of noise laws, and the same laws with half the noise.
 
-Written down here a second time, from the definitions and apart from ``laws/``: what judges a law
+Written down here a second time, from the definitions and apart from ``noise/``: what judges a law
 should not ask it.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import kve
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws import (
+from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteGaussian,
     DiscreteLaplace,

@@ -23,8 +23,8 @@ from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import Ball, Choice, Mode, Noise, Step, quadratic_range
-from dpbayes_sklearn.laws import DiscreteGaussian
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.noise import DiscreteGaussian
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 
 __all__ = [
     "Calibrated",

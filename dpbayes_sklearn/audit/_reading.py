@@ -21,16 +21,14 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import Choice, Fixed, Noise, Opaque, Step
-from dpbayes_sklearn.laws import (
+from dpbayes_sklearn.mechanisms import Mechanism, _split_release, _temperature, exponential
+from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteGaussian,
     DiscreteLaplace,
     NoiseLaw,
     SupNorm,
     ZeroSum,
-)
-from dpbayes_sklearn.mechanisms import Mechanism, _split_release, _temperature, exponential
-from dpbayes_sklearn.noise import (
     class_rows,
     discrete_gaussian,
     discrete_laplace,

@@ -28,7 +28,6 @@ from dpbayes_sklearn.audit._parts import (
     worst_of_choice,
 )
 from dpbayes_sklearn.audit._steps import Ball, Choice, Mode, Noise, Step, seen_records
-from dpbayes_sklearn.laws import DiscreteGaussian, DiscreteLaplace
 from dpbayes_sklearn.mechanisms import (
     _perturbed_mode,
     _temperature,
@@ -38,14 +37,16 @@ from dpbayes_sklearn.mechanisms import (
 )
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
     ball_gaussian,
     discrete_gaussian,
     discrete_laplace,
     finite,
-    segments,
+    integers,
     truncated_laplace,
 )
-from dpbayes_sklearn.noise.add import add
+from dpbayes_sklearn.noise.law import add
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
 from dpbayes_sklearn.statistics.moments import Moments
 
@@ -225,7 +226,7 @@ def recorded(along: Recording | None = None) -> Iterator[Recording]:
         (permute_and_flip.choice_weights, own._weighed),
         (_temperature.choice_weights, own._tempered),
         (quantiles.rate, own._rated),
-        (segments.segment_draw, own._placed),
+        (integers.segment_draw, own._placed),
         (ball_gaussian.ball_gaussian, own._in_ball),
         (truncated_laplace.truncated_laplace, own._truncated),
         (_perturbed_mode.perturbed_mode, own._mode),

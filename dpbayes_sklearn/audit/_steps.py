@@ -3,8 +3,8 @@ r"""What a release draws from, read off the production code, and the exact loss 
 A release is a list of steps. Each has a law, and the loss between the laws of two data sets is
 known in closed form:
 
-- **Noise** adds integers z of a :class:`~dpbayes_sklearn.laws.NoiseLaw` to some integers c: the law
-  knows the loss of every shift c - c'. Both laws must be the same, or the ratio of their tails
+- **Noise** adds integers z of a :class:`~dpbayes_sklearn.noise.NoiseLaw` to some integers c: the
+  law knows the loss of every shift c - c'. Both laws must be the same, or the ratio of their tails
   has no bound.
 - **Choice** draws independent points with integer weights: the sum over rows of
   :math:`\max_j [\log (w_j/W) - \log(w'_j/W')]`.
@@ -33,8 +33,8 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._perturbed_mode import ModePlan
+from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.statistics.moment_sums import coordinates
 from dpbayes_sklearn.statistics.quantiles.ranks import RankLaw, Segments
 

@@ -19,13 +19,6 @@ import numpy as np
 
 from dpbayes_sklearn.audit._reading import Recorder, no_bytes
 from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Mode, Noise, Point, Step, seen_records
-from dpbayes_sklearn.laws import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    MatrixNoise,
-    NoiseLaw,
-    SupNorm,
-)
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
     _coefficient_draws,
@@ -34,6 +27,7 @@ from dpbayes_sklearn.mechanisms import (
     permute_and_flip,
     quantiles,
 )
+from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, MatrixNoise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 

@@ -20,9 +20,9 @@ from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.audit._domains import TextDomain
 from dpbayes_sklearn.audit._reading import no_bytes
 from dpbayes_sklearn.audit.deltas import DeltaEnumeration
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import StableHistogram, stable_histogram
 from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 

@@ -26,8 +26,8 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._domains import domain_of
 from dpbayes_sklearn.audit._steps import Choice, Noise, Step, shared_laws
 from dpbayes_sklearn.audit.enumeration import known_size, readers_of
-from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
+from dpbayes_sklearn.noise import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 

@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws import NoiseLaw
-from dpbayes_sklearn.noise import add
+from dpbayes_sklearn.noise import NoiseLaw, add
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.moments import largest_grid

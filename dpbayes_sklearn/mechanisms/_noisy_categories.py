@@ -5,9 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise import add
+from dpbayes_sklearn.noise import NoiseLaw, add
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy.budget import Budget

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.add import add, draw
+from dpbayes_sklearn.noise import NoiseLaw
+from dpbayes_sklearn.noise.law import add, draw
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.network import NetworkPosterior

@@ -54,8 +54,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.threads import blas_for
-from dpbayes_sklearn.laws import SupNorm
-from dpbayes_sklearn.noise import add
+from dpbayes_sklearn.noise import SupNorm, add
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.design import Design

@@ -23,7 +23,7 @@ With a secret number of records the size of a sample would tell it, so all recor
 
 from __future__ import annotations
 
-from dpbayes_sklearn.noise.positions import Positions, random_positions
+from dpbayes_sklearn.noise.integers import Positions, random_positions
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from scipy.special import entr
 
 from dpbayes_sklearn.mechanisms._samples import drawn_sample
-from dpbayes_sklearn.noise.finite import finite_draw, integer_weights
-from dpbayes_sklearn.noise.permute_and_flip import choice_log_law, choice_loss
+from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, finite_draw, integer_weights
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.network import NetworkPosterior

@@ -17,7 +17,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms import gaussian, laplace
 from dpbayes_sklearn.mechanisms._finite_law import Law
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
@@ -26,6 +25,7 @@ from dpbayes_sklearn.mechanisms.base import Mechanism, Release
 from dpbayes_sklearn.mechanisms.gaussian import Gaussian
 from dpbayes_sklearn.mechanisms.geometric import Geometric
 from dpbayes_sklearn.mechanisms.laplace import Laplace
+from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget

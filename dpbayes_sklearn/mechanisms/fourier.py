@@ -35,7 +35,6 @@ import numpy as np
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._moment_noise import widening
 from dpbayes_sklearn.mechanisms._moment_release import (
     Products,
@@ -46,8 +45,8 @@ from dpbayes_sklearn.mechanisms._moment_release import (
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.laplace import moment_shares
-from dpbayes_sklearn.noise import add
-from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise import NoiseLaw, add
+from dpbayes_sklearn.noise.law import draw
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior

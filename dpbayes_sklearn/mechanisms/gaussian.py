@@ -36,13 +36,13 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
-from dpbayes_sklearn.laws import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import GaussianNoise
 from dpbayes_sklearn.mechanisms._moment_noise import gaussian_grid, widening
 from dpbayes_sklearn.mechanisms._moment_release import Products, regression_posterior
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
+from dpbayes_sklearn.noise import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.location import Located

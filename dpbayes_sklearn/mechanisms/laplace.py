@@ -12,7 +12,7 @@ Noise law
 ---------
 :math:`P(Z = z) \propto e^{-\|z\|_K/b}` on the integers or a lattice, without floating-point
 numbers. For naive Bayes, K is by default the norm of
-:class:`~dpbayes_sklearn.laws.class_rows.ClassRows` (joint noise). Otherwise it is the L1 norm:
+:class:`~dpbayes_sklearn.noise.class_rows.ClassRows` (joint noise). Otherwise it is the L1 norm:
 independent noise in every cell. There, with a ``budget_split`` w, the class table, of sensitivity
 :math:`\Delta_c`, has scale b/w and the others
 :math:`b = (\Delta - \Delta_c + w \Delta_c)/\varepsilon`: their losses add to :math:`\varepsilon`.
@@ -35,13 +35,13 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
-from dpbayes_sklearn.laws import NoiseLaw
 from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
 from dpbayes_sklearn.mechanisms._moment_noise import widening
 from dpbayes_sklearn.mechanisms._moment_release import Products, regression_posterior
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
+from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.posteriors.location import Located

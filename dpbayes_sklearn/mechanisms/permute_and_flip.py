@@ -10,7 +10,7 @@ depends on earlier choices only. *Claim*: choices with shares :math:`s_i` of :ma
 
 Noise law
 ---------
-A candidate is drawn from integer weights: see :mod:`dpbayes_sklearn.noise.permute_and_flip`.
+A candidate is drawn from integer weights: see :mod:`dpbayes_sklearn.noise.finite`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.finite import (
+    MAX_CANDIDATES,
     MAX_POINTS,
+    choice_log_law,
+    choice_loss,
     finite_draw,
     integer_weights,
     rounding_loss,
 )
-from dpbayes_sklearn.noise.permute_and_flip import MAX_CANDIDATES, choice_log_law, choice_loss
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.choices import LARGEST, Scored

@@ -21,7 +21,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.segments import segment_draw
+from dpbayes_sklearn.noise.integers import segment_draw
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit

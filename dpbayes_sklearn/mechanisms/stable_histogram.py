@@ -13,7 +13,7 @@ does not matter that the list of all texts is not known.
 Noise law
 ---------
 :math:`P(Z = z) \propto e^{-|z|/b}` for integers :math:`|z| \le k`: see
-:mod:`dpbayes_sklearn.laws.truncated_laplace`.
+:mod:`dpbayes_sklearn.noise.truncated_laplace`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.noise.truncated_laplace import truncated_laplace
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace, truncated_laplace
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.texts import CommonTexts, Found, TextCounts
 

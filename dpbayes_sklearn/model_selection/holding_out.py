@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.data.persons import coins_of, counted_records
-from dpbayes_sklearn.noise.positions import random_positions
+from dpbayes_sklearn.noise.integers import random_positions
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 

@@ -18,7 +18,7 @@ from dpbayes_sklearn.model_selection.runs import (
     seed_from,
     sensitivity,
 )
-from dpbayes_sklearn.noise.bernoulli import uniform_below
+from dpbayes_sklearn.noise.integers import uniform_below
 from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee

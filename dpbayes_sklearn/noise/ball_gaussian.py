@@ -34,7 +34,7 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.noise.bernoulli import rounds
+from dpbayes_sklearn.noise.integers import rounds
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["LATTICE", "ball_gaussian"]

@@ -1,26 +1,247 @@
-r"""Exact sampler of the discrete Laplace law on the integers, without rounding.
+r"""Independent discrete Laplace noise: the K-norm mechanism of the L1 norm.
 
-.. math:: P(Z = z) = \tanh(1/2b) \, e^{-|z|/b}, \qquad b = t/s \text{ rational}
+.. math:: P(Z = z) = \tanh(1/2b) \, e^{-|z|/b}, \qquad z \in \mathbb{Z}, \quad b = t/s
 
-The sampler follows Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential
-Privacy* (2020), Algorithm 2, over whole arrays of machine words.
+in every number, b the scale of its array, a rational number.
+
+**Loss.** Neighbours that differ by :math:`\Delta_i` in the numbers of scale :math:`b_i` (in L1)
+have a privacy loss of :math:`\sum_i \Delta_i/b_i`.
+
+**Sampler.** Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy* (2020),
+Algorithm 2, over whole arrays of machine words.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
 
-from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.laws.discrete_laplace import DiscreteLaplace
-from dpbayes_sklearn.laws.scales import MAX_TERM, representable_scale
-from dpbayes_sklearn.noise.add import draw
-from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, fill, geometric, rounds, uniform_below
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.noise.integers import bernoulli_exp, fill, geometric, rounds, uniform_below
+from dpbayes_sklearn.noise.law import (
+    MAX_TERM,
+    NO_NOISE,
+    Marginal,
+    NoiseLaw,
+    deviation_bound,
+    draw,
+    representable_scale,
+)
 from dpbayes_sklearn.noise.source import RandomSource
 
-__all__ = ["discrete_laplace", "laplace_magnitudes", "one_sided_laplace"]
+__all__ = [
+    "DiscreteLaplace",
+    "LaplaceMarginal",
+    "discrete_laplace",
+    "discrete_laplace_logpmf",
+    "discrete_laplace_pmf",
+    "discrete_laplace_quantile",
+    "discrete_laplace_survival",
+    "discrete_laplace_variance",
+    "integer_allowance",
+    "laplace_magnitudes",
+    "one_sided_laplace",
+]
+
+
+@dataclass(frozen=True)
+class LaplaceMarginal:
+    """Laplace noise in one number, with density proportional to exp(-abs(x) / scale).
+
+    Examples
+    --------
+    >>> LaplaceMarginal(2.0).log_weight(np.array([0.0, -3.0, 4.0])).tolist()
+    [-0.0, -1.5, -2.0]
+    """
+
+    scale: float
+
+    @property
+    def variance(self) -> float:
+        """Variance 2 b² of the continuous law, which bounds that of the discrete one."""
+        return 2.0 * self.scale**2
+
+    @property
+    def sharpness(self) -> float:
+        """The scale."""
+        return self.scale
+
+    @property
+    def steepest(self) -> float:
+        """The s at which E[exp(s Z)] becomes infinite, 1/b."""
+        return 1.0 / self.scale
+
+    def log_weight(self, x: FloatArray) -> FloatArray:
+        """-abs(x)/b."""
+        return -np.abs(x) / self.scale
+
+    def log_mgf(self, s: FloatArray) -> FloatArray:
+        """-log(1 - s² b²)."""
+        return -np.log1p(-((s * self.scale) ** 2))
+
+    def half_width(self, terms: int, nats: float) -> float:
+        """Chernoff bound of the sum of ``terms`` of them."""
+        return deviation_bound([(1.0, terms, self)], nats)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(NoiseLaw):
+    """Independent discrete Laplace noise in every number.
+
+    Attributes
+    ----------
+    scales : tuple of Fraction
+        The scale b of each array; 0 for an array that is public as it is.
+    numbers : tuple of int
+        How many numbers each array has.
+
+    Examples
+    --------
+    >>> law = DiscreteLaplace.of(Fraction(22), [4] * 10 + [2])
+    >>> round(law.variance(array=0), 1), round(law.error_bound(0.05), 1)
+    (967.8, 148.6)
+    >>> law.privacy_loss(np.array([1, -1] * 11 + [0] * 20))
+    Fraction(1, 1)
+    """
+
+    scales: tuple[Fraction, ...]
+    numbers: tuple[int, ...]
+
+    independent: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if len(self.scales) != len(self.numbers) or any(scale < 0 for scale in self.scales):
+            raise ValueError("Independent noise needs one scale, not below zero, for each array.")
+
+    @classmethod
+    def of(cls, scale: Fraction, sizes: Sequence[int]) -> DiscreteLaplace:
+        """Return the law that has the same scale in all arrays."""
+        return cls((scale,) * len(sizes), tuple(sizes))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many numbers each array has."""
+        return self.numbers
+
+    def marginal(self, array: int = 0) -> Marginal:
+        """Return the Laplace law of one number."""
+        scale = float(self.scales[array])
+        return LaplaceMarginal(scale) if scale else NO_NOISE
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Variance 2q/(1-q)² of every number, q = exp(-1/b)."""
+        exact = {scale: discrete_laplace_variance(scale) for scale in set(self.scales)}
+        return np.repeat([exact[scale] for scale in self.scales], self.sizes)
+
+    def error_bound(self, delta: float) -> float:
+        r"""Return the z with :math:`\sum_i m_i \frac{2}{1+q_i} e^{-z/b_i} = \delta`.
+
+        For one scale b and M numbers this is :math:`b\ln\frac M\delta + b\ln\frac2{1+q}`.
+        """
+        numbers: dict[float, int] = {}
+        for scale, size in zip(self.scales, self.sizes, strict=True):
+            numbers[float(scale)] = numbers.get(float(scale), 0) + size * bool(scale)
+        noisy = {b: m for b, m in numbers.items() if m}
+        alone = [b * math.log(m / delta) + integer_allowance(b) for b, m in noisy.items()]
+        if len(alone) < 2:
+            return max(alone, default=0.0)
+
+        def excess(z: float) -> float:
+            tails = (m * math.exp((integer_allowance(b) - z) / b) for b, m in noisy.items())
+            return sum(tails) - delta
+
+        if excess(max(alone)) <= 0:  # the other noises are so small that floats do not see them
+            return max(alone)
+        largest = max(b * math.log(len(noisy)) + z for b, z in zip(noisy, alone, strict=True))
+        return float(brentq(excess, max(alone), largest * (1 + 1e-9) + 1.0))
+
+    def privacy_loss(self, shift: IntArray) -> Fraction | float:
+        """Return the sum over arrays of L1 norm over scale."""
+        loss, first = Fraction(0), 0
+        for scale, size in zip(self.scales, self.sizes, strict=True):
+            moved = int(np.abs(shift[first : first + size]).sum())
+            if moved and not scale:
+                return math.inf
+            loss += Fraction(moved) / scale if moved else 0
+            first += size
+        return loss
+
+
+def integer_allowance(scale: float) -> float:
+    r"""Return :math:`b \ln \frac{2}{1+q}`, by which bounds of integer noise are larger; below 1/2.
+
+    >>> round(integer_allowance(1.0), 3), round(integer_allowance(1000.0), 3)
+    (0.38, 0.5)
+    """
+    if scale == 0:  # there is no noise
+        return 0.0
+    return scale * math.log(2 / (1 + math.exp(-1 / scale)))
+
+
+def discrete_laplace_logpmf(z: npt.ArrayLike, scale: Fraction | float) -> FloatArray:
+    """Log probability: log tanh(1/2b) - abs(z)/b."""
+    size = np.abs(np.asarray(z, dtype=np.float64))
+    if scale == 0:
+        return np.where(size == 0, 0.0, -np.inf)
+    rate = 1 / float(scale)
+    return np.asarray(math.log(math.tanh(rate / 2)) - size * rate)
+
+
+def discrete_laplace_pmf(z: npt.ArrayLike, scale: Fraction | float) -> FloatArray:
+    """Probability: tanh(1/2b) exp(-abs(z)/b).
+
+    Examples
+    --------
+    >>> bool(abs(discrete_laplace_pmf(range(-90, 91), 2).sum() - 1) < 1e-12)
+    True
+    """
+    return np.exp(discrete_laplace_logpmf(z, scale))
+
+
+def discrete_laplace_variance(scale: Fraction | float) -> float:
+    """Variance: 2q/(1-q)**2 with q = exp(-1/b)."""
+    if scale == 0:
+        return 0.0
+    return 2 * math.exp(-1 / float(scale)) / math.expm1(-1 / float(scale)) ** 2
+
+
+def discrete_laplace_survival(k: npt.ArrayLike, scale: Fraction | float) -> FloatArray:
+    """P(abs(Z) >= k) = 2 q**k/(1+q) for k >= 1, and 1 for k <= 0, with q = exp(-1/b)."""
+    at_least = np.ceil(np.asarray(k, dtype=np.float64))
+    if scale == 0:
+        return np.where(at_least <= 0, 1.0, 0.0)
+    rate = 1 / float(scale)
+    tail = 2 * np.exp(-rate * np.maximum(at_least, 0)) / (1 + math.exp(-rate))
+    return np.where(at_least <= 0, 1.0, tail)
+
+
+def discrete_laplace_quantile(probability: float, scale: Fraction | float) -> int:
+    """Smallest k with P(abs(Z) <= k) >= probability.
+
+    Examples
+    --------
+    >>> discrete_laplace_quantile(0.95, 10)
+    30
+    """
+    if not 0 <= probability < 1:
+        raise ValueError("probability must be in the range [0, 1).")
+    k = 0
+    if scale:
+        above = (1 - probability) * (1 + math.exp(-1 / float(scale))) / 2  # q**(k+1) <= above
+        k = max(math.ceil(-math.log(above) * float(scale)) - 2, 0)
+    while 1 - discrete_laplace_survival(k + 1, scale) < probability:
+        k += 1
+    return k
+
 
 WORDS = ((2**8, np.uint16), (2**24, np.uint32), (MAX_TERM, np.uint64))
 """The shortest word for each numerator: 8 bits are spare, as `bernoulli_exp` needs."""

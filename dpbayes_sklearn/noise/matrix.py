@@ -1,26 +1,279 @@
-r"""Exact differences of Wishart matrices, rounded to integers.
+r"""Noise for matrices of sums of products: the difference of two Wishart matrices.
 
-A Wishart matrix of p + 1 degrees of freedom is :math:`\sum_k g_k g_k^\top` of p + 1 vectors of
-standard normals. These are known to lie in cells (:mod:`dpbayes_sklearn.noise.normal`), so that a
-product :math:`g_ig_j` differs from that of the lower ends :math:`G_iG_j` by at most
-:math:`|G_i| + |G_j| + 1`. If all numbers that are possible then round to the same integer, it is
-the rounded noise; if not, more bits of the normals are drawn. No real number is ever approximated.
+.. math:: Z_{ij} = \Big\lfloor \tfrac b2 \frac{(A - B)_{ij}}{a_i a_j} + \tfrac12 \Big\rfloor,
+    \qquad i \le j
+
+where A and B are independent Wishart matrices of p + 1 degrees of freedom, whose density is
+:math:`\propto e^{-\operatorname{tr}/2}` on the positive semi-definite cone, and :math:`a_i` are
+weights of the p coordinates.
+
+**Loss.** :math:`M = \tfrac b2(A - B)` has density
+:math:`f(M) \propto \int e^{-(\operatorname{tr} M + 2 \operatorname{tr} B)/b}\,dB` over
+:math:`B \succeq 0`, :math:`M + B \succeq 0`. For
+:math:`P \succeq 0` substitute B + P: :math:`f(M) \ge e^{-\operatorname{tr} P/b} f(M + P)`, and by
+symmetry :math:`f(M) \ge e^{-\operatorname{tr} P/b} f(M - P)`. A difference of neighbours, weighted
+by :math:`a_i a_j`, is P - N with positive semi-definite P, N, so its loss is at most
+:math:`(\operatorname{tr} P + \operatorname{tr} N)/b`: its nuclear norm over b. The sums are
+integers, so adding rounded noise to them is rounding, a post-processing. ∎
+
+One entry is a difference of two Gamma variables: order p + 1 and scale b/2 off the diagonal
+(variance :math:`b^2(p+1)/2`), order (p + 1)/2 and scale b on it (twice that variance), over
+:math:`a_ia_j`. Different entries are uncorrelated.
+
+**Sampler.** A Wishart matrix of p + 1 degrees of freedom is :math:`\sum_k g_k g_k^\top` of p + 1
+vectors of standard normals. A real number cannot be stored, but its first bits can, and more of
+them can be drawn later: :math:`g \in [G, G+1)\,2^{-m}` with an integer G, uniform in that cell
+given all that is known. A product :math:`g_ig_j` then differs from that of the lower ends
+:math:`G_iG_j` by at most :math:`|G_i| + |G_j| + 1`. If all numbers that are possible round to the
+same integer, it is the rounded noise; if not, more bits of the normals are drawn.
+
+**Standard normals.** :math:`|g| = k + x` with k geometric of rate :math:`e^{-1}` and x uniform in
+[0, 1) has density proportional to :math:`e^{-k}`. It is accepted with probability
+:math:`e^{-(|g|^2 + 1 - 2k)/2} \le 1`, which leaves :math:`e^{-|g|^2/2}`. A proposal is accepted or
+rejected only if all of its cell is: the comparison with a random number is made in floats where
+their errors cannot matter, and otherwise with as many more bits of both numbers as it takes (a
+floating-point filter). So an accepted number is uniform in its cell, and the law is exact. ∎
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, kve
 
-from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.laws.matrix import MatrixNoise
-from dpbayes_sklearn.noise.add import draw
-from dpbayes_sklearn.noise.bernoulli import rounds
-from dpbayes_sklearn.noise.normal import Integers, Normals, exact_normals
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.noise.integers import any_below, geometric, rounds
+from dpbayes_sklearn.noise.law import NoiseLaw, deviation_bound, draw
 from dpbayes_sklearn.noise.source import RandomSource
 
-__all__ = ["wishart_differences"]
+__all__ = [
+    "BITS",
+    "GammaDifference",
+    "MatrixNoise",
+    "Normals",
+    "exact_normals",
+    "wishart_differences",
+]
+
+
+@dataclass(frozen=True)
+class MatrixNoise(NoiseLaw):
+    """Joint noise of the upper triangle, row by row, of a symmetric matrix.
+
+    Attributes
+    ----------
+    scale : Fraction
+        The b, in units of the numbers.
+    weights : tuple of Fraction
+        The a_i, one for each coordinate.
+
+    Examples
+    --------
+    >>> law = MatrixNoise(Fraction(4), (Fraction(1), Fraction(1)))
+    >>> law.size, law.variances.tolist()
+    (3, [48.0, 24.0, 48.0])
+    >>> law.privacy_loss(np.array([1, 1, 1]))  # a record of (1, 1) comes
+    0.5
+    """
+
+    scale: Fraction
+    weights: tuple[Fraction, ...]
+
+    independent: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not self.weights or min(self.weights) <= 0 or self.scale <= 0:
+            raise ValueError("Matrix noise needs coordinates of positive weight and a scale.")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """All entries are one array."""
+        p = len(self.weights)
+        return (p * (p + 1) // 2,)
+
+    @cached_property
+    def upper(self) -> tuple[IntArray, IntArray]:
+        """Rows and columns of the entries."""
+        rows, columns = np.triu_indices(len(self.weights))
+        return rows, columns
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Variance b² (p+1)/2 of every entry over its squared weights; twice on the diagonal."""
+        rows, columns = self.upper
+        a = np.array([float(weight) for weight in self.weights])
+        size = float(self.scale) ** 2 * (len(a) + 1) / 2
+        return np.asarray(np.where(rows == columns, 2.0, 1.0) * size / (a[rows] * a[columns]) ** 2)
+
+    def marginal(self, array: int = 0) -> GammaDifference:
+        """Return the distribution of the first entry, a diagonal one."""
+        weight = float(self.weights[0]) ** 2
+        return GammaDifference((len(self.weights) + 1) / 2, float(self.scale) / weight)
+
+    def error_bound(self, delta: float) -> float:
+        """Return a Chernoff bound for each entry, at the same share of ``delta``."""
+        nats, order = float(np.log(self.size / delta)), (len(self.weights) + 1) / 2
+        widest = float(self.scale) / float(min(self.weights)) ** 2
+        entries = (GammaDifference(order, widest), GammaDifference(2 * order, widest / 2))
+        return 0.5 + max(entry.half_width(1, nats) for entry in entries)
+
+    def privacy_loss(self, shift: IntArray) -> Fraction | float:
+        """Return the nuclear norm of the weighted shift over the scale, from above."""
+        matrix = np.zeros((len(self.weights),) * 2)
+        matrix[self.upper[::-1]] = shift  # the lower half is all that is read of it
+        eigenvalues = np.linalg.eigvalsh(matrix * self._weight_products, "L")
+        return float(np.abs(eigenvalues).sum() / float(self.scale))
+
+    @cached_property
+    def _weight_products(self) -> FloatArray:
+        a = np.array([float(weight) for weight in self.weights])
+        return np.outer(a, a)
+
+
+@dataclass(frozen=True)
+class GammaDifference:
+    r"""The difference of two Gamma variables: density :math:`|x|^{k-1/2}K_{k-1/2}(|x|/b)`.
+
+    Examples
+    --------
+    >>> GammaDifference(1.0, 2.0).log_weight(np.array([0.0, -3.0, 4.0])).tolist()
+    [0.0, -1.5, -2.0]
+    """
+
+    order: float
+    scale: float
+
+    @property
+    def variance(self) -> float:
+        """Variance 2 k b²."""
+        return 2.0 * self.order * self.scale**2
+
+    @property
+    def sharpness(self) -> float:
+        """The standard deviation, or the scale if it is less."""
+        return min(self.scale, float(np.sqrt(self.variance)))
+
+    @property
+    def steepest(self) -> float:
+        """The s at which E[exp(s Z)] becomes infinite, 1/b."""
+        return 1.0 / self.scale
+
+    def log_weight(self, x: FloatArray) -> FloatArray:
+        """Log density less its value at 0."""
+        v = self.order - 0.5
+        y = np.maximum(np.abs(x) / self.scale, 1e-9)
+        peak = gammaln(v) + (v - 1) * np.log(2.0)
+        return np.asarray(v * np.log(y) + np.log(kve(v, y)) - y - peak)
+
+    def log_mgf(self, s: FloatArray) -> FloatArray:
+        """-k log(1 - s² b²)."""
+        return -self.order * np.log1p(-((s * self.scale) ** 2))
+
+    def half_width(self, terms: int, nats: float) -> float:
+        """Chernoff bound of the sum of ``terms`` of them."""
+        return deviation_bound([(1.0, terms, self)], nats)
+
+
+BITS = 60
+"""Bits behind the point that are drawn at first."""
+
+_SURE = 1e-12  # floats of exponents below 1e3 give probabilities with far smaller errors
+_ACCEPTED = 0.48  # share of proposals
+
+Integers = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True)
+class Normals:
+    """Numbers of which number i lies in ``[cells[i], cells[i] + 1) / 2**bits``."""
+
+    cells: Integers
+    bits: int
+
+    def refined(self, source: RandomSource) -> Normals:
+        """Return the same numbers, known to 64 bits more."""
+        more = np.frombuffer(source(8 * self.cells.size), np.uint64).astype(object)
+        return Normals((self.cells << 64) + more.reshape(self.cells.shape), self.bits + 64)
+
+
+def exact_normals(count: int, source: RandomSource, sure: float = _SURE) -> Normals:
+    """Draw ``count`` independent standard normal numbers.
+
+    Parameters
+    ----------
+    count : int
+    source : callable
+        Random bytes, from `random_source`.
+    sure : float
+        Distance from its threshold at which a comparison is made without floats.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> drawn = exact_normals(3, random_source(0))
+    >>> drawn.bits, (drawn.cells / 2.0**drawn.bits).astype(float).round(2).tolist()
+    (60, [-0.79, 0.57, -0.07])
+    """
+    parts: list[tuple[Integers, IntArray]] = []
+    found, attempt = 0, rounds()
+    while found < count and next(attempt):
+        parts.append(_accepted(int((count - found) / _ACCEPTED) + 8, source, sure))
+        found += len(parts[-1][0])
+    cells, extra = (np.concatenate(part)[:count] for part in zip(*parts, strict=True))
+    most = int(extra.max(initial=0))
+    for i in np.flatnonzero(extra < most).tolist():  # almost never
+        lack = most - int(extra[i])
+        cells[i] = (cells[i] << lack) + any_below(1 << lack, source)
+    negative = np.unpackbits(np.frombuffer(source(-(-count // 8)), np.uint8))[:count].astype(bool)
+    return Normals(np.where(negative, -cells - 1, cells), BITS + most)
+
+
+def _accepted(size: int, source: RandomSource, sure: float) -> tuple[Integers, IntArray]:
+    """Return the accepted of so many proposals: cells, and how many bits beyond BITS they have."""
+    whole = geometric(size, source)
+    part, coin = (np.frombuffer(source(8 * size), np.uint64) for _ in range(2))
+    part = part >> np.uint64(64 - BITS)
+    y = whole + part * 2.0**-BITS
+    gap = coin * 2.0**-64 - np.exp(-(y * y + 1 - 2 * whole) / 2)
+    cells = (whole.astype(object) << BITS) + part.astype(object)
+    extra, accepted = np.zeros(size, np.int64), gap <= -sure
+    for i in np.flatnonzero(~accepted & (gap < sure)).tolist():
+        compared = _compared(cells[i], int(whole[i]), int(coin[i]), source)
+        if compared is not None:
+            cells[i], extra[i] = compared
+            accepted[i] = True
+    return cells[accepted], extra[accepted]
+
+
+def _compared(cell: int, whole: int, coin: int, source: RandomSource) -> tuple[int, int] | None:
+    """Decide a proposal with more bits; return its cell and their number, None if rejected."""
+    extra, attempt = 0, rounds()
+    while next(attempt):
+        with localcontext() as context:
+            context.prec = 3 * (BITS + extra) + 40
+            least, most = (_probability(cell + end, BITS + extra, whole) for end in (1, 0))
+            unit = Decimal(2) ** (64 + extra)
+            if (coin + 1) / unit <= least:
+                return cell, extra
+            if coin / unit >= most:
+                return None
+        cell = (cell << BITS) + any_below(1 << BITS, source)
+        coin = (coin << BITS) + any_below(1 << BITS, source)
+        extra += BITS
+    return None
+
+
+def _probability(cell: int, bits: int, whole: int) -> Decimal:
+    """Return the probability at one end of a cell; ``Decimal.exp`` is correctly rounded."""
+    y = Decimal(cell) / Decimal(2) ** bits
+    return (-(y * y + 1 - 2 * whole) / 2).exp()
+
 
 _LIMB = 20  # bits of a part: sums of products of two are exact in a double
 _CELLS = 1 << 16  # normals drawn at a time

@@ -29,7 +29,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dpbayes_sklearn.noise.bernoulli import MAX_ROUNDS, rounds, uniform_below
+from dpbayes_sklearn.noise.integers import MAX_ROUNDS, rounds, uniform_below
 from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["ETA", "PRICE", "Stopping", "number_of_runs"]

@@ -1,12 +1,11 @@
-r"""Exact sampler of discrete Laplace noise that adds to zero, for counts with a public total.
+r"""Discrete Laplace noise given that it adds to zero, so that a public total stays as it is.
 
 .. math:: P(Z = z) \propto e^{-\|z\|_1 / b}, \qquad z \in \mathbb{Z}^k, \; \sum_i z_i = 0
 
-This is independent discrete Laplace noise on every cell, given that it sums to zero; for
-two cells it is (d, -d) with the two-sided geometric law :math:`P(d) \propto e^{-2|d|/b}`.
+For two cells it is (d, -d) with the two-sided geometric law :math:`P(d) \propto e^{-2|d|/b}`.
 
-**Loss.** Replacing a record changes a vector of counts by :math:`e_i - e_j`, of norm 2, so by the
-triangle inequality the law of the noisy counts changes by a factor of at most :math:`e^{2/b}`.
+**Loss.** Replacing a record changes counts by :math:`e_i - e_j`, of L1 norm 2, so by the triangle
+inequality the law of the noisy counts changes by a factor of at most :math:`e^{2/b}`.
 
 **Sampler.** Draw k - 1 cells independently, let the last one make the sum zero, and accept with
 probability :math:`e^{-|z_k|/b}`. About 0.56/sqrt(k) of the proposals are accepted, for any b.
@@ -15,20 +14,89 @@ probability :math:`e^{-|z_k|/b}`. About 0.56/sqrt(k) of the proposals are accept
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.laws.scales import representable_scale
-from dpbayes_sklearn.laws.zero_sum import ZeroSum
-from dpbayes_sklearn.noise.add import draw
-from dpbayes_sklearn.noise.bernoulli import bernoulli_exp, fill, geometric
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.noise.discrete_laplace import (
+    LaplaceMarginal,
+    discrete_laplace,
+    discrete_laplace_variance,
+    integer_allowance,
+)
+from dpbayes_sklearn.noise.integers import bernoulli_exp, fill, geometric
+from dpbayes_sklearn.noise.law import NO_NOISE, Marginal, NoiseLaw, draw, representable_scale
 from dpbayes_sklearn.noise.source import RandomSource
 
-__all__ = ["zero_sum_laplace"]
+__all__ = ["ZeroSum", "zero_sum_laplace"]
+
+
+MAX_SCALE = 2**40
+"""Keeps a sum of 2**15 cells far below 2**63."""
+MAX_CELLS = 2**15
+
+
+@dataclass(frozen=True)
+class ZeroSum(NoiseLaw):
+    """Discrete Laplace noise of one scale in every number, given that it adds to zero.
+
+    Examples
+    --------
+    >>> ZeroSum(Fraction(2), cells=3).privacy_loss(np.array([1, -1, 0]))
+    Fraction(1, 1)
+    """
+
+    scale: Fraction
+    cells: int
+
+    independent: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cells <= MAX_CELLS:
+            raise ValueError("cells must be an int in the range [1, 2**15].")
+        if not 0 <= self.scale <= MAX_SCALE:
+            raise ValueError("scale must be between 0 and 2**40.")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """All numbers are one array."""
+        return (self.cells,)
+
+    def marginal(self, array: int = 0) -> Marginal:
+        """Return the factor of one number, exp(-abs(z)/b): Laplace but for the sum."""
+        return LaplaceMarginal(float(self.scale)) if self.scale else NO_NOISE
+
+    @property
+    def _alone(self) -> float:
+        """Scale of independent noise that is at least as wide; as wide, for two numbers.
+
+        A number z has weight exp(-abs(z)/b) times the probability that all others add to -z,
+        which falls with abs(z): so z is stochastically smaller than independent noise.
+        """
+        return float(self.scale) / 2 if self.cells == 2 else float(self.scale)
+
+    @property
+    def variances(self) -> FloatArray:
+        """Bound on the variance of every number."""
+        return np.full(self.cells, discrete_laplace_variance(self._alone) * (self.cells > 1))
+
+    def error_bound(self, delta: float) -> float:
+        """Return the bound of independent noise that is at least as wide."""
+        if self.cells == 1:
+            return 0.0
+        free = 1 if self.cells == 2 else self.cells
+        return self._alone * math.log(free / delta) + integer_allowance(self._alone)
+
+    def privacy_loss(self, shift: IntArray) -> Fraction | float:
+        """Return the L1 norm over the scale; infinite if the shift does not add to zero."""
+        moved = int(np.abs(shift).sum())
+        if not moved:
+            return Fraction(0)
+        return math.inf if int(shift.sum()) or not self.scale else Fraction(moved) / self.scale
 
 
 @draw.register

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.laws import Marginal
-from dpbayes_sklearn.laws.marginals import UNKNOWN, sum_of
+from dpbayes_sklearn.noise import Marginal
+from dpbayes_sklearn.noise.law import UNKNOWN, sum_of
 from dpbayes_sklearn.statistics.counts import ReleasedCounts
 
 __all__ = ["Siblings", "Totals", "siblings"]

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws import Marginal
+from dpbayes_sklearn.noise import Marginal
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     log_lattice_weight,
     log_row_weight,

@@ -33,7 +33,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws import Marginal
+from dpbayes_sklearn.noise import Marginal
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     log_lattice_weight,
     log_row_weight,
@@ -86,7 +86,7 @@ def count_medians(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -
 
     Examples
     --------
-    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
     >>> count_medians(np.array([-1, 4, 5]), LaplaceMarginal(2.0), 8, np.ones(3)).tolist()
     [0.0, 3.0, 4.0]
     """
@@ -101,7 +101,7 @@ def share_moments(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -
 
     Examples
     --------
-    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
     >>> found = share_moments(np.array([-1, 4, 5]), LaplaceMarginal(2.0), 8, np.ones(3))
     >>> found.mean.round(2).tolist(), np.sqrt(found.variance).round(2).tolist()
     ([0.16, 0.38, 0.46], [0.14, 0.19, 0.19])
@@ -142,7 +142,7 @@ def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> F
 
     Examples
     --------
-    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
     >>> free_count_medians(np.array([-1, 40, 50]), LaplaceMarginal(2.0), np.ones(3)).tolist()
     [1.0, 40.0, 50.0]
     """
@@ -156,7 +156,7 @@ def free_share_moments(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> S
 
     Examples
     --------
-    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
     >>> found = free_share_moments(np.array([-1, 40, 50]), LaplaceMarginal(2.0), np.ones(3))
     >>> found.mean.round(2).tolist(), np.sqrt(found.variance).round(2).tolist()
     ([0.03, 0.43, 0.54], [0.02, 0.05, 0.05])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from dpbayes_sklearn import laws
-from dpbayes_sklearn.laws import NoiseLaw
+from dpbayes_sklearn import noise
+from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.serialization.codecs import Codec, Integer, Many, OneOf, Rational, Record
 
 __all__ = ["LAW"]
@@ -23,7 +23,7 @@ def _record(law: type[NoiseLaw]) -> Record:
     return Record(law, {field.name: _BY_TYPE[str(field.type)] for field in fields(law)})  # type: ignore[arg-type]
 
 
-_FOUND = {name: getattr(laws, name) for name in laws.__all__}
+_FOUND = {name: getattr(noise, name) for name in noise.__all__}
 LAW = OneOf(
     {
         name: (cls, _record(cls))

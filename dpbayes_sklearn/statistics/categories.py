@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.laws import DiscreteGaussian, DiscreteLaplace, Marginal, NoiseLaw, ZeroSum
-from dpbayes_sklearn.laws.marginals import sum_of
-from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, Marginal, NoiseLaw, ZeroSum
+from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
 __all__ = ["ReleasedSimplex", "SimplexCounts"]

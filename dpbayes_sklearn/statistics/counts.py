@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.data.encoder import Codes, Encoder
 from dpbayes_sklearn.data.records import Shard
-from dpbayes_sklearn.laws import (
+from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -24,8 +24,7 @@ from dpbayes_sklearn.laws import (
     NoiseLaw,
     least_noise,
 )
-from dpbayes_sklearn.laws.marginals import sum_of
-from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 from dpbayes_sklearn.statistics.counting import Space, count_by_state, count_sparse_star

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws import DiscreteLaplace, Marginal, NoiseLaw, SupNorm, least_noise
-from dpbayes_sklearn.laws.marginals import sum_of
-from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, NoiseLaw, SupNorm, least_noise
+from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.counts import CountTables, Tables
 from dpbayes_sklearn.statistics.fourier_sensitivity import l1_sensitivity, sup_sensitivity

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.laws import DiscreteGaussian
+from dpbayes_sklearn.noise import DiscreteGaussian
 
 __all__ = ["GaussianBlock"]
 

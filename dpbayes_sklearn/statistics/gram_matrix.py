@@ -7,7 +7,7 @@ Weigh the coordinates, :math:`z_i \to a_i z_i`. A replaced record changes :math:
     \sum_{\text{columns of levels}} a_j^2 + a_t^2,
 
 since numbers, signs and the target lie in [-1, 1] and one level of a column is 1. So
-:class:`~dpbayes_sklearn.laws.matrix.MatrixNoise` of scale :math:`2c/\varepsilon` is
+:class:`~dpbayes_sklearn.noise.matrix.MatrixNoise` of scale :math:`2c/\varepsilon` is
 :math:`\varepsilon`-private, however many entries there are. A record that comes or goes changes it
 by c, k records of one person by k times as much.
 
@@ -32,8 +32,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.laws import MatrixNoise, NoiseLaw
-from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.noise import MatrixNoise, NoiseLaw
+from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock

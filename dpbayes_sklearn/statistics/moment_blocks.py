@@ -39,8 +39,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.laws import DiscreteLaplace, NoiseLaw, SupNorm, least_noise
-from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.noise import DiscreteLaplace, NoiseLaw, SupNorm, least_noise
+from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock

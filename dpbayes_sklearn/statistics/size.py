@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpbayes_sklearn.laws import DiscreteLaplace, Marginal, NoiseLaw
-from dpbayes_sklearn.laws.marginals import sum_of
-from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, NoiseLaw
+from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["GUESS", "RecordCount", "ReleasedSize", "bound_of", "size_share"]

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpbayes_sklearn.data.records import Shard
-from dpbayes_sklearn.laws.scales import laplace_scale
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.noise.law import laplace_scale
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["CommonTexts", "Found", "TextCounts"]

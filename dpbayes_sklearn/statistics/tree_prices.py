@@ -19,9 +19,8 @@ from fractions import Fraction
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace
-from dpbayes_sklearn.laws.choice import least_noise
-from dpbayes_sklearn.laws.scales import laplace_scale
+from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
+from dpbayes_sklearn.noise.law import laplace_scale, least_noise
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.choices import LARGEST, STEPS
 from dpbayes_sklearn.statistics.network import Network

@@ -11,8 +11,8 @@ import math
 
 from scipy.special import gammaincinv
 
-from dpbayes_sklearn.laws import NoiseLaw
-from dpbayes_sklearn.laws.discrete_laplace import integer_allowance
+from dpbayes_sklearn.noise import NoiseLaw
+from dpbayes_sklearn.noise.discrete_laplace import integer_allowance
 from dpbayes_sklearn.statistics.fourier import sum_count
 from dpbayes_sklearn.statistics.network import Network
 
@@ -45,7 +45,7 @@ def table_bound(
     nodes of any number of values, integer noise and no noise on the constant sum.
 
     >>> from fractions import Fraction
-    >>> from dpbayes_sklearn.laws import DiscreteLaplace, SupNorm
+    >>> from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
     >>> star = Network.star([2] * 10, n_classes=2)  # 21 sums, L1 sensitivity 4d = 40
     >>> round(table_bound(star, 0, DiscreteLaplace.of(Fraction(40), [21]), delta=0.05))
     726

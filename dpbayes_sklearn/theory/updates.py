@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import betaln, psi
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.laws.discrete_laplace import integer_allowance
+from dpbayes_sklearn.noise.discrete_laplace import integer_allowance
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics.network import Network
 

@@ -12,7 +12,6 @@ import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, quadratic_range
-from dpbayes_sklearn.laws import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.mechanisms import (
     MAP,
     Laplace,
@@ -24,6 +23,7 @@ from dpbayes_sklearn.mechanisms import (
 )
 from dpbayes_sklearn.mechanisms import _noisy_counts as noisy_counts
 from dpbayes_sklearn.mechanisms.fourier import stealth_increment
+from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics import counts
 from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts

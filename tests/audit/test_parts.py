@@ -21,9 +21,9 @@ from dpbayes_sklearn.audit._parts import (
     worst_of_choice,
 )
 from dpbayes_sklearn.audit._steps import Noise
-from dpbayes_sklearn.laws import DiscreteGaussian, DiscreteLaplace
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms.permute_and_flip import choice_weights
+from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 
 
 def test_pure_parts_add_up() -> None:

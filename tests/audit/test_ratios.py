@@ -12,17 +12,17 @@ from benchmarks.audit import regression, statistical
 from dpbayes_sklearn.audit._densities import halved, log_density
 from dpbayes_sklearn.audit._steps import Noise
 from dpbayes_sklearn.audit.ratios import Drawn, audit_ratios, drawn_steps, log_ratios
-from dpbayes_sklearn.laws import (
+from dpbayes_sklearn.mechanisms import Gaussian, Laplace
+from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteGaussian,
     DiscreteLaplace,
     MatrixNoise,
     SupNorm,
     ZeroSum,
+    add,
 )
-from dpbayes_sklearn.laws.base import NoiseLaw
-from dpbayes_sklearn.mechanisms import Gaussian, Laplace
-from dpbayes_sklearn.noise import add
+from dpbayes_sklearn.noise.law import NoiseLaw
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.mechanisms._finite_law import (
     ClippedNoise,
@@ -17,6 +16,7 @@ from dpbayes_sklearn.mechanisms._finite_law import (
     ScoredCandidates,
     noise_law,
 )
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.finite import law_loss
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbayes_sklearn.laws import DiscreteLaplace
-from dpbayes_sklearn.laws.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.mechanisms.fourier import paper_increment, stealth_increment
+from dpbayes_sklearn.noise import DiscreteLaplace
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact

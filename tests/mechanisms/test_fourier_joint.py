@@ -20,9 +20,9 @@ from dpbayes_sklearn import BayesianNaiveBayes, from_json
 from dpbayes_sklearn.audit import enumerate_loss, replay
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.audit.replaying import DRAWS
-from dpbayes_sklearn.laws import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.mechanisms import Fourier, fourier
 from dpbayes_sklearn.mechanisms.fourier import stealth_increment
+from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.planning import epsilon_for, expected_error
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior

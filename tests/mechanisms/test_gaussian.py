@@ -27,8 +27,8 @@ from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
 from dpbayes_sklearn.conjugate import certify
-from dpbayes_sklearn.laws import DiscreteGaussian
 from dpbayes_sklearn.mechanisms import Gaussian
+from dpbayes_sklearn.noise import DiscreteGaussian
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior

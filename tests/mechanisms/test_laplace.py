@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbayes_sklearn.laws import DiscreteLaplace
-from dpbayes_sklearn.laws.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.mechanisms import Laplace
+from dpbayes_sklearn.noise import DiscreteLaplace
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact

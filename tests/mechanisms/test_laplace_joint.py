@@ -12,9 +12,8 @@ import pytest
 from dpbayes_sklearn.audit import audit_release, enumerate_loss
 from dpbayes_sklearn.audit._steps import Noise
 from dpbayes_sklearn.audit.releases import released_numbers
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace
 from dpbayes_sklearn.mechanisms import Laplace, _noisy_counts
-from dpbayes_sklearn.noise import class_rows
+from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, class_rows
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact

@@ -9,8 +9,8 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace
 from dpbayes_sklearn.mechanisms import Laplace
+from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.families import siblings

@@ -21,9 +21,8 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import replay
 from dpbayes_sklearn.audit.replaying import DRAWS
-from dpbayes_sklearn.laws import ClassRows
 from dpbayes_sklearn.mechanisms import Laplace
-from dpbayes_sklearn.noise import add
+from dpbayes_sklearn.noise import ClassRows, add
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.planning import epsilon_for, expected_error
 from dpbayes_sklearn.privacy import Budget

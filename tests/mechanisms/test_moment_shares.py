@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws.scales import representable_scale
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
 from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
+from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.statistics.design import Design

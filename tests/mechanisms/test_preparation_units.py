@@ -12,8 +12,8 @@ from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.audit.releases import audit_release
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import PermuteAndFlip
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbayes_sklearn.laws import DiscreteLaplace, ZeroSum
 from dpbayes_sklearn.mechanisms import (
     Exponential,
     Geometric,
@@ -19,6 +18,7 @@ from dpbayes_sklearn.mechanisms import (
     Mechanism,
 )
 from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw
+from dpbayes_sklearn.noise import DiscreteLaplace, ZeroSum
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy import Budget

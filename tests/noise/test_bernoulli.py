@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.noise.bernoulli import bernoulli, bernoulli_exp, geometric, uniform_below
+from dpbayes_sklearn.noise.integers import bernoulli, bernoulli_exp, geometric, uniform_below
 from dpbayes_sklearn.noise.source import RandomSource, random_source
 
 ALL_BYTES = bytes(range(256))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dpbayes_sklearn.noise import bernoulli as integers
 from dpbayes_sklearn.noise import class_rows as rows
+from dpbayes_sklearn.noise import integers as integers
 from dpbayes_sklearn.noise.class_rows import discrete_rows, many_rows, row_choices
 from dpbayes_sklearn.noise.source import random_source
 

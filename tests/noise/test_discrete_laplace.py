@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpbayes_sklearn.laws.discrete_laplace import (
+from dpbayes_sklearn.noise.discrete_laplace import (
+    discrete_laplace,
     discrete_laplace_logpmf,
     discrete_laplace_pmf,
     discrete_laplace_quantile,
     discrete_laplace_survival,
     discrete_laplace_variance,
+    laplace_magnitudes,
 )
-from dpbayes_sklearn.laws.scales import MAX_TERM, representable_scale
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, laplace_magnitudes
+from dpbayes_sklearn.noise.law import MAX_TERM, representable_scale
 from dpbayes_sklearn.noise.source import random_source
 
 DRAWS = 1_000_000

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dpbayes_sklearn.laws.scales import MAX_TERM, representable_scale
 from dpbayes_sklearn.noise.discrete_gaussian import (
     MAX_VARIANCE,
     discrete_gaussian,
     representable_variance,
 )
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
+from dpbayes_sklearn.noise.law import MAX_TERM, representable_scale
 from dpbayes_sklearn.noise.source import random_source
 
 DRAWS = 500_000

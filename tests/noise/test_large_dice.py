@@ -9,8 +9,8 @@ from itertools import combinations
 import pytest
 from scipy.stats import chisquare
 
-from dpbayes_sklearn.noise import bernoulli as integers
-from dpbayes_sklearn.noise.bernoulli import any_below, random_subset
+from dpbayes_sklearn.noise import integers as integers
+from dpbayes_sklearn.noise.integers import any_below, random_subset
 from dpbayes_sklearn.noise.source import random_source
 
 

@@ -5,10 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws import MatrixNoise
-from dpbayes_sklearn.noise import add, matrix
-from dpbayes_sklearn.noise.matrix import wishart_differences
-from dpbayes_sklearn.noise.normal import Normals
+from dpbayes_sklearn.noise import MatrixNoise, add, matrix
+from dpbayes_sklearn.noise.matrix import Normals, wishart_differences
 from dpbayes_sklearn.noise.source import random_source
 
 ONES = (Fraction(1),) * 3

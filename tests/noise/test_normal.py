@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from dpbayes_sklearn.noise import normal
-from dpbayes_sklearn.noise.normal import BITS, Normals, exact_normals
+from dpbayes_sklearn.noise import matrix
+from dpbayes_sklearn.noise.matrix import BITS, Normals, exact_normals
 from dpbayes_sklearn.noise.source import random_source
 
 
@@ -37,16 +37,16 @@ def test_a_comparison_that_sixty_bits_leave_open_gets_more():
     cell = 1 << (BITS - 1)
     with localcontext() as context:
         context.prec = 60
-        coin = int(2**64 * normal._probability(cell, BITS, 0)) - 2
-    found = [normal._compared(cell, 0, coin, random_source(seed)) for seed in range(20)]
+        coin = int(2**64 * matrix._probability(cell, BITS, 0)) - 2
+    found = [matrix._compared(cell, 0, coin, random_source(seed)) for seed in range(20)]
     assert None in found
     kept = [one for one in found if one is not None]
     assert kept
     for refined, extra in kept:
         assert extra == BITS
         assert refined >> BITS == cell
-    assert normal._compared(cell, 0, 0, random_source(0)) == (cell, 0)
-    assert normal._compared(cell, 0, 2**64 - 1, random_source(0)) is None
+    assert matrix._compared(cell, 0, 0, random_source(0)) == (cell, 0)
+    assert matrix._compared(cell, 0, 2**64 - 1, random_source(0)) is None
 
 
 def test_cells_of_different_bits_are_brought_to_the_same(monkeypatch):
@@ -54,7 +54,7 @@ def test_cells_of_different_bits_are_brought_to_the_same(monkeypatch):
         cells = np.array([1 << BITS, (1 << BITS) << 10] * size, object)
         return cells, np.array([0, 10] * size)
 
-    monkeypatch.setattr(normal, "_accepted", some)
+    monkeypatch.setattr(matrix, "_accepted", some)
     drawn = exact_normals(6, random_source(0))
     assert drawn.bits == BITS + 10
     assert np.allclose(np.abs(values(drawn)), 1.0, atol=1e-12)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dpbayes_sklearn.noise import positions
-from dpbayes_sklearn.noise.positions import random_positions
+from dpbayes_sklearn.noise import integers
+from dpbayes_sklearn.noise.integers import random_positions
 from dpbayes_sklearn.noise.source import random_source
 
 
@@ -21,7 +21,7 @@ def test_all_sets_are_alike(monkeypatch: pytest.MonkeyPatch, n: int, size: int) 
     for sequence in product(range(n), repeat=5):
         left = [*sequence]
         monkeypatch.setattr(
-            positions,
+            integers,
             "uniform_below",
             lambda bound, k, source, left=left: np.array([left.pop(0) for _ in range(k)]),
         )

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from dpbayes_sklearn.noise.segments import segment_draw
+from dpbayes_sklearn.noise.integers import segment_draw
 
 
 def every_outcome(masses: list[int], weights: list[int]) -> Counter[tuple[int, int]]:

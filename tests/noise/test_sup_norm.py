@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
-from dpbayes_sklearn.laws import SupNorm
+from dpbayes_sklearn.noise import SupNorm
 from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.sup_norm import (

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.accuracy.cell_intervals import coverage
 from dpbayes_sklearn import BayesianNaiveBayes, Categories, Schema
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, NoiseLaw
-from dpbayes_sklearn.noise.add import add
+from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, NoiseLaw
+from dpbayes_sklearn.noise.law import add
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors.adaptive.row_draws import row_draws
 from dpbayes_sklearn.posteriors.adaptive_network import AdaptivePosterior

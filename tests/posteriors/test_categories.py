@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import betaln
 
-from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.posteriors.categories import (
     Beta,
     Dirichlet,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
-from dpbayes_sklearn.laws import DiscreteLaplace
-from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.noise import DiscreteLaplace
+from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
 from dpbayes_sklearn.posteriors.count_inference.lattice import Lattice
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.posteriors.fourier_fit import nonnegative_fit

@@ -7,8 +7,8 @@ from math import exp, lgamma
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
 from dpbayes_sklearn.mechanisms._candidates import Candidates
+from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
 from dpbayes_sklearn.posteriors import noise_aware_categories
 from dpbayes_sklearn.posteriors.categories import hellinger, onto_simplex
 from dpbayes_sklearn.posteriors.noise_aware_categories import count_medians

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from dpbayes_sklearn.laws import DiscreteLaplace, SupNorm
-from dpbayes_sklearn.laws.sup_norm import log_upper_gamma
+from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.noise.sup_norm import discrete_boxes
+from dpbayes_sklearn.noise.sup_norm import discrete_boxes, log_upper_gamma
 from dpbayes_sklearn.posteriors.count_inference.lattice import Lattice
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.posteriors.fourier_inference import BooleanCharacters

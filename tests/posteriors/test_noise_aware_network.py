@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws import DiscreteLaplace
-from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
-from dpbayes_sklearn.laws.marginals import UNKNOWN, sum_of
+from dpbayes_sklearn.noise import DiscreteLaplace
+from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.noise.law import UNKNOWN, sum_of
 from dpbayes_sklearn.posteriors.count_inference.inference import infer_star
 from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.posteriors.families import siblings

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
 from dpbayes_sklearn.posteriors import noise_aware_categories
 from dpbayes_sklearn.posteriors.adaptive.class_counts import CountBelief
 from dpbayes_sklearn.posteriors.count_inference.inference import infer_star

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from dpbayes_sklearn.laws.discrete_laplace import DiscreteLaplace, LaplaceMarginal
 from dpbayes_sklearn.mechanisms._candidates import Candidates
+from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, LaplaceMarginal
 from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet, NoisyDirichlet, SimplexPrior
 from dpbayes_sklearn.posteriors.noise_aware_categories import free_share_moments, share_moments
 from dpbayes_sklearn.posteriors.shares import ShareMoments

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.statistics import fourier_sensitivity as sensitivity_module
 from dpbayes_sklearn.statistics.fourier import (

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws import MatrixNoise
+from dpbayes_sklearn.noise import MatrixNoise
 from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.statistics.design import Design
 from dpbayes_sklearn.statistics.gram_matrix import GramMatrix, gram_block

@@ -11,8 +11,6 @@ import numpy as np
 
 from benchmarks.audit._planted._slip import constant, slip, slip_of_parts, times
 from dpbayes_sklearn import _estimator, _protection
-from dpbayes_sklearn.laws.scales import laplace_scale
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import (
     Gaussian,
     Sampler,
@@ -25,6 +23,8 @@ from dpbayes_sklearn.mechanisms import (
     size,
 )
 from dpbayes_sklearn.model_selection import pipelines, runs, search
+from dpbayes_sklearn.noise.law import laplace_scale
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.statistics import (
     choices,

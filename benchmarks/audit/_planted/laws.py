@@ -10,10 +10,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace, SupNorm, ZeroSum, scales
 from dpbayes_sklearn.mechanisms import _noisy_counts, fourier
-from dpbayes_sklearn.noise import ball_gaussian, discrete_gaussian, finite, sup_norm
-from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise import (
+    ClassRows,
+    DiscreteLaplace,
+    SupNorm,
+    ZeroSum,
+    ball_gaussian,
+    discrete_gaussian,
+    finite,
+    law,
+    sup_norm,
+)
+from dpbayes_sklearn.noise.law import draw
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.statistics.counts import CountTables
 from dpbayes_sklearn.statistics.moment_blocks import Block
@@ -143,7 +152,7 @@ def split_too_early() -> Replacements:
 )
 def sides_forgotten() -> Replacements:
     def square(self: Any, scale: Fraction) -> SupNorm:
-        return SupNorm(scales.laplace_scale(scale, Fraction(1)), (1,) * len(self))
+        return SupNorm(law.laplace_scale(scale, Fraction(1)), (1,) * len(self))
 
     yield Block, "_sup_norm", square
 
@@ -155,13 +164,13 @@ def sides_forgotten() -> Replacements:
     "laplace, epsilon=0.12",
 )
 def scales_rounded_down() -> Replacements:
-    real = scales.representable_scale
+    real = law.representable_scale
 
     def less(scale: Any) -> Fraction:
         drawn = real(scale)
         return drawn if drawn == scale else drawn * (1 - Fraction(1, 2**50))
 
-    yield scales, "representable_scale", less
+    yield law, "representable_scale", less
 
 
 @fault(

@@ -10,7 +10,6 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn import _estimator
-from dpbayes_sklearn.laws import ClassRows
 from dpbayes_sklearn.mechanisms import (
     _coefficient_draws,
     _moment_noise,
@@ -18,7 +17,7 @@ from dpbayes_sklearn.mechanisms import (
     _split_release,
     fourier,
 )
-from dpbayes_sklearn.noise import bernoulli, discrete_laplace, zero_sum
+from dpbayes_sklearn.noise import ClassRows, discrete_laplace, integers, zero_sum
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.statistics import categories, counts
@@ -50,7 +49,7 @@ def capped_loop() -> Replacements:
     def capped(size: int, source: Any) -> Any:
         counts = np.zeros(size, np.int64)
         for _ in range(2):
-            coins = bernoulli.bernoulli_exp(np.ones(size, np.uint16), 1, source, first=2)
+            coins = integers.bernoulli_exp(np.ones(size, np.uint16), 1, source, first=2)
             counts += coins & (counts == _)
         return counts
 
@@ -67,7 +66,7 @@ def rejection_without_a_second_try() -> Replacements:
         drawn = np.frombuffer(source(size * np.dtype(word).itemsize), dtype=word)
         return drawn % np.asarray(limit, dtype=word)
 
-    yield bernoulli, "words_below", once
+    yield integers, "words_below", once
 
 
 @fault("noise", "source of bytes", "Noise comes from numpy's global generator")

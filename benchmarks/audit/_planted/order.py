@@ -13,7 +13,7 @@ from dpbayes_sklearn.data.dask import PartitionedRecords
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.mechanisms import _location, _moment_release, _samples, _temperature
 from dpbayes_sklearn.model_selection import holding_out
-from dpbayes_sklearn.noise.positions import random_positions
+from dpbayes_sklearn.noise.integers import random_positions
 from dpbayes_sklearn.privacy.unit import RECORD
 
 Replacements = Iterator[tuple[Any, str, Any]]

@@ -9,8 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.laws.scales import laplace_scale
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import (
     Size,
     _coefficient_draws,
@@ -22,6 +20,8 @@ from dpbayes_sklearn.mechanisms import (
     sampler,
 )
 from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.noise.law import laplace_scale
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.statistics import choices, gram_matrix, moment_blocks, moments
 from dpbayes_sklearn.statistics.size import ReleasedSize
 from dpbayes_sklearn.statistics.temperature import LossSums

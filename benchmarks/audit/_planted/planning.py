@@ -12,8 +12,8 @@ from scipy.optimize import brentq
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn._estimator import PrivateEstimator
-from dpbayes_sklearn.laws.discrete_laplace import DiscreteLaplace, integer_allowance
 from dpbayes_sklearn.mechanisms import PermuteAndFlip, _moment_shares, gaussian
+from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, integer_allowance
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.posteriors import noise_aware_categories
 from dpbayes_sklearn.posteriors.count_inference import cell_weights

@@ -13,9 +13,9 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._private_tree import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.laws.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.mechanisms import Domains, permute_and_flip, quantiles, stable_histogram
 from dpbayes_sklearn.noise import truncated_laplace
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.preprocessing import _columns
 from dpbayes_sklearn.preprocessing._columns import ColumnwiseTransformer
 from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains

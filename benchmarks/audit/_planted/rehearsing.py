@@ -16,7 +16,7 @@ from dpbayes_sklearn._log import Withheld
 from dpbayes_sklearn._sklearn_compat import _safe_indexing
 from dpbayes_sklearn.model_selection import holding_out, rehearsal, runs, selection, stand_ins
 from dpbayes_sklearn.noise import random_stopping
-from dpbayes_sklearn.noise.bernoulli import rounds, uniform_below
+from dpbayes_sklearn.noise.integers import rounds, uniform_below
 from dpbayes_sklearn.noise.random_stopping import _geometric
 
 Replacements = Iterator[tuple[Any, str, Any]]

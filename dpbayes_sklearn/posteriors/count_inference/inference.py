@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.laws import Marginal
-from dpbayes_sklearn.laws.marginals import NO_NOISE, UNKNOWN
+from dpbayes_sklearn.noise import Marginal
+from dpbayes_sklearn.noise.law import NO_NOISE, UNKNOWN
 from dpbayes_sklearn.posteriors.count_inference.lattice import CountTable
 from dpbayes_sklearn.posteriors.count_inference.star import NoisyStar
 
@@ -60,7 +60,7 @@ def infer_star(
     --------
     A negative count says that the true one is small, and the other table agrees:
 
-    >>> from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+    >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
     >>> noise = LaplaceMarginal(4.0)
     >>> inference = infer_star([45, 58], [[[-9, 47], [52, 8]]], 100,
     ...                        class_noise=noise, table_noises=[noise],

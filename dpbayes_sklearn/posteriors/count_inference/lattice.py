@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.laws import Marginal
-from dpbayes_sklearn.laws.marginals import NO_NOISE, deviation_bound
+from dpbayes_sklearn.noise import Marginal
+from dpbayes_sklearn.noise.law import NO_NOISE, deviation_bound
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import log_lattice_weight
 from dpbayes_sklearn.posteriors.count_inference.messages import Window
 from dpbayes_sklearn.posteriors.count_inference.weights import Segment

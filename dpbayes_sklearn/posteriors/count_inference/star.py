@@ -23,8 +23,8 @@ from dataclasses import replace
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.laws import Marginal
-from dpbayes_sklearn.laws.marginals import NO_NOISE
+from dpbayes_sklearn.noise import Marginal
+from dpbayes_sklearn.noise.law import NO_NOISE
 from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
     log_lattice_weight,
     log_row_weight,

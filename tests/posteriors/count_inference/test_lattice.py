@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
 from dpbayes_sklearn.posteriors.count_inference.lattice import CountTable, Lattice
 from dpbayes_sklearn.posteriors.count_inference.star import NoisyStar
 

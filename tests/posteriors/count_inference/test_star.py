@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 
-from dpbayes_sklearn.laws import Marginal
-from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
-from dpbayes_sklearn.laws.marginals import sum_of
+from dpbayes_sklearn.noise import Marginal
+from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.noise.law import sum_of
 from dpbayes_sklearn.posteriors.count_inference.inference import (
     StarInference,
     dirichlet_draws,

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpbayes_sklearn.laws import DiscreteLaplace
+from dpbayes_sklearn.noise import DiscreteLaplace
 
 
 @pytest.mark.parametrize("exponent", [0, 3, 6, 12, 40])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from operator import mul
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,11 +22,14 @@ __all__ = [
     "bernoulli_exp",
     "fill",
     "geometric",
+    "random_positions",
     "random_subset",
     "rounds",
+    "segment_draw",
     "uniform_below",
     "words_below",
 ]
+
 
 Words: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 """An array of unsigned machine words."""
@@ -182,3 +188,70 @@ def random_subset(n: int, k: int, source: RandomSource) -> list[int]:
         pick = 1 + any_below(last, source)
         chosen.add(last if pick in chosen else pick)
     return sorted(chosen)
+
+
+def segment_draw(
+    masses: Sequence[int], weights: Sequence[int], source: RandomSource
+) -> tuple[int, int]:
+    """Draw a segment i and an offset below its mass: P(i, offset) = weights[i] / total, exactly.
+
+    All arithmetic is in Python integers, so masses of 2**62 and weights of 2**100 lose nothing.
+
+    Parameters
+    ----------
+    masses, weights : sequence of int
+        The public mass of each segment, and the positive weight of each unit of it.
+    source : RandomSource
+
+    Examples
+    --------
+    >>> segment_draw([2, 3], [10, 1], lambda n: bytes(n))
+    (0, 0)
+    >>> segment_draw([2, 3], [10, 1], lambda n: bytes([22 << 3]))
+    (1, 2)
+    """
+    ends = [*accumulate(map(mul, masses, weights))]
+    drawn = any_below(ends[-1], source)
+    segment = bisect_right(ends, drawn)
+    start = ends[segment - 1] if segment else 0
+    return segment, (drawn - start) // weights[segment]
+
+
+Positions = npt.NDArray[np.intp]
+
+
+def random_positions(n: int, size: int, source: RandomSource) -> Positions:
+    """Return ``size`` different positions out of 0, ..., n-1 in order, all sets alike.
+
+    Uniform positions are drawn one after the other, repeated ones left out, until there are
+    enough: no position is special, so all sets of so many are as probable. As many are drawn at
+    once as are missing, hence never one too many. Of more than a half, the others are drawn.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> len(random_positions(1000, 300, random_source()))
+    300
+    >>> random_positions(4, 4, random_source()).tolist()
+    [0, 1, 2, 3]
+    """
+    if size > n // 2:
+        return np.delete(np.arange(n), _few(n, n - size, source))
+    return _few(n, size, source)
+
+
+def _few(n: int, size: int, source: RandomSource) -> Positions:
+    chosen, again = np.empty(0, np.intp), rounds()
+    while (missing := size - len(chosen)) and next(again):
+        drawn = uniform_below(n, missing, source).astype(np.intp)
+        drawn.sort()
+        chosen = np.append(chosen, drawn)
+        chosen.sort(kind="stable")  # quick for what is in order but for one place
+        chosen = _without_repeats(chosen)
+    return chosen
+
+
+def _without_repeats(ordered: Positions) -> Positions:
+    """Return ordered positions once each: several times faster than ``np.unique``."""
+    first: npt.NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])
+    return np.asarray(ordered[first])

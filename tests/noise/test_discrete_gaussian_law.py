@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dpbayes_sklearn.laws import DiscreteGaussian
-from dpbayes_sklearn.laws.discrete_gaussian import GaussianMarginal
-from dpbayes_sklearn.noise import add
-from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise import DiscreteGaussian, add
+from dpbayes_sklearn.noise.discrete_gaussian import GaussianMarginal
+from dpbayes_sklearn.noise.law import draw
 from dpbayes_sklearn.noise.source import random_source
 
 LAW = DiscreteGaussian((Fraction(9), Fraction(0), Fraction(49, 4)), (3, 2, 4))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws.discrete_laplace import LaplaceMarginal
-from dpbayes_sklearn.laws.marginals import NO_NOISE, UNKNOWN, deviation_bound, sum_of
-from dpbayes_sklearn.laws.sup_norm import SupNormMarginal
+from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.noise.law import NO_NOISE, UNKNOWN, deviation_bound, sum_of
+from dpbayes_sklearn.noise.sup_norm import SupNormMarginal
 
 
 def laplace_sum(scales):

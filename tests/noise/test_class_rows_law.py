@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws import ClassRows, DiscreteLaplace
-from dpbayes_sklearn.laws.marginals import sum_of
-from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
+from dpbayes_sklearn.noise.law import draw, sum_of
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit

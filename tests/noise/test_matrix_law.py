@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from dpbayes_sklearn.laws import MatrixNoise
-from dpbayes_sklearn.laws.matrix import GammaDifference
-from dpbayes_sklearn.noise.matrix import wishart_differences
+from dpbayes_sklearn.noise import MatrixNoise
+from dpbayes_sklearn.noise.matrix import GammaDifference, wishart_differences
 from dpbayes_sklearn.noise.source import random_source
 
 WEIGHTS = (Fraction(1), Fraction(1, 2), Fraction(3, 2))

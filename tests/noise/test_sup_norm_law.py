@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.laws import DiscreteLaplace, SupNorm
-from dpbayes_sklearn.noise.add import draw
+from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
+from dpbayes_sklearn.noise.law import draw
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
