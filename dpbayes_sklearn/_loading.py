@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest

@@ -1,22 +1,30 @@
-"""Releases of simulated data, from public facts only, for planning."""
+"""Releases of simulated data, from public facts and guesses only, for planning."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
-from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.base.classifier import DiscreteClassifier
+from dpbayes_sklearn.counts.posterior import ancestral_sample
+from dpbayes_sklearn.counts.tables import CountTables, Tables
+from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms._temperature import table_budget
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.network import ancestral_sample
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.counts import CountTables, Tables
+from dpbayes_sklearn.regression.coefficients import contrasts
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.schema import Categories, Interval, Schema
 
-__all__ = ["NetworkSimulation", "Simulation"]
+__all__ = ["USUAL", "LinearSimulation", "NetworkSimulation", "Simulation", "Spread", "extremes"]
 
 
 _REPEATS = 40  # simulated data sets
@@ -99,3 +107,189 @@ class NetworkSimulation(Simulation):
         return np.concatenate(
             [(np.abs(p - e) * t.sum(axis=-1, keepdims=True)).ravel() for p, e, t in means]
         )
+
+
+_EXPLAINED = 0.5  # share of the target's variance that simulated features explain
+_EVEN = 12**-0.5  # standard deviation of even values, in widths of their bounds
+_LEAST = 0.01  # likewise, of columns that spread over little of their bounds
+_NEARLY_EVEN = 0.22  # from which spread on values are simulated as even, not as normal
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A guess of how the data spread, made without looking at them.
+
+    Parameters
+    ----------
+    columns : dict or float
+        Standard deviations of the numeric columns by their names, in units of the data, and of
+        columns of categories the shares of their values in order (equal if left out); or one
+        number: the standard deviation of all numeric columns in widths of their bounds.
+    target : float
+        Standard deviation of the target: in units of the data, or in widths of its bounds if
+        ``columns`` is a number.
+    correlation : float in [0, 1), default=0.0
+        Of every two numeric columns.
+
+    Examples
+    --------
+    >>> guess = Spread({"age": 15, "stay": 2}, target=2000)
+    >>> narrow = Spread(0.05, target=0.1)
+    """
+
+    columns: Mapping[str, float | Sequence[float]] | float
+    target: float
+    correlation: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.correlation < 1:
+            raise ValueError(f"correlation must be in [0, 1). Got {self.correlation!r} instead.")
+        numbers = self.columns.values() if isinstance(self.columns, Mapping) else [self.columns]
+        for value in [*numbers, self.target]:
+            each = np.asarray(value, dtype=float)
+            if not (np.isfinite(each).all() and each.size and (each > 0).all()):
+                raise ValueError(f"Spreads and shares must be positive. Got {value!r} instead.")
+
+    def of_column(self, name: str, domain: Interval) -> float:
+        """Return the standard deviation of a numeric column."""
+        if not isinstance(self.columns, Mapping):
+            return self.columns * (domain.high - domain.low)
+        value = self.columns[name]
+        if isinstance(value, Sequence):
+            raise ValueError(f"The spread of column {name!r} must be one number.")
+        return float(value)
+
+    def of_target(self, domain: Interval) -> float:
+        """Return the standard deviation of the target."""
+        width = 1.0 if isinstance(self.columns, Mapping) else domain.high - domain.low
+        return self.target * width
+
+    def shares(self, name: str, domain: Categories) -> FloatArray:
+        """Return the shares of categories."""
+        given = self.columns.get(name) if isinstance(self.columns, Mapping) else None
+        shares = np.ones(domain.n_values) if given is None else np.asarray(given, dtype=float)
+        if shares.shape != (domain.n_values,):
+            raise ValueError(f"Column {name!r} needs one share for each of its values.")
+        return np.asarray(shares / shares.sum())
+
+    def check(self, schema: Schema) -> None:
+        """Refuse names that the schema does not have, or that are missing."""
+        if not isinstance(self.columns, Mapping):
+            return
+        numbers = {name for name, d in schema.columns.items() if isinstance(d, Interval)}
+        unknown, missing = set(self.columns) - set(schema.columns), numbers - set(self.columns)
+        if unknown or missing:
+            raise ValueError(
+                "The columns of spread must name all numeric columns of the model, and only its "
+                f"columns. Unknown: {sorted(map(str, unknown))}; missing: "
+                f"{sorted(map(str, missing))}."
+            )
+
+
+USUAL = Spread(1 / 6, target=0.1)
+"""What is compared with if nothing is known."""
+
+
+def extremes(schema: Schema) -> tuple[Spread, Spread]:
+    """Return the ends of what is likely: data that fill their bounds, and data that hardly do.
+
+    At the second end every column of categories has a value with a share of one percent.
+    """
+    narrow: dict[str, float | Sequence[float]] = {}
+    for name, domain in schema.columns.items():
+        if isinstance(domain, Categories):
+            others = max(domain.n_values - 1, 1)
+            narrow[str(name)] = [0.99 / others] * (domain.n_values - 1) + [0.01]
+        else:
+            narrow[str(name)] = _LEAST * (domain.high - domain.low)
+    target = schema.target
+    assert isinstance(target, Interval)
+    return Spread(_EVEN, target=0.05), Spread(narrow, target=0.2 * (target.high - target.low))
+
+
+class LinearSimulation(Simulation):
+    """Columns of a guessed spread, and a target that they explain to a half."""
+
+    kind: ClassVar[str] = "moments"
+    of: ClassVar[str] = "coefficients"
+
+    def __init__(
+        self,
+        estimator: BayesianLinearRegression,
+        n: int,
+        n_features: int | None = None,
+        spread: Spread = USUAL,
+    ) -> None:
+        super().__init__(estimator, n, n_features)
+        public = estimator._declared_schema(n, n_features)
+        spread.check(public)
+        self.spread, self.public = spread, _numbered(public)
+        self.design, self.scale = estimator._model(self.public)
+        self.prior = estimator._prior(self.public)
+        _, self.budget = estimator._shares(estimator._budget())
+        self._names, self._contrasts = contrasts(public, estimator._model(public)[0])
+        self._deviations: list[FloatArray] = []
+
+    def by_name(self) -> dict[str, float]:
+        """Return the mean absolute error of every row of the table, in units of the data.
+
+        The intercept is left out: its error depends on where the columns lie.
+        """
+        means = np.mean(self._deviations, axis=0)
+        return dict(zip(self._names[1:], map(float, means[1:]), strict=True))
+
+    def _differences(self) -> FloatArray:
+        table = self._features()
+        records = LocalRecords([(table, self._target(table))])
+        statistics = Moments(self.design, self.scale, records)
+        private, exact = self._posteriors(statistics, self.prior, self.budget)
+        gaps = np.abs(self._contrasts @ (private.slopes - exact.slopes))
+        self._deviations.append(gaps * self.scale.half)
+        differences: FloatArray = np.abs(private.mean() - exact.mean())[1:]
+        return differences
+
+    def _features(self) -> Table:
+        rho, common = self.spread.correlation, self.rng.normal(size=self.n)
+        columns: list[FloatArray | IntArray] = []
+        for name, domain in self.public.columns.items():
+            if isinstance(domain, Categories):
+                shares = self.spread.shares(str(name), domain)
+                columns.append(self.rng.choice(domain.n_values, self.n, p=shares))
+                continue
+            own = self.rng.normal(size=self.n)
+            z = np.sqrt(rho) * common + np.sqrt(1 - rho) * own
+            columns.append(self._number(z, domain, self.spread.of_column(str(name), domain)))
+        return Table(np.stack(columns, axis=1))
+
+    def _number(self, z: FloatArray, domain: Interval, sd: float) -> FloatArray:
+        """Return normal or even values of this standard deviation, somewhere within the bounds."""
+        width = domain.high - domain.low
+        even = sd > _NEARLY_EVEN * width
+        values = 12**0.5 * (ndtr(z) - 0.5) if even else z
+        room = max(width / 2 - 3 * sd, 0.0)
+        centre = domain.middle + self.rng.uniform(-room, room)
+        return np.asarray(np.clip(centre + sd * values, domain.low, domain.high))
+
+    def _target(self, table: Table) -> FloatArray:
+        x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])
+        k, sds = self.design.n_values, x.std(axis=0)
+        sds[self.design.levels] = (np.sqrt(k - 1) / k)[self.design.levels]  # also for rare ones
+        explained = x @ (self.rng.normal(size=len(sds)) / np.maximum(sds, 1e-9))
+        explained -= explained.mean()
+        total = self.spread.of_target(self.public.target) / self.scale.half  # type: ignore[arg-type]
+        rest = (1 - _EXPLAINED) * total**2
+        if self.prior.noise_variance is not None:
+            rest = min(self.prior.noise_variance, (1 - 1e-6) * total**2)
+        y = explained * (np.sqrt(total**2 - rest) / max(explained.std(), 1e-12))
+        y += self.rng.normal(scale=np.sqrt(rest), size=self.n)
+        np.clip(y, -1, 1, out=y)
+        return np.asarray(self.scale.centre + self.scale.half * y)
+
+
+def _numbered(schema: Schema) -> Schema:
+    """Return the schema with categories 0, 1, ...: numbers are read much faster than objects."""
+    columns = {
+        name: Categories(range(domain.n_values)) if isinstance(domain, Categories) else domain
+        for name, domain in schema.columns.items()
+    }
+    return Schema(columns, schema.target)

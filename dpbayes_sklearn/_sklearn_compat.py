@@ -1,15 +1,19 @@
-"""The one place that imports private names of scikit-learn.
+"""The one place that imports private names of scikit-learn, and the base of all estimators.
+
+**The one place that imports private names of scikit-learn.**
 
 They have not moved from scikit-learn 1.6 to the newest release; should they, it is repaired here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import lru_cache, wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
+from sklearn.base import BaseEstimator
 from sklearn.base import _fit_context as _untyped_fit_context
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (
@@ -22,14 +26,17 @@ from sklearn.utils._param_validation import Interval as Range  # ours is a domai
 
 __all__ = [
     "HasMethods",
+    "HelpfulEstimator",
     "InvalidParameterError",
     "Options",
     "Range",
     "StrOptions",
     "_fit_context",
     "_safe_indexing",
+    "did_you_mean",
     "validate_parameter_constraints",
 ]
+
 
 if TYPE_CHECKING:
 
@@ -67,3 +74,77 @@ def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], M
         return cast("Method", fit)
 
     return decorate
+
+
+def did_you_mean(word: object, names: Iterable[object]) -> str:
+    """Return a question to put after an error message, or nothing if no name is near.
+
+    >>> did_you_mean("laplase", ["laplace", "fourier"])
+    " Did you mean 'laplace'?"
+    >>> did_you_mean("gaussian", ["laplace", "fourier"])
+    ''
+    """
+    by_lower = {str(name).lower(): name for name in names}
+    near = get_close_matches(str(word).lower(), by_lower, n=1, cutoff=0.7)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
+
+
+@lru_cache
+def _parameter_names(cls: Any) -> tuple[str, ...]:
+    """Return what scikit-learn reads off the constructor, which takes a while."""
+    return tuple(super(HelpfulEstimator, cls)._get_param_names())
+
+
+class HelpfulEstimator(BaseEstimator):
+    """scikit-learn's base class, with the nearest valid name after its error messages."""
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters; a fit asks for them a dozen times."""
+        kind: Any = cls
+        return list(_parameter_names(kind))
+
+    def _validate_params(self) -> None:
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            refused = f"{error}{self._meant_value(str(error))}"
+        else:
+            return
+        raise InvalidParameterError(refused)
+
+    def _meant_value(self, message: str) -> str:
+        """Return the nearest name to the text that was refused, if there is one."""
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, str) and message.startswith(f"The {name!r} parameter"):
+                kinds = (k for k in self._parameter_constraints[name] if isinstance(k, StrOptions))
+                return did_you_mean(value, [option for kind in kinds for option in kind.options])
+        return ""
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, options of a mechanism as ``mechanism__option``.
+
+        Parameters
+        ----------
+        **params : parameters
+            As in scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        known = self._get_param_names()
+        for name in params:
+            owner, _, option = name.partition("__")
+            if owner not in known:
+                raise ValueError(
+                    f"Invalid parameter {owner!r} for estimator {self}. Valid parameters are: "
+                    f"{known!r}.{did_you_mean(owner, known)}"
+                )
+            held = params.get(owner, getattr(self, owner))
+            if option and isinstance(held, str):
+                raise ValueError(
+                    f"{owner}={held!r} is only a name and takes no {option!r}. Give an instance "
+                    "that carries its options, from dpbayes_sklearn.mechanisms."
+                )
+        return super().set_params(**params)  # type: ignore[no-any-return]

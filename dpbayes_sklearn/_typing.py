@@ -7,5 +7,6 @@ import numpy.typing as npt
 
 __all__ = ["FloatArray", "IntArray"]
 
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -14,34 +14,32 @@ from sklearn.metrics import r2_score
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._coefficients import CoefficientTable, coefficient_table
-from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
-from dpbayes_sklearn._protection import PROTECTION
-from dpbayes_sklearn._scoring import ScoreMixin
-from dpbayes_sklearn._shards import ShardedEstimator
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
-from dpbayes_sklearn._supervised import Declared
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn.base.parameters import PROTECTION
+from dpbayes_sklearn.base.remarks import ScoreMixin
+from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
-from dpbayes_sklearn.data.records import Records
+from dpbayes_sklearn.data.reading import domain_from_data
+from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.data.threads import answer_in_threads
-from dpbayes_sklearn.data.undeclared import domain_from_data
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
-from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.linear_predictions import (
+from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.regression.coefficients import CoefficientTable, coefficient_table
+from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.predict import (
     LinearModel,
     means,
     means_and_deviations,
     means_by_row,
 )
-from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
+from dpbayes_sklearn.schema.declared import intervals_from_bounds
 from dpbayes_sklearn.schema.domains import as_numbers
-from dpbayes_sklearn.schema.resolution import intervals_from_bounds
-from dpbayes_sklearn.serialization.parts import LINEAR_MODEL
-from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.serialization.models import LINEAR_MODEL
 
 __all__ = ["BayesianLinearRegression"]
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.base.classifier import DiscreteClassifier
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Schema
-from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["BayesianNaiveBayes"]
 

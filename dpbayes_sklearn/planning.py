@@ -16,11 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
-from dpbayes_sklearn._estimator import PrivateEstimator
-from dpbayes_sklearn._linear_simulation import LinearSimulation, Spread, extremes
-from dpbayes_sklearn._simulation import NetworkSimulation, Simulation
+from dpbayes_sklearn._simulation import (
+    LinearSimulation,
+    NetworkSimulation,
+    Simulation,
+    Spread,
+    extremes,
+)
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.base.classifier import DiscreteClassifier
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
 from dpbayes_sklearn.privacy import exact

@@ -12,14 +12,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
-from dpbayes_sklearn._estimator import FitInput
+from dpbayes_sklearn.base.classifier import DiscreteClassifier
+from dpbayes_sklearn.base.estimator import FitInput
+from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
+from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.guarantee import round_up
-from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
-from dpbayes_sklearn.statistics.counts import Tables
 from dpbayes_sklearn.theory import distinguishable_distance
 
 __all__ = ["PosteriorQuerySession"]

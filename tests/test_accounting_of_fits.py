@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import dpbayes_sklearn
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, mechanisms
-from dpbayes_sklearn.data.threads import _BLAS
+from dpbayes_sklearn.data.records import _BLAS
 from dpbayes_sklearn.privacy.active import _BRANCH
 from dpbayes_sklearn.privacy.ledger_file import _GATE
 

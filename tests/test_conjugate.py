@@ -24,8 +24,8 @@ from dpbayes_sklearn import (
     mechanisms,
 )
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
+from dpbayes_sklearn.categories.posterior import NoisyDirichlet
 from dpbayes_sklearn.noise import ZeroSum
-from dpbayes_sklearn.posteriors.categories import NoisyDirichlet
 
 ONES = np.array([1] * 30 + [0] * 50)
 CODES = np.array([0] * 20 + [1] * 12 + [2] * 8)
@@ -217,7 +217,7 @@ def test_the_ledger_refuses_and_nothing_is_left_behind() -> None:
 
 def test_fitted_object_depends_on_the_release_alone(monkeypatch) -> None:
     """Replay: the same released counts from neighbouring data give the same bytes."""
-    from dpbayes_sklearn.statistics.categories import ReleasedSimplex
+    from dpbayes_sklearn.categories.counts import ReleasedSimplex
 
     frozen = ReleasedSimplex(np.array([33, 47]), 80, (ZeroSum(Fraction(2), 2),))
 
@@ -268,8 +268,8 @@ def test_score_is_the_mean_log_predictive() -> None:
 
 def test_a_median_is_closer_where_noise_is_wide() -> None:
     """Exact average over all data sets of 20 records, epsilon 0.1: the optimum is 0.561."""
-    from dpbayes_sklearn.posteriors.categories import Beta, SimplexPrior, hellinger
-    from dpbayes_sklearn.statistics.categories import ReleasedSimplex
+    from dpbayes_sklearn.categories.counts import ReleasedSimplex
+    from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior, hellinger
 
     n, epsilon = 20, 0.1
     x, y = np.arange(n + 1), np.arange(-200, 221)

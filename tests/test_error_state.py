@@ -16,7 +16,7 @@ from dpbayes_sklearn import (
     BudgetAccountant,
     PosteriorQuerySession,
 )
-from dpbayes_sklearn.statistics import merge
+from dpbayes_sklearn.shards import merge
 
 SUBNORMAL = 5e-324
 X = np.random.default_rng(0).random((40, 3))
@@ -73,7 +73,7 @@ def test_batches_queries_and_one_column(state):
 
 @each_state
 def test_threads_have_a_state_of_their_own(state, monkeypatch):
-    monkeypatch.setattr("dpbayes_sklearn.data.threads._CELLS_A_THREAD", 10)
+    monkeypatch.setattr("dpbayes_sklearn.data.records._CELLS_A_THREAD", 10)
     table = np.full((400, 3), SUBNORMAL)
 
     def task(model, y):

@@ -10,7 +10,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
 
-from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, _advice
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant
+from dpbayes_sklearn.base import remarks
 from dpbayes_sklearn.mechanisms import Laplace
 
 TELLING = [1, 4, 6]
@@ -80,7 +81,7 @@ def test_elimination_by_importance() -> None:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Any:
-    monkeypatch.setattr(_advice.Told, "noisy", False)
+    monkeypatch.setattr(remarks.Told, "noisy", False)
     caplog.set_level(logging.WARNING, "dpbayes_sklearn")
 
     def lines() -> list[str]:
@@ -107,7 +108,7 @@ def test_advice_follows_from_public_facts(told: Any, monkeypatch: pytest.MonkeyP
     """Any records of the same number and shape get the same words, whatever was drawn."""
     X, y = data(50)
     for seed, (A, b) in enumerate(((X, y), (1 - X, 1 - y), (np.full_like(X, 9), np.zeros(50)))):
-        monkeypatch.setattr(_advice.Told, "noisy", False)
+        monkeypatch.setattr(remarks.Told, "noisy", False)
         classifier(epsilon=0.1, random_state=seed).fit(A, b)
     lines = told()
     assert len(lines) == 3

@@ -21,9 +21,9 @@ from dpbayes_sklearn import (
     PrivacyLeakWarning,
     Schema,
 )
-from dpbayes_sklearn.mechanisms import _coefficient_draws as draws_module
-from dpbayes_sklearn.mechanisms import _moment_noise as release_module
-from dpbayes_sklearn.mechanisms import _perturbed_mode as mode_module
+from dpbayes_sklearn.regression import ball_draws as draws_module
+from dpbayes_sklearn.regression import mode as mode_module
+from dpbayes_sklearn.regression import step_noise as release_module
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 CANARY, NUMBER, MARK = "HIV+7391", 73917391.25, "7391"

@@ -17,13 +17,13 @@ from scipy import stats
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
+from dpbayes_sklearn.model_selection.cost import run_rho
 from dpbayes_sklearn.model_selection.runs import POINTS, points, prepared, run, sensitivity
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.random_stopping import Stopping
-from dpbayes_sklearn.privacy.selection import run_rho
-from dpbayes_sklearn.statistics.counts import CountTables
 
 SURE = 1e-4
 RNG = np.random.default_rng(0)

@@ -18,16 +18,15 @@ from dpbayes_sklearn import (
     Schema,
     tree_augmented,
 )
-from dpbayes_sklearn._private_tree import PrivateTree
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
+from dpbayes_sklearn.bayesian_network import PrivateTree
+from dpbayes_sklearn.counts.dependence import TREE, EdgeScores, TreeChoice
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import PermuteAndFlip, permute_and_flip
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.choices import TreeChoice
-from dpbayes_sklearn.statistics.conditional_dependence import TREE, EdgeScores
-from dpbayes_sklearn.statistics.network import Network
 
 RNG = np.random.default_rng(0)
 CODES = RNG.integers(0, 3, (3000, 5))

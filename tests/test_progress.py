@@ -13,8 +13,8 @@ import pytest
 
 from dpbayes_sklearn import BayesianNaiveBayes, PrivateSearchCV
 from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn.categories import candidates
 from dpbayes_sklearn.conjugate import certify
-from dpbayes_sklearn.mechanisms import _finite_law
 
 
 class Terminal(io.StringIO):
@@ -47,7 +47,7 @@ def test_a_search_shows_its_candidates_and_never_its_runs(verbose: bool) -> None
 
 
 def test_a_long_certification_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_finite_law, "_PATIENCE", 0.0)
+    monkeypatch.setattr(candidates, "_PATIENCE", 0.0)
     with redirect_stderr(Terminal()) as screen:
         certify("hellinger", 20, (1, 1))
     assert "certification" in screen.getvalue()

@@ -14,9 +14,9 @@ from dpbayes_sklearn import (
     BudgetAccountant,
     PrivateSearchCV,
 )
-from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 

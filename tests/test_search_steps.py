@@ -21,7 +21,6 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Auto
-from dpbayes_sklearn.model_selection import selection
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 
@@ -203,11 +202,11 @@ def test_a_callback_does_not_hear_of_runs():
 
 def test_a_cache_is_not_used(tmp_path, monkeypatch):
     drawn, runs = [], []
-    seen, ran = PrivateMinMaxScaler._set, selection.run
+    seen, ran = PrivateMinMaxScaler._set, runs.run
     monkeypatch.setattr(
         PrivateMinMaxScaler, "_set", lambda self, a: (drawn.append(a), seen(self, a))[1]
     )
-    monkeypatch.setattr(selection, "run", lambda *args: (runs.append(1), ran(*args))[1])
+    monkeypatch.setattr(runs, "run", lambda *args: (runs.append(1), ran(*args))[1])
     found = search(pipe(memory=str(tmp_path))).fit(X, Y)
     assert len(drawn) == len({*drawn}) == 2 + len(runs)  # the rehearsal fits both candidates
     assert found.best_estimator_.memory is None

@@ -12,10 +12,10 @@ import pytest
 
 from dpbayes_sklearn import mechanisms
 from dpbayes_sklearn.audit.releases import audit_release
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.privacy import Budget, exact
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 
 RUNS = 6_000
 CLAIM = 1.0

@@ -26,7 +26,7 @@ from dpbayes_sklearn import (
     from_json,
     tree_augmented,
 )
-from dpbayes_sklearn._protection import COUNTED, PERSONS_STREAM
+from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.mechanisms import Size
 from dpbayes_sklearn.model_selection import search as search_module

@@ -20,10 +20,10 @@ from joblib import Parallel, delayed
 from benchmarks.accuracy.defaults import Score, score_of
 from benchmarks.data.tables import table_split
 from dpbayes_sklearn import BayesianNaiveBayes
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Auto, Gaussian, Laplace
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 
 DELTA = 1e-6
 EPSILONS = (0.1, 1.0)

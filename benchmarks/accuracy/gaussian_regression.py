@@ -28,12 +28,11 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Auto, gaussian, laplace
 from dpbayes_sklearn.planning import Spread, expected_error
-from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.gaussian_gram import gaussian_gram
-from dpbayes_sklearn.statistics.gram_matrix import gram_block
-from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.gram import gaussian_gram, gram_block
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPrior
 
 DELTA = 1e-6
 EPSILONS = (0.1, 0.3, 1.0)

@@ -32,9 +32,8 @@ from dpbayes_sklearn import (
     Schema,
     tree_augmented,
 )
+from dpbayes_sklearn.counts.fourier import block_sensitivity, closure, l1_sensitivity
 from dpbayes_sklearn.privacy.unit import RECORD
-from dpbayes_sklearn.statistics.fourier import closure
-from dpbayes_sklearn.statistics.fourier_sensitivity import block_sensitivity, l1_sensitivity
 
 MECHANISMS = ("laplace", "fourier", "sampler", "map")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))

@@ -28,7 +28,7 @@ from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, Regression
 from benchmarks.peers.environment import diffprivlib_python
 from dpbayes_sklearn import BayesianLinearRegression, Interval
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.statistics.design import Design
+from dpbayes_sklearn.regression.design import Design
 
 EPSILONS = (0.1, 0.3, 1.0, 10.0)
 ROWS: dict[str, dict[str, object]] = {

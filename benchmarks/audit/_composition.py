@@ -31,13 +31,13 @@ from dpbayes_sklearn import (
     PosteriorQuerySession,
     PrivacyGuarantee,
 )
-from dpbayes_sklearn._estimator import SEEDED
+from dpbayes_sklearn.base.estimator import SEEDED
+from dpbayes_sklearn.counts.temperature import temperature_share
 from dpbayes_sklearn.mechanisms import Hellinger
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.privacy.gaussian import gaussian_variance, squared_norm
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.statistics import merge
-from dpbayes_sklearn.statistics.temperature import temperature_share
+from dpbayes_sklearn.shards import merge
 
 __all__ = ["composition"]
 

@@ -19,12 +19,13 @@ import numpy as np
 
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
-from dpbayes_sklearn.mechanisms import Sampler, _coefficient_draws, _moment_noise, sampler
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.mechanisms import Sampler, sampler
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.privacy.composition import zcdp_epsilon
+from dpbayes_sklearn.regression import ball_draws, step_noise
 
 __all__ = ["concentration"]
 
@@ -105,9 +106,9 @@ def _draws_of_coefficients() -> Iterator[str]:
             bounds_X=(0, 1), bounds_y=(0, 1), accountant=ledger, **unit,
         )  # fmt: skip
         with (
-            _watched(_moment_noise, "add_noise", noises),
-            _watched(_coefficient_draws, "released_mode", modes),
-            _watched(_coefficient_draws, "draw_coefficients", draws),
+            _watched(step_noise, "add_noise", noises),
+            _watched(ball_draws, "released_mode", modes),
+            _watched(ball_draws, "draw_coefficients", draws),
         ):
             groups = np.arange(RECORDS) if unit else None
             model.fit(NUMBERS, NUMBERS.mean(axis=1), groups=groups)

@@ -20,6 +20,9 @@ from benchmarks.audit._cases import Case
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, DirichletMultinomial
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.releases import audit_release
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import (
     MAP,
     Fourier,
@@ -30,7 +33,6 @@ from dpbayes_sklearn.mechanisms import (
     _noisy_counts,
     fourier,
 )
-from dpbayes_sklearn.noise import ball_gaussian as ball
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
 from dpbayes_sklearn.noise import discrete_laplace, finite, truncated_laplace, zero_sum
@@ -38,10 +40,8 @@ from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf, discrete_laplace_survival
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget, exact
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.regression import ball_draws as ball
 
 __all__ = ["attacks", "laws", "origins"]
 

@@ -40,22 +40,22 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     Schema,
 )
-from dpbayes_sklearn._private_tree import PrivateTree
 from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, together
 from dpbayes_sklearn.audit._recorder import Recording
 from dpbayes_sklearn.audit._steps import Choice, Noise
+from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.model_selection.holding_out import held_out
+from dpbayes_sklearn.model_selection.cost import winner_epsilon
+from dpbayes_sklearn.model_selection.runs import held_out
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
-from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
-from dpbayes_sklearn.privacy.selection import winner_epsilon
+from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.regression.moments import Moments
 
 __all__ = ["parts"]
 

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from benchmarks.audit._cases import Case
-from dpbayes_sklearn import _protection
 from dpbayes_sklearn.audit.containers import CONTAINERS, column_in
 from dpbayes_sklearn.audit.odd_values import MARK, OBJECTS, everything_said
+from dpbayes_sklearn.base import parameters
 from dpbayes_sklearn.data import reading
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.records import LocalRecords, Records
@@ -199,7 +199,7 @@ def _of_each(kept: Kept, labels: Labels) -> Counter[Any]:
 
 def _kept(records: Any, groups: Any) -> Kept:
     """Return how often each record counts; the target of a record is its position."""
-    counted, _ = _protection.records_that_count(records, groups, UNIT)
+    counted, _ = parameters.records_that_count(records, groups, UNIT)
     total: Kept = counted.total(_positions)
     return total
 

@@ -53,7 +53,7 @@ from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
-from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
+from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 
 __all__ = ["LAYERS", "few_subjects", "source_code"]
 

@@ -23,12 +23,13 @@ import numpy as np
 from benchmarks.audit._cases import Case
 from benchmarks.audit._units import ADDED, PERSON, THERE, unit_parameters
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, PrivateSearchCV
-from dpbayes_sklearn.mechanisms import _location, _moment_release, _temperature
+from dpbayes_sklearn.counts import temperature
+from dpbayes_sklearn.counts.temperature import LossSums
+from dpbayes_sklearn.mechanisms import _temperature
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics import temperature
-from dpbayes_sklearn.statistics.moments import Moments, Predictive, Windows
-from dpbayes_sklearn.statistics.shells import RADII
-from dpbayes_sklearn.statistics.temperature import LossSums
+from dpbayes_sklearn.regression import location, release
+from dpbayes_sklearn.regression.moments import Moments, Predictive, Windows
+from dpbayes_sklearn.regression.record_sums import RADII
 
 __all__ = ["places"]
 
@@ -124,9 +125,9 @@ def _few_are_enough(unit: PrivacyUnit) -> Iterator[None]:
     worth = N * float(unit.equivalent(EPSILON)) / few
     with ExitStack() as stack:
         for owner, name, value in (
-            (_location, "_MOST_RECORDS", worth),
-            (_location, "_LEAST_RECORDS", SOME),
-            (_moment_release, "_MOST_RESIDUALS", worth),
+            (location, "_MOST_RECORDS", worth),
+            (location, "_LEAST_RECORDS", SOME),
+            (release, "_MOST_RESIDUALS", worth),
             (temperature, "_ENOUGH", SOME),
         ):
             stack.enter_context(mock.patch.object(owner, name, value))

@@ -31,7 +31,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
-from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
+from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 
 __all__ = ["Subject", "subjects"]
 

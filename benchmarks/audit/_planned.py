@@ -20,19 +20,15 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
+from dpbayes_sklearn.categories.counts import ReleasedSimplex
+from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
+from dpbayes_sklearn.counts.dependence import EdgeScores, TreeChoice
+from dpbayes_sklearn.counts.lattice import log_lattice_weight, log_row_weight
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import Laplace, PermuteAndFlip
 from dpbayes_sklearn.mechanisms.permute_and_flip import choice_weights
 from dpbayes_sklearn.noise import DiscreteLaplace
-from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
-from dpbayes_sklearn.posteriors.count_inference.cell_weights import (
-    log_lattice_weight,
-    log_row_weight,
-)
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.categories import ReleasedSimplex
-from dpbayes_sklearn.statistics.choices import TreeChoice
-from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores
-from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["plans"]
 

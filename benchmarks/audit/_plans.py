@@ -28,19 +28,20 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
     Interval,
     Schema,
+    release,
 )
-from dpbayes_sklearn._estimator import PrivateEstimator
-from dpbayes_sklearn._private_tree import PrivateTree
+from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.bayesian_network import PrivateTree
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import Laplace, _samples
+from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.size import ReleasedSize
+from dpbayes_sklearn.sizes import ReleasedSize
 
 __all__ = ["KINDS", "Plan", "attempt", "failures", "random_plans"]
 
@@ -69,7 +70,7 @@ class Plan(NamedTuple):
 @contextmanager
 def believing(n: int | None) -> Iterator[None]:
     """Let fits believe that there are n records, where that number is public."""
-    real, drawn = PrivateEstimator._sized, vars(_samples)["random_positions"]
+    real, drawn = PrivateEstimator._sized, vars(release)["random_positions"]
 
     def sized(self: Any, read: Any, budget: Any, stream: int = 0) -> Any:
         if n is None or budget.unit.size_is_secret:
@@ -83,7 +84,7 @@ def believing(n: int | None) -> Iterator[None]:
 
     with (
         mock.patch.object(PrivateEstimator, "_sized", sized),
-        mock.patch.object(_samples, "random_positions", positions),
+        mock.patch.object(release, "random_positions", positions),
     ):
         yield
 

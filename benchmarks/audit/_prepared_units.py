@@ -15,10 +15,13 @@ from sklearn.base import clone
 from benchmarks.audit._cases import Case
 from benchmarks.audit._units import ADDED, THERE, UNITS, replay_pair, unit_parameters
 from dpbayes_sklearn import BudgetAccountant, Categories, Interval, Schema
-from dpbayes_sklearn._private_tree import PrivateTree
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
+from dpbayes_sklearn.bayesian_network import PrivateTree
+from dpbayes_sklearn.columns.plans import BinEdges, OuterQuantiles, Plans
+from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.preprocessing import (
@@ -26,11 +29,8 @@ from dpbayes_sklearn.preprocessing import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
-from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
+from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.quantiles.plans import BinEdges, OuterQuantiles, Plans
 
 __all__ = ["replays_of_preparation", "worlds_of_preparation"]
 

@@ -23,14 +23,13 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.model_selection import runs as of_runs
-from dpbayes_sklearn.model_selection import selection
-from dpbayes_sklearn.model_selection.holding_out import held_out
-from dpbayes_sklearn.model_selection.selection import Selection
+from dpbayes_sklearn.model_selection.runs import Selection, held_out
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
 __all__ = ["searches"]
 
@@ -91,7 +90,7 @@ def _noise_of_scores() -> Iterator[str]:
     """Compare exact scores of a regression with those that its runs tell."""
     exact: list[int] = []
     told: list[int] = []
-    points, run = of_runs.points, selection.run
+    points, run = of_runs.points, runs.run
 
     def counted(*args: Any) -> Any:
         earned = points(*args)
@@ -106,7 +105,7 @@ def _noise_of_scores() -> Iterator[str]:
     line = BayesianLinearRegression(bounds_X=(0, N), bounds_y=(0, 1))
     with (
         mock.patch.object(of_runs, "points", counted),
-        mock.patch.object(selection, "run", ran),
+        mock.patch.object(runs, "run", ran),
     ):
         PrivateSearchCV(line, GRID, runs_per_candidate=3).fit(X, Y)
     if exact == told:
@@ -145,7 +144,7 @@ def _what_is_heard() -> Iterator[str]:
         search = PrivateSearchCV(model, GRID, epsilon=300.0, runs_per_candidate=1, random_state=1)
         with (
             warnings.catch_warnings(record=True) as caught,
-            mock.patch("dpbayes_sklearn.model_selection.selection.number_of_runs", _always(count)),
+            mock.patch("dpbayes_sklearn.model_selection.runs.number_of_runs", _always(count)),
             mock.patch("dpbayes_sklearn.privacy.guarantee._warned", True),  # once in a process
         ):
             warnings.simplefilter("always")
@@ -165,7 +164,7 @@ def _number_of_runs() -> Iterator[str]:
     laws = {"geometric": ((1, 0.2), (2, 0.16)), "logarithmic": ((1, 0.497), (2, 0.1988))}
     for name, chances in laws.items():
         law = Stopping(name, 5)
-        drawn = np.array([selection.number_of_runs(law, random_source(i)) for i in range(400)])
+        drawn = np.array([runs.number_of_runs(law, random_source(i)) for i in range(400)])
         for r, chance in chances:
             spread = (400 * chance * (1 - chance)) ** 0.5
             if abs((drawn == r).sum() - 400 * chance) > 6 * spread:
@@ -177,7 +176,7 @@ def _many_runs() -> Iterator[str]:
     law = Stopping.of_mean("logarithmic", 300)
     p, source = 1 - 1 / law.inverse, random_source(0)
     try:
-        drawn = np.array([selection.number_of_runs(law, source) for _ in range(3000)])
+        drawn = np.array([runs.number_of_runs(law, source) for _ in range(3000)])
     except RuntimeError:
         yield "the number of runs of a search is not drawn, after its charge"
         return

@@ -13,7 +13,7 @@ from joblib import parallel_config
 from sklearn.base import BaseEstimator
 
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS
-from dpbayes_sklearn.data import threads
+from dpbayes_sklearn.data import records
 
 __all__ = ["Pair", "Rng", "Subject", "circumstance"]
 
@@ -42,5 +42,5 @@ def circumstance(number: int) -> Iterator[None]:
     with np.errstate(all=state), ExitStack() as stack:
         if number % 4 == 3:  # the work is shared by threads, each with an error state of its own
             stack.enter_context(parallel_config("threading", n_jobs=2))
-            stack.enter_context(mock.patch.object(threads, "_CELLS_A_THREAD", 1))
+            stack.enter_context(mock.patch.object(records, "_CELLS_A_THREAD", 1))
         yield

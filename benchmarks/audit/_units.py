@@ -24,15 +24,15 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
+from dpbayes_sklearn.counts import predict
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential, size
 from dpbayes_sklearn.model_selection.runs import points
-from dpbayes_sklearn.posteriors import star_scores
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Interval
-from dpbayes_sklearn.schema.resolution import Bins
-from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.schema.declared import Bins
 
 __all__ = ["replay_pair", "replays_of_units", "unit_parameters", "unit_worlds"]
 
@@ -212,7 +212,7 @@ def _evidence_by_position() -> Iterator[str]:
 def _predictions_by_position() -> Iterator[str]:
     """See that what a search scores is the same, bit by bit, wherever a record stands."""
     rng = np.random.default_rng(3)
-    terms, _ = star_scores.exact_in_sums(rng.normal(size=(40, 2)), np.arange(40), np.zeros(2))
+    terms, _ = predict.exact_in_sums(rng.normal(size=(40, 2)), np.arange(40), np.zeros(2))
     x = rng.integers(0, 2, (50, 40)) == 1
     if any(float(row[of].sum()) != math.fsum(row[of][::-1]) for row in terms.T for of in x):
         yield "sums of evidence depend on the order of adding"

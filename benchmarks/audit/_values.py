@@ -15,9 +15,10 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
 )
 from dpbayes_sklearn.audit.leaks import fitted_numbers
-from dpbayes_sklearn.mechanisms import Mechanism, Sampler, _moment_noise
+from dpbayes_sklearn.mechanisms import Mechanism, Sampler
+from dpbayes_sklearn.regression import step_noise
+from dpbayes_sklearn.regression.moments import WHOLE
 from dpbayes_sklearn.schema import Categories
-from dpbayes_sklearn.statistics.moments import WHOLE
 
 __all__ = ["values"]
 
@@ -152,14 +153,14 @@ def _lattices() -> Iterator[str]:
     if not np.allclose(odds / np.log(9) * 4, np.rint(odds / np.log(9) * 4)):
         yield "sampler: draws are not on the grid"
     noisy: list[Any] = []
-    real = _moment_noise.add_noise
+    real = step_noise.add_noise
 
     def watched(sums: Any, block: Any, grid: int, *rest: Any) -> Any:
         found = real(sums, block, grid, *rest)
         noisy.append(np.asarray(found[0]) * grid**2)
         return found
 
-    with mock.patch.object(_moment_noise, "add_noise", watched):
+    with mock.patch.object(step_noise, "add_noise", watched):
         BayesianLinearRegression(**MOMENTS).fit(X, y)
     if any((steps != np.rint(steps)).any() for steps in noisy):
         yield "moments: released sums are not on the grid"

@@ -17,19 +17,14 @@ from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain
 from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
+from dpbayes_sklearn.columns.plans import BinEdges, CentreAndSpread, OuterQuantiles, Plans
+from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, exponential
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
-from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.quantiles.plans import (
-    BinEdges,
-    CentreAndSpread,
-    OuterQuantiles,
-    Plans,
-)
 
 __all__ = ["MATRIX", "common_texts", "enumeration", "gaussian_noise"]
 

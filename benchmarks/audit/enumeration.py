@@ -13,11 +13,11 @@ from benchmarks.audit._table import Row
 from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn.audit import Enumeration, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.network import Network
 
 TREE = Network((2, 3, 2), ((2,), (0,), ()))  # class -> x0 -> x1
 COLLIDER = Network((2, 2, 2), ((), (), (0, 1)))  # both features are parents of the class

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from benchmarks.audit._table import Row
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.privacy.gaussian import Shifts, gaussian_variance
-from dpbayes_sklearn.statistics.network import Network
 
 Law = npt.NDArray[np.float64]
 

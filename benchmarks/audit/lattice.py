@@ -20,28 +20,27 @@ import numpy.typing as npt
 from benchmarks.audit._table import Row
 from dpbayes_sklearn import BayesianLinearRegression, mechanisms
 from dpbayes_sklearn.audit.releases import released_numbers
+from dpbayes_sklearn.categories.candidates import Candidates
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.fourier import sum_count
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.splits import SplitGrid, leaf_probabilities
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import Mechanism, _coefficient_draws, _moment_noise, _perturbed_mode
-from dpbayes_sklearn.mechanisms._candidates import Candidates
-from dpbayes_sklearn.mechanisms._coefficient_draws import REAL_ARITHMETIC
-from dpbayes_sklearn.mechanisms._perturbed_mode import perturbed_mode
+from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import ClassRows, SupNorm
-from dpbayes_sklearn.noise.ball_gaussian import LATTICE, ball_gaussian
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.noise.truncated_beta import SplitGrid
-from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.regression import ball_draws, step_noise
+from dpbayes_sklearn.regression.ball_draws import LATTICE, REAL_ARITHMETIC, ball_gaussian
+from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.mode import perturbed_mode
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Interval
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.fourier import sum_count
-from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.splits import leaf_probabilities
 
 VALUES = 1_000_000
 BUDGET = Budget(Fraction(1, 3))
@@ -146,7 +145,7 @@ def records(columns: int) -> Moments:
 def moments(scale: float) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design)
-    add_noise, counted = _moment_noise.add_noise, [0, 0]
+    add_noise, counted = step_noise.add_noise, [0, 0]
 
     def watched(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
         noisy, variance = add_noise(sums, block, grid, epsilon, source)
@@ -156,7 +155,7 @@ def moments(scale: float) -> Iterator[Row]:
 
     for mechanism in (mechanisms.Laplace(), mechanisms.Fourier()):
         counted[:] = [0, 0]
-        with mock.patch.object(_moment_noise, "add_noise", watched):
+        with mock.patch.object(step_noise, "add_noise", watched):
             while counted[0] < VALUES * scale:
                 mechanism.release(statistics, prior, BUDGET, random_source())
         yield row(f"moments, {mechanism.name()}", *counted)
@@ -182,8 +181,8 @@ def coefficients(scale: float) -> Iterator[Row]:
     for mechanism in (mechanisms.Sampler(500), mechanisms.MAP()):
         counted[:] = [0, 0]
         with (
-            mock.patch.object(_coefficient_draws, "ball_gaussian", watched),
-            mock.patch.object(_perturbed_mode, "perturbed_mode", mode),
+            mock.patch.object(ball_draws, "ball_gaussian", watched),
+            mock.patch.object(mode, "perturbed_mode", mode),
         ):
             while counted[0] < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
                 mechanism.release(statistics, prior, BUDGET, random_source())

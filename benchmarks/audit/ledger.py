@@ -26,9 +26,8 @@ from typing import Any
 from benchmarks.audit._table import Row
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
-from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.privacy.ledger_entry import Entry
-from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
+from dpbayes_sklearn.privacy.composition import zcdp_epsilon
+from dpbayes_sklearn.privacy.ledger import Entry, Ledger
 
 FORK = multiprocessing.get_context("fork")
 

@@ -25,11 +25,11 @@ from dpbayes_sklearn.audit.ratios import Drawn, audit_ratios, drawn_steps
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import add
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.gram import GramMatrix
+from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Interval
-from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
 
 __all__ = ["CASES", "Case", "run"]
 

@@ -17,6 +17,12 @@ from benchmarks.audit._table import Row
 from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn.audit.ratios import Drawn, audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.releases import audit_release
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
+from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import (
     MAP,
     Exponential,
@@ -31,18 +37,11 @@ from dpbayes_sklearn.mechanisms import (
     PermuteAndFlip,
     Sampler,
 )
-from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE as VALUE
 from dpbayes_sklearn.privacy.unit import RECORD as ONE
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.choices import ColumnChoice
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.dependence import ColumnScores
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.size import ReleasedSize
+from dpbayes_sklearn.sizes import ReleasedSize
 
 __all__ = ["CASES", "Case", "run"]
 

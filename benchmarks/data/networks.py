@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from benchmarks.data.packages import package_file
 from dpbayes_sklearn import Categories, Schema
-from dpbayes_sklearn.posteriors.network import ancestral_sample
-from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.posterior import ancestral_sample
 
 CLASS_OF = {"asia": "lung", "alarm": "HYPOVOLEMIA", "child": "Disease", "insurance": "Accident"}
 NUMBER = r"[-+.\deE]+"

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms._certification import configured
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy import Budget, PrivacyUnit, exact
-from dpbayes_sklearn.statistics.categories import SimplexCounts
 
 SIZES = (20, 50, 100, 1000, 10_000)
 EPSILONS = (0.1, 0.3, 1.0, 3.0)

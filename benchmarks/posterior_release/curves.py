@@ -15,12 +15,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.conjugate import expected_distance
 from dpbayes_sklearn.mechanisms._certification import configured
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy import Budget, exact
-from dpbayes_sklearn.statistics.categories import SimplexCounts
 
 EPSILON, DELTA = 1.0, 1e-8
 FOLDER = Path(__file__).parents[2] / "docs" / "user_guide" / "figures"

@@ -16,9 +16,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.counts.noise_aware import StarInference, infer_star
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal, discrete_laplace
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.count_inference.inference import StarInference, infer_star
 
 IntArray = npt.NDArray[np.int64]
 

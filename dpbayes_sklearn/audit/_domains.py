@@ -13,26 +13,29 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
+from dpbayes_sklearn.columns.plans import Plans, SortedColumns
+from dpbayes_sklearn.columns.texts import CommonTexts, TextCounts
+from dpbayes_sklearn.counts.dependence import (
+    ColumnChoice,
+    ColumnScores,
+    EdgeScores,
+    PairTables,
+    TreeChoice,
+    TreePrices,
+)
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords, Shard
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Interval
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
-from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores, PairTables
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.dependence import ColumnScores
-from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
-from dpbayes_sklearn.statistics.quantiles.plans import Plans
-from dpbayes_sklearn.statistics.size import ReleasedSize
-from dpbayes_sklearn.statistics.texts import CommonTexts, TextCounts
-from dpbayes_sklearn.statistics.tree_prices import TreePrices
+from dpbayes_sklearn.sizes import ReleasedSize
 
 __all__ = ["Domain", "TextDomain", "domain_of"]
 

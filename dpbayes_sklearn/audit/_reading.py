@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import Choice, Fixed, Noise, Opaque, Step
-from dpbayes_sklearn.mechanisms import Mechanism, _split_release, _temperature, exponential
+from dpbayes_sklearn.counts import splits
+from dpbayes_sklearn.mechanisms import Mechanism, _temperature, exponential
 from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteGaussian,
@@ -157,7 +158,7 @@ class Recorder:
                 (sup_norm, "discrete_boxes", self.box),
                 (class_rows, "many_rows", self.row_noise),
                 (matrix, "wishart_differences", self.matrix),
-                (_split_release, "finite_draw", self.choice),
+                (splits, "finite_draw", self.choice),
                 (exponential, "finite_draw", self.choice),
                 (_temperature, "finite_draw", self.choice),
             ):

@@ -28,18 +28,11 @@ from dpbayes_sklearn.audit._parts import (
     worst_of_choice,
 )
 from dpbayes_sklearn.audit._steps import Ball, Choice, Mode, Noise, Step, seen_records
-from dpbayes_sklearn.mechanisms import (
-    _perturbed_mode,
-    _temperature,
-    permute_and_flip,
-    quantiles,
-    stable_histogram,
-)
+from dpbayes_sklearn.mechanisms import _temperature, permute_and_flip, quantiles, stable_histogram
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
-    ball_gaussian,
     discrete_gaussian,
     discrete_laplace,
     finite,
@@ -47,8 +40,9 @@ from dpbayes_sklearn.noise import (
     truncated_laplace,
 )
 from dpbayes_sklearn.noise.law import add
-from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
-from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.regression import ball_draws, mode
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.sensitivity import GaussianBlock
 
 __all__ = ["Recording", "everywhere", "recorded"]
 
@@ -227,9 +221,9 @@ def recorded(along: Recording | None = None) -> Iterator[Recording]:
         (_temperature.choice_weights, own._tempered),
         (quantiles.rate, own._rated),
         (integers.segment_draw, own._placed),
-        (ball_gaussian.ball_gaussian, own._in_ball),
+        (ball_draws.ball_gaussian, own._in_ball),
         (truncated_laplace.truncated_laplace, own._truncated),
-        (_perturbed_mode.perturbed_mode, own._mode),
+        (mode.perturbed_mode, own._mode),
         (stable_histogram.common_texts, own._texts),
         (runs.points, own._scored),
         (runs.run, own._run),

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.mechanisms import _location
+from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.fourier import CharacterSums
-from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
-from dpbayes_sklearn.statistics.moment_blocks import whole_block
-from dpbayes_sklearn.statistics.moments import WHOLE, largest_grid
-from dpbayes_sklearn.statistics.shells import RADII
+from dpbayes_sklearn.regression import location
+from dpbayes_sklearn.regression.gram import GramMatrix
+from dpbayes_sklearn.regression.moments import WHOLE, largest_grid
+from dpbayes_sklearn.regression.record_sums import RADII
+from dpbayes_sklearn.regression.sensitivity import whole_block
 
 __all__ = ["Shift", "shifts"]
 
@@ -105,9 +105,9 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     declared = tuple(
         float(block.protecting(unit).sensitivity)
         for block in (
-            vars(_location)["location_block"](one.design.single),
-            vars(_location)["target_block"](),
-            vars(_location)["shell_block"](columns, len(RADII)),
+            vars(location)["location_block"](one.design.single),
+            vars(location)["target_block"](),
+            vars(location)["shell_block"](columns, len(RADII)),
         )
     )
     return [

@@ -33,10 +33,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.mechanisms._perturbed_mode import ModePlan
+from dpbayes_sklearn.columns.lattice import RankLaw, Segments
 from dpbayes_sklearn.noise import NoiseLaw
-from dpbayes_sklearn.statistics.moment_sums import coordinates
-from dpbayes_sklearn.statistics.quantiles.ranks import RankLaw, Segments
+from dpbayes_sklearn.regression.mode import ModePlan
+from dpbayes_sklearn.regression.record_sums import coordinates
 
 __all__ = [
     "Ball",

@@ -19,17 +19,11 @@ import numpy as np
 
 from dpbayes_sklearn.audit._reading import Recorder, no_bytes
 from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Mode, Noise, Point, Step, seen_records
-from dpbayes_sklearn.mechanisms import (
-    Mechanism,
-    _coefficient_draws,
-    _moment_noise,
-    _perturbed_mode,
-    permute_and_flip,
-    quantiles,
-)
+from dpbayes_sklearn.mechanisms import Mechanism, permute_and_flip, quantiles
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, MatrixNoise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.regression import ball_draws, mode, step_noise
 
 __all__ = ["Transcript"]
 
@@ -62,15 +56,15 @@ class _Steps:
     def __init__(self, said: list[Any], seed: RandomSource | None) -> None:
         self.laws: list[Step] = []
         self._said, self._seed = said, seed
-        self._add_noise = _moment_noise.add_noise
-        self._ball = vars(_coefficient_draws)["ball_gaussian"]
-        self._mode = _perturbed_mode.perturbed_mode
+        self._add_noise = step_noise.add_noise
+        self._ball = vars(ball_draws)["ball_gaussian"]
+        self._mode = mode.perturbed_mode
         self._point = quantiles.point_of
         self._choice = vars(permute_and_flip)["finite_draw"]
         self._patches: Sequence[Any] = (
-            mock.patch.object(_moment_noise, "add_noise", self.noise),
-            mock.patch.object(_coefficient_draws, "ball_gaussian", self.ball),
-            mock.patch.object(_perturbed_mode, "perturbed_mode", self.mode),
+            mock.patch.object(step_noise, "add_noise", self.noise),
+            mock.patch.object(ball_draws, "ball_gaussian", self.ball),
+            mock.patch.object(mode, "perturbed_mode", self.mode),
             mock.patch.object(quantiles, "point_of", self.point),
             mock.patch.object(permute_and_flip, "finite_draw", self.choice),
         )

@@ -105,7 +105,7 @@ def enumerate_delta(
 
     Examples
     --------
-    >>> from dpbayes_sklearn.statistics.network import Network
+    >>> from dpbayes_sklearn.counts.network import Network
     >>> found = enumerate_delta("gaussian", Network.star([2, 2], 2), n=2)
     >>> found.within, found.delta > 0.99e-6, found.n_pairs
     (True, True, 448)

@@ -19,7 +19,7 @@ from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize, size_share
+from dpbayes_sklearn.sizes import RecordCount, ReleasedSize, size_share
 
 __all__ = ["Enumeration", "enumerate_loss", "readers_of"]
 
@@ -106,7 +106,7 @@ def enumerate_loss(
     Examples
     --------
     >>> from dpbayes_sklearn.audit import enumerate_loss
-    >>> from dpbayes_sklearn.statistics.network import Network
+    >>> from dpbayes_sklearn.counts.network import Network
     >>> found = enumerate_loss("laplace", Network.star([2, 2], 2), n=3)
     >>> found.loss, found.within, found.n_pairs
     (1.0, True, 1008)

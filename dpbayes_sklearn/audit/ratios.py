@@ -26,19 +26,17 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._densities import halved, log_ratio
 from dpbayes_sklearn.audit._steps import Ball, Choice, Mode, Noise, Step, seen_records
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
+from dpbayes_sklearn.counts import splits
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
-    _coefficient_draws,
-    _moment_noise,
     _noisy_categories,
     _noisy_counts,
-    _perturbed_mode,
-    _split_release,
     exponential,
     fourier,
 )
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.regression import ball_draws, mode, step_noise
 
 __all__ = ["Drawn", "audit_ratios", "drawn_steps", "log_ratios"]
 
@@ -114,8 +112,8 @@ def audit_ratios(
     Examples
     --------
     >>> from dpbayes_sklearn.mechanisms import Geometric
-    >>> from dpbayes_sklearn.posteriors.categories import Beta, SimplexPrior
-    >>> from dpbayes_sklearn.statistics.categories import SimplexCounts
+    >>> from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior
+    >>> from dpbayes_sklearn.categories.counts import SimplexCounts
     >>> sides = [
     ...     drawn_steps(Geometric(), SimplexCounts(np.array(x)), SimplexPrior(Beta(1, 1)),
     ...                 Budget(Fraction(1)), random_state=0)[0]
@@ -182,12 +180,12 @@ class _Watch:
                 (_noisy_counts, "add", self._added),
                 (fourier, "add", self._added),
                 (_noisy_categories, "add", self._added),
-                (_moment_noise, "add", self._added),
-                (_moment_noise, "add_noise", self._shared),
-                (_split_release, "finite_draw", self._chosen),
+                (step_noise, "add", self._added),
+                (step_noise, "add_noise", self._shared),
+                (splits, "finite_draw", self._chosen),
                 (exponential, "finite_draw", self._chosen),
-                (_coefficient_draws, "ball_gaussian", self._in_ball),
-                (_perturbed_mode, "perturbed_mode", self._perturbed),
+                (ball_draws, "ball_gaussian", self._in_ball),
+                (mode, "perturbed_mode", self._perturbed),
             ):
                 real = getattr(module, name)
                 stack.enter_context(mock.patch.object(module, name, _Standing(real, stand_in)))

@@ -21,14 +21,14 @@ from dpbayes_sklearn._progress import progress
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit.leaks import numbers
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
+from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts
+from dpbayes_sklearn.counts.fourier import ReleasedCharacters
+from dpbayes_sklearn.counts.posterior import DrawsPosterior
+from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.draws import DrawsPosterior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
-from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
-from dpbayes_sklearn.statistics.fourier import ReleasedCharacters
-from dpbayes_sklearn.statistics.moments import ReleasedMoments
+from dpbayes_sklearn.regression.moments import ReleasedMoments
 
 __all__ = ["audit_release", "released_numbers"]
 
@@ -87,8 +87,8 @@ def audit_release(
     Examples
     --------
     >>> from dpbayes_sklearn.mechanisms import Laplace
-    >>> from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-    >>> from dpbayes_sklearn.statistics.network import Network
+    >>> from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+    >>> from dpbayes_sklearn.counts.network import Network
     >>> coin = Network((2,), ((),))
     >>> heads, tails = (CountTables(coin, (np.array(t),), 1) for t in ([1, 0], [0, 1]))
     >>> prior = DirichletPrior(coin, (np.ones(2),))

@@ -20,18 +20,15 @@ from unittest import mock
 import numpy as np
 from sklearn.base import clone
 
-from dpbayes_sklearn import _advice
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import Ear
+from dpbayes_sklearn.base import remarks
+from dpbayes_sklearn.counts import splits
 from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
-    _coefficient_draws,
-    _moment_noise,
     _noisy_categories,
     _noisy_counts,
-    _perturbed_mode,
-    _split_release,
     _temperature,
     exponential,
     fourier,
@@ -40,10 +37,11 @@ from dpbayes_sklearn.mechanisms import (
     stable_histogram,
 )
 from dpbayes_sklearn.model_selection import search
-from dpbayes_sklearn.model_selection.selection import Selection
+from dpbayes_sklearn.model_selection.runs import Selection
 from dpbayes_sklearn.privacy import BudgetAccountant, guarantee
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.regression import ball_draws, mode, step_noise
 
 __all__ = ["CHOKE_POINT", "DRAWS", "SEARCH", "Replay", "replay"]
 
@@ -59,12 +57,12 @@ DRAWS: Frozen = (
     (_noisy_counts, "ReleasedCounts"),
     (fourier, "ReleasedCharacters"),
     (_noisy_categories, "ReleasedSimplex"),
-    (_split_release, "finite_draw"),
+    (splits, "finite_draw"),
     (exponential, "finite_draw"),
     (_temperature, "finite_draw"),
-    (_moment_noise, "add_noise"),
-    (_coefficient_draws, "ball_gaussian"),
-    (_perturbed_mode, "perturbed_mode"),
+    (step_noise, "add_noise"),
+    (ball_draws, "ball_gaussian"),
+    (mode, "perturbed_mode"),
     (quantiles, "point_of"),
     (permute_and_flip, "finite_draw"),
     (stable_histogram, "common_texts"),
@@ -270,7 +268,7 @@ def _heard(fit: _Fit) -> Iterator[None]:
     logger.addHandler(ear)
     try:
         with (
-            mock.patch.object(_advice.Told, "noisy", False),
+            mock.patch.object(remarks.Told, "noisy", False),
             mock.patch.object(guarantee, "_warned", False),
         ):
             yield

@@ -22,7 +22,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit.events import Sides, epsilon_below, learn_event
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.privacy.printing import at_most
+from dpbayes_sklearn.privacy.budget import at_most
 
 __all__ = ["EpsilonBound", "audit", "bound_from_outcomes"]
 

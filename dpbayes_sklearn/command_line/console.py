@@ -1,22 +1,154 @@
-"""The commands and their options; an error is one line, with exit status 2."""
+"""The commands ``schema``, ``fit``, ``predict``, ``card``; an error is one line, with status 2."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import numpy as np
+
+from dpbayes_sklearn._loading import from_json
 from dpbayes_sklearn._log import wrapped_log
-from dpbayes_sklearn.command_line import commands
-from dpbayes_sklearn.command_line.csv_file import FileError, as_number
-from dpbayes_sklearn.demonstration import main as demonstration
+from dpbayes_sklearn.command_line.demonstration import main as demonstration
+from dpbayes_sklearn.command_line.files import (
+    CsvFile,
+    FileError,
+    as_number,
+    column_names,
+    read_schema,
+    refuse_to_overwrite,
+    reserved,
+    skeleton,
+)
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
+from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
+from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.schema import Categories, Schema
+from dpbayes_sklearn.schema.domains import Domain
+from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
-__all__ = ["main"]
+__all__ = ["card", "fit", "main", "predict", "room_for_model", "write_schema"]
+
+
+_LEAST_ROOM = 2**16
+_BYTES_EACH = 256  # a number of 20 characters may be in a model several times
+_AUTO_BINS = 32  # at most
+
+
+def write_schema(options: Namespace) -> None:
+    """Write a schema template; an existing file is never overwritten."""
+    template = skeleton(column_names(options.data), options.target)
+    with options.out.open("x", encoding="utf-8") as out:
+        out.write(template)
+    print(
+        f"Wrote {options.out}. Fill in low and high, or the values, of every column. Take them "
+        "from a codebook or common knowledge, not from the data. Delete columns that the model "
+        "should not use."
+    )
+
+
+def fit(options: Namespace) -> None:
+    """Fit naive Bayes, or a regression if the target is an interval, and write it as JSON."""
+    read = {"data": options.data, "schema": options.schema, "ledger": options.ledger}
+    refuse_to_overwrite(options.out, read)
+    file, schema = CsvFile.read(options.data), read_schema(options.schema)
+    assert schema.target is not None
+    y, X = file.column(options.target, schema.target), _records(file, schema)
+    if options.ceiling is not None and options.ledger is None:
+        raise FileError("--ceiling creates a ledger: name its file with --ledger.")
+    unused = [name for name in file.names if name not in {*schema.columns, options.target}]
+    if unused:
+        print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
+    kind = BayesianNaiveBayes if isinstance(schema.target, Categories) else BayesianLinearRegression
+    with reserved(options.out, room_for_model(schema)) as out:  # before anything is spent
+        model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
+        if options.mechanism is not None:
+            model.set_params(mechanism=options.mechanism)
+        out.write(model.fit(X, y).to_json())
+    print(f"{model.guarantee_}\nWrote {options.out}.")
+
+
+def room_for_model(schema: Schema) -> int:
+    """Return bytes that are more than a model needs on the disk."""
+    domains, target = schema.columns.values(), schema.target
+    if isinstance(target, Categories):
+        numbers = (1 + sum(map(_values, domains))) * target.n_values
+    else:
+        numbers = (1 + sum(d.n_values if isinstance(d, Categories) else 2 for d in domains)) ** 2
+    return min(_LEAST_ROOM + _BYTES_EACH * numbers, MOST_CHARACTERS)
+
+
+def _values(domain: Domain) -> int:
+    """Return the largest number of values that a column has in a classifier."""
+    return domain.n_values if isinstance(domain, Categories) else 1 + (domain.bins or _AUTO_BINS)
+
+
+def predict(options: Namespace) -> None:
+    """Write one line per record: the class and all probabilities, or mean and deviation."""
+    refuse_to_overwrite(options.out, {"model": options.model, "data": options.data})
+    model: Any = _model(options.model)
+    X = _records(CsvFile.read(options.data), model.schema_)
+    if hasattr(model, "predict_proba"):
+        probabilities = model.predict_proba(X)
+        names = ["prediction", *(f"probability of {label}" for label in model.classes_)]
+        rows = zip(model.classes_[probabilities.argmax(axis=1)], *probabilities.T, strict=True)
+    else:
+        names, rows = ["prediction", "standard deviation"], zip(*model.predict(X, return_std=True),
+                                                                strict=True)  # fmt: skip
+    _write(options.out, names, rows)
+
+
+def card(options: Namespace) -> None:
+    """Print the card of a model, or write it as Markdown or HTML."""
+    refuse_to_overwrite(options.out, {"model": options.model})
+    model = _model(options.model)
+    if options.out is None:
+        print(model.card())
+        return
+    form = {".md": "markdown", ".html": "html"}.get(options.out.suffix)
+    if form is None:
+        raise FileError("The file of a card must end with .md or .html.")
+    options.out.write_text(model.card(form), encoding="utf-8")
+    print(f"Wrote {options.out}.")
+
+
+def _records(file: CsvFile, schema: Schema) -> Any:
+    return np.stack([file.column(name, d) for name, d in schema.columns.items()], axis=1)
+
+
+def _accountant(options: Namespace) -> BudgetAccountant | None:
+    if options.ledger is None:
+        return None
+    if options.ceiling is not None:
+        return BudgetAccountant(options.ceiling, path=options.ledger)
+    if not options.ledger.exists():
+        raise FileError(f"There is no ledger {options.ledger}. Create it with --ceiling.")
+    return BudgetAccountant(path=options.ledger, existing=True)
+
+
+def _model(path: Path) -> Any:
+    model = from_json(path.read_text(encoding="utf-8", errors="replace"))
+    if not hasattr(model, "schema_"):
+        raise FileError(f"{path.name} is not a model of a table.")
+    return model
+
+
+def _write(path: Path | None, names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    if path is None:
+        csv.writer(sys.stdout).writerows([names, *rows])
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([names, *rows])
+    print(f"Wrote {path}.")
+
 
 _PROGRAM = "python -m dpbayes_sklearn"
 _ERRORS = (FileError, BudgetError, LedgerError, ValueError, TypeError, OSError)
@@ -86,7 +218,7 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("schema.json"), help="file to write (%(default)s)"
     )
-    parser.set_defaults(run=commands.write_schema)
+    parser.set_defaults(run=write_schema)
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
@@ -106,14 +238,14 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("model.json"), help="file to write (%(default)s)"
     )
-    parser.set_defaults(run=commands.fit)
+    parser.set_defaults(run=fit)
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="JSON file written by fit")
     parser.add_argument("data", type=Path, help="CSV file with the columns of the schema")
     parser.add_argument("--out", type=Path, help="CSV file to write; standard output by default")
-    parser.set_defaults(run=commands.predict)
+    parser.set_defaults(run=predict)
 
 
 def _add_card(parser: argparse.ArgumentParser) -> None:
@@ -121,4 +253,4 @@ def _add_card(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, help=".md or .html file to write; standard output by default"
     )
-    parser.set_defaults(run=commands.card)
+    parser.set_defaults(run=card)

@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.data.records import Answer, Shard, asked
 from dpbayes_sklearn.data.table import SealedTable, Table, column_kind, one_column
-from dpbayes_sklearn.schema.cells import cells_of, joined
-from dpbayes_sklearn.schema.kinds import Kind
+from dpbayes_sklearn.schema.values import Kind, cells_of, joined
 
 __all__ = [
     "PartitionedRecords",

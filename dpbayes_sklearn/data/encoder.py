@@ -7,6 +7,7 @@ is done with it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -14,12 +15,112 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.data.per_column import PerColumn, long_rows
-from dpbayes_sklearn.data.sparse_codes import SparseCodes
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 
-__all__ = ["Codes", "Encoder", "known_codes"]
+__all__ = ["Codes", "Encoder", "PerColumn", "SparseCodes", "known_codes", "long_rows"]
+
+
+_LONG = 4096  # numbers that numpy should compute in one go
+
+Array = npt.NDArray[Any]
+
+
+class PerColumn:
+    """One number for each column; if they are all the same, one for all.
+
+    Floats are computed faster with one number than with an array; for integers, numpy's minimum
+    and maximum are several times faster with an array.
+
+    Examples
+    --------
+    >>> PerColumn(np.array([1.0, 2.0])).of(rows=2)
+    array([1., 2., 1., 2.])
+    >>> PerColumn(np.array([3.0, 3.0])).of(rows=2)
+    np.float64(3.0)
+    """
+
+    def __init__(self, each: Array) -> None:
+        self.each = each
+
+    @cached_property
+    def _same(self) -> bool:
+        return self.each.dtype.kind == "f" and bool((self.each == self.each[0]).all())
+
+    @cached_property
+    def repeat(self) -> int:
+        """Rows of the table that make one long row."""
+        return 1 if self._same else max(1, _LONG // len(self.each))
+
+    @cached_property
+    def _tiled(self) -> Array:
+        return np.tile(self.each, self.repeat)
+
+    def of(self, rows: int) -> Any:
+        """Return the numbers for a long row of so many rows."""
+        return self.each[0] if self._same else self._tiled[: rows * len(self.each)]
+
+    def cast(self, dtype: np.dtype[Any], low: int, high: int) -> PerColumn:
+        """Return the numbers brought between two others, in another type."""
+        return PerColumn(np.clip(self.each, low, high).astype(dtype))
+
+
+def long_rows(
+    values: Array, out: Array, *numbers: PerColumn, cells: int | None = None
+) -> Iterator[tuple[Array, Array, int]]:
+    """Yield both arrays in chunks of about so many cells, several rows side by side in a long one.
+
+    The number of rows side by side comes third.
+
+    >>> values = np.arange(6).reshape(3, 2)
+    >>> numbers = PerColumn(np.array([10, 20]))
+    >>> [(x.shape, rows) for x, _, rows in long_rows(values, values.copy(), numbers)]
+    [((1, 6), 3)]
+    """
+    n, d = values.shape
+    contiguous = values.flags.c_contiguous and out.flags.c_contiguous
+    together = max(each.repeat for each in numbers) if contiguous else 1
+    chunks = 1 if cells is None else max(1, -(-n * d // cells))
+    step = max(1, -(-n // (chunks * together))) * together  # all of about the same size
+    for start in range(0, n, step):
+        x, y = values[start : start + step], out[start : start + step]
+        repeat = min(together, len(x))
+        whole = len(x) // repeat * repeat
+        yield x[:whole].reshape(-1, d * repeat), y[:whole].reshape(-1, d * repeat), repeat
+        if whole < len(x):
+            yield x[whole:], y[whole:], 1
+
+
+@dataclass(frozen=True)
+class SparseCodes:
+    """The codes of some rows of a sparse matrix.
+
+    Attributes
+    ----------
+    starts : array of shape (n_rows + 1,)
+        Where each row starts among the stored values.
+    columns, codes : arrays of shape (n_stored,)
+        Of every value that is stored.
+    zeros : array of shape (n_columns,)
+        The code of a value that is not.
+    """
+
+    starts: npt.NDArray[Any]
+    columns: npt.NDArray[Any]
+    codes: npt.NDArray[Any]
+    zeros: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.starts) - 1
+
+    def dense(self) -> npt.NDArray[Any]:
+        """Return all codes, one row of them for each record."""
+        codes = np.empty((len(self), len(self.zeros)), self.zeros.dtype)
+        codes[:] = self.zeros
+        codes[np.repeat(np.arange(len(self)), np.diff(self.starts)), self.columns] = self.codes
+        return codes
+
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 """Codes of a chunk of rows: bytes, or 16 bits where a column has more than 256 values."""

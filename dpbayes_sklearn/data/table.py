@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from dpbayes_sklearn.schema.cells import cells_of
-from dpbayes_sklearn.schema.kinds import Kind, kind_of
+from dpbayes_sklearn.schema.values import Kind, cells_of, kind_of
 
 __all__ = [
     "SealedTable",

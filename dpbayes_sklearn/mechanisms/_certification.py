@@ -16,9 +16,8 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, eye_array, kron
 
+from dpbayes_sklearn.categories.candidates import Candidates, FiniteLaw, Law
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
-from dpbayes_sklearn.mechanisms._candidates import Candidates
-from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw, Law
 from dpbayes_sklearn.privacy.budget import Budget, exact
 
 __all__ = ["Certificate", "certify", "configured", "expected_distance", "optimal_distance"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
+from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts
+from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise import NoiseLaw, add
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
 
 __all__ = ["AddsNoiseToCategories"]
 

@@ -9,15 +9,15 @@ from functools import lru_cache
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.posterior import NetworkPosterior
+from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.noise.law import add, draw
 from dpbayes_sklearn.noise.source import RandomSource, random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
-from dpbayes_sklearn.statistics.network import Network
 
 __all__ = ["AddsNoiseToCounts"]
 

@@ -18,16 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from dpbayes_sklearn.mechanisms._samples import drawn_sample
-from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, finite_draw, integer_weights
-from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.network import NetworkPosterior
-from dpbayes_sklearn.posteriors.tempered import TemperedPosterior
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.temperature import (
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.posterior import NetworkPosterior, TemperedPosterior
+from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.counts.temperature import (
     DEFAULT,
     GRID,
     LossSums,
@@ -36,6 +30,11 @@ from dpbayes_sklearn.statistics.temperature import (
     temperature_share,
     untaught,
 )
+from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, finite_draw, integer_weights
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.sizes import drawn_sample
 
 __all__ = ["choice_weights", "default_tempering", "table_budget", "tempered"]
 

@@ -17,8 +17,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from dpbayes_sklearn.categories.candidates import Law
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import gaussian, laplace
-from dpbayes_sklearn.mechanisms._finite_law import Law
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.mechanisms.base import Mechanism, Release
@@ -27,13 +29,10 @@ from dpbayes_sklearn.mechanisms.geometric import Geometric
 from dpbayes_sklearn.mechanisms.laplace import Laplace
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gaussian_gram import gaussian_gram
-from dpbayes_sklearn.statistics.gram_matrix import gram_block, noise_of_products
-from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.regression.gram import gaussian_gram, gram_block, noise_of_products
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 
 __all__ = ["Auto"]
 

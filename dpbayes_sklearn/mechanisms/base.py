@@ -7,26 +7,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
-from dpbayes_sklearn._helpful import HelpfulEstimator
+from dpbayes_sklearn._sklearn_compat import HelpfulEstimator
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
+from dpbayes_sklearn.columns.plans import Answers, Plans, SortedColumns
+from dpbayes_sklearn.columns.texts import CommonTexts, Contents, Found, Questions, TextCounts
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.posterior import NetworkPosterior
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._temperature import table_budget, tempered
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.network import NetworkPosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.contents import Contents, Questions
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
-from dpbayes_sklearn.statistics.quantiles.plans import Answers, Plans
-from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize
-from dpbayes_sklearn.statistics.texts import CommonTexts, Found, TextCounts
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.sizes import RecordCount, ReleasedSize
 
 __all__ = ["Mechanism", "Release"]
 

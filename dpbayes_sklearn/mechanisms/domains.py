@@ -18,14 +18,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from dpbayes_sklearn.columns.plans import Answers
+from dpbayes_sklearn.columns.texts import Contents, Found, Questions
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.quantiles import Quantiles
 from dpbayes_sklearn.mechanisms.stable_histogram import StableHistogram
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.contents import Contents, Questions
-from dpbayes_sklearn.statistics.quantiles.plans import Answers
-from dpbayes_sklearn.statistics.texts import Found
 
 __all__ = ["Domains"]
 

@@ -29,14 +29,13 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.mechanisms._candidates import Candidates
-from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw, Rows, ScoredCandidates
+from dpbayes_sklearn.categories.candidates import Candidates, FiniteLaw, Rows, ScoredCandidates
+from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts
+from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.finite import finite_draw, rounding_loss
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.categories import Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.categories import ReleasedSimplex, SimplexCounts
 
 __all__ = ["Exponential"]
 

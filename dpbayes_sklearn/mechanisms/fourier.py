@@ -35,27 +35,8 @@ import numpy as np
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.mechanisms._moment_noise import widening
-from dpbayes_sklearn.mechanisms._moment_release import (
-    Products,
-    PublicMoments,
-    calibrated,
-    noisy_moments,
-)
-from dpbayes_sklearn.mechanisms._moment_shares import Shares
-from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.mechanisms.laplace import moment_shares
-from dpbayes_sklearn.noise import NoiseLaw, add
-from dpbayes_sklearn.noise.law import draw
-from dpbayes_sklearn.noise.source import RandomSource, random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.network import NetworkPosterior
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.fourier import (
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.fourier import (
     Blocks,
     CharacterSums,
     ReleasedCharacters,
@@ -63,11 +44,25 @@ from dpbayes_sklearn.statistics.fourier import (
     sum_count,
     tables_from_characters,
 )
-from dpbayes_sklearn.statistics.moment_blocks import whole_block
-from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.splits import leaf_levels
-from dpbayes_sklearn.theory.fourier import table_bound
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.posterior import NetworkPosterior
+from dpbayes_sklearn.counts.splits import leaf_levels
+from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.mechanisms.base import Mechanism
+from dpbayes_sklearn.mechanisms.laplace import moment_shares
+from dpbayes_sklearn.noise import NoiseLaw, add
+from dpbayes_sklearn.noise.law import draw
+from dpbayes_sklearn.noise.source import RandomSource, random_source
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.release import Products, PublicMoments, calibrated, noisy_moments
+from dpbayes_sklearn.regression.sensitivity import whole_block
+from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.regression.step_noise import widening
+from dpbayes_sklearn.theory.bounds import table_bound
 
 __all__ = ["Fourier", "paper_increment", "simulated_noise", "stealth_increment"]
 

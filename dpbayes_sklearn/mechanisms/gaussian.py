@@ -16,7 +16,7 @@ Noise law
 ---------
 :math:`P(Z = z) \propto e^{-wz^2/2\sigma^2}` on the integers, independent in every cell. All cells
 of a table have one weight w, larger in larger tables, by which the sum of all variances is least
-(:mod:`dpbayes_sklearn.statistics.table_weights`). For naive Bayes with d features and equal weights
+(:mod:`dpbayes_sklearn.counts.tables`). For naive Bayes with d features and equal weights
 the L2 sensitivity is :math:`\sqrt{2(d+1)}`, so the noise grows with the square root of d.
 Differences within a row could not have less: two records of one class change them by
 :math:`\sqrt{2d}` already.
@@ -26,7 +26,7 @@ Regression
 The steps of :mod:`~dpbayes_sklearn.mechanisms.laplace` share :math:`\rho` exactly: each adds
 Gaussian noise to sums in fine steps, of variance :math:`\Delta_2^2/2\rho_i`, and :math:`\rho` is
 the largest for which all of them together are :math:`(\varepsilon, \delta)`-DP, by exact
-composition (:mod:`dpbayes_sklearn.privacy.gaussian_steps`).
+composition (:mod:`dpbayes_sklearn.privacy.gaussian`).
 """
 
 from __future__ import annotations
@@ -36,25 +36,24 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
-from dpbayes_sklearn.mechanisms._finite_law import GaussianNoise
-from dpbayes_sklearn.mechanisms._moment_noise import gaussian_grid, widening
-from dpbayes_sklearn.mechanisms._moment_release import Products, regression_posterior
-from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.categories.candidates import GaussianNoise
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.noise import DiscreteGaussian, NoiseLaw
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.gaussian import Shifts, gaussian_rho, gaussian_variance
-from dpbayes_sklearn.privacy.gaussian_steps import composed_rho
-from dpbayes_sklearn.privacy.zcdp import zcdp_rho
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gaussian_gram import NARROWEST, GaussianGram, gaussian_gram
-from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.shells import RADII
+from dpbayes_sklearn.privacy.composition import zcdp_rho
+from dpbayes_sklearn.privacy.gaussian import Shifts, composed_rho, gaussian_rho, gaussian_variance
+from dpbayes_sklearn.regression.gram import NARROWEST, GaussianGram, gaussian_gram
+from dpbayes_sklearn.regression.location import Located
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.record_sums import RADII
+from dpbayes_sklearn.regression.release import Products, regression_posterior
+from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.regression.step_noise import gaussian_grid, widening
 
 __all__ = ["Gaussian", "moment_shares", "norm_deviations"]
 

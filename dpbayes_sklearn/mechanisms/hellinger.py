@@ -25,8 +25,7 @@ from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.mechanisms._candidates import Candidates
-from dpbayes_sklearn.mechanisms._finite_law import ScoredCandidates
+from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
 from dpbayes_sklearn.mechanisms.exponential import Exponential
 from dpbayes_sklearn.privacy.budget import Budget
 

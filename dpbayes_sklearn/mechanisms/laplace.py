@@ -35,22 +35,22 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
-from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
-from dpbayes_sklearn.mechanisms._moment_noise import widening
-from dpbayes_sklearn.mechanisms._moment_release import Products, regression_posterior
-from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.categories.candidates import Law, noise_law
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.posteriors.location import Located
 from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.gram_matrix import GramMatrix, gram_block
-from dpbayes_sklearn.statistics.moment_blocks import Block
-from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.gram import GramMatrix, gram_block
+from dpbayes_sklearn.regression.location import Located
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.release import Products, regression_posterior
+from dpbayes_sklearn.regression.sensitivity import Block
+from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.regression.step_noise import widening
 
 __all__ = ["Laplace", "moment_shares", "norm_deviations"]
 

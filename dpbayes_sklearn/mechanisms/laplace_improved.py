@@ -18,7 +18,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-from dpbayes_sklearn.mechanisms._finite_law import Law, noise_law
+from dpbayes_sklearn.categories.candidates import Law, noise_law
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.privacy.budget import Budget
 

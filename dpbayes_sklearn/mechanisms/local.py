@@ -17,8 +17,7 @@ count vectors of sum n, drawn exactly from integer weights.
 from __future__ import annotations
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.mechanisms._candidates import Candidates
-from dpbayes_sklearn.mechanisms._finite_law import ScoredCandidates
+from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
 from dpbayes_sklearn.mechanisms.exponential import Exponential
 from dpbayes_sklearn.privacy.budget import Budget
 

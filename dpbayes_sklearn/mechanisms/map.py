@@ -36,15 +36,10 @@ import numpy as np
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.mechanisms._coefficient_draws import (
-    REAL_ARITHMETIC,
-    DrawPlan,
-    check_draws,
-    in_a_ball,
-    release_draws,
-)
-from dpbayes_sklearn.mechanisms._mode_release import release_mode
-from dpbayes_sklearn.mechanisms._split_release import (
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.posterior import DrawsPosterior
+from dpbayes_sklearn.counts.splits import (
+    SplitGrid,
     SplitPriors,
     draw_tables,
     grid_size,
@@ -56,16 +51,21 @@ from dpbayes_sklearn.mechanisms._split_release import (
     split_priors,
     too_small,
 )
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.noise.truncated_beta import SplitGrid
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.draws import DrawsPosterior
-from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.moments import Moments
+from dpbayes_sklearn.regression.ball_draws import (
+    REAL_ARITHMETIC,
+    DrawPlan,
+    check_draws,
+    in_a_ball,
+    release_draws,
+)
+from dpbayes_sklearn.regression.mode import release_mode
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 
 __all__ = ["MAP"]
 

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.counts.dependence import LARGEST, Scored
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.finite import (
     MAX_CANDIDATES,
@@ -35,7 +36,6 @@ from dpbayes_sklearn.noise.finite import (
 )
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.choices import LARGEST, Scored
 
 __all__ = ["PermuteAndFlip", "choice_weights"]
 

@@ -13,22 +13,20 @@ Talwar 2007; Smith 2011; the recursion is that of Kaplan, Schnapp and Stemmer 20
 Noise law
 ---------
 Every quantile is a point of a public lattice, with integer weights: see
-:mod:`dpbayes_sklearn.statistics.quantiles.ranks`.
+:mod:`dpbayes_sklearn.columns.lattice`.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
+from dpbayes_sklearn.columns.lattice import ROUNDING, RankLaw, Ranks, key_at
+from dpbayes_sklearn.columns.plans import Answers, Level, Plans, SortedColumns
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.integers import segment_draw
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
-from dpbayes_sklearn.statistics.quantiles.lattice import key_at
-from dpbayes_sklearn.statistics.quantiles.plans import Answers, Level, Plans
-from dpbayes_sklearn.statistics.quantiles.ranks import ROUNDING, RankLaw, Ranks
 
 __all__ = ["Quantiles"]
 

@@ -38,14 +38,11 @@ import numpy as np
 
 from dpbayes_sklearn._sklearn_compat import Range
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.mechanisms._coefficient_draws import (
-    REAL_ARITHMETIC,
-    DrawPlan,
-    check_draws,
-    draws_cost,
-    release_draws,
-)
-from dpbayes_sklearn.mechanisms._split_release import (
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.posterior import DrawsPosterior
+from dpbayes_sklearn.counts.splits import (
+    SplitGrid,
     draw_tables,
     grid_size,
     largest_feasible,
@@ -55,19 +52,22 @@ from dpbayes_sklearn.mechanisms._split_release import (
     rounded_up,
     split_priors,
 )
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.noise.truncated_beta import SplitGrid
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.draws import DrawsPosterior
-from dpbayes_sklearn.posteriors.gaussian import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.privacy.zcdp import zcdp_rho
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.theory.sampling import averaging_error
+from dpbayes_sklearn.regression.ball_draws import (
+    REAL_ARITHMETIC,
+    DrawPlan,
+    check_draws,
+    draws_cost,
+    release_draws,
+)
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.theory.lipschitz import averaging_error
 
 __all__ = ["Sampler", "SamplerPlan"]
 

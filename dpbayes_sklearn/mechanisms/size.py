@@ -23,7 +23,7 @@ from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise import add
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize
+from dpbayes_sklearn.sizes import RecordCount, ReleasedSize
 
 __all__ = ["Size"]
 

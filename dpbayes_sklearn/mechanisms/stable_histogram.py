@@ -23,11 +23,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpbayes_sklearn.columns.texts import CommonTexts, Found, TextCounts
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace, truncated_laplace
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.texts import CommonTexts, Found, TextCounts
 
 __all__ = ["StableHistogram", "common_texts"]
 

@@ -17,9 +17,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from dpbayes_sklearn._estimator import FitInput, PrivateEstimator
 from dpbayes_sklearn._log import silence
-from dpbayes_sklearn._supervised import SupervisedEstimator
+from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.runs import Prepaid, seed_from

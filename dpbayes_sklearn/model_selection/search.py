@@ -15,28 +15,33 @@ from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn._progress import progress
-from dpbayes_sklearn._scoring import warn_about_scores
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _safe_indexing
-from dpbayes_sklearn._supervised import SupervisedEstimator
+from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn.base.remarks import warn_about_scores
+from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
-from dpbayes_sklearn.model_selection.cost import SearchCost, search_cost
-from dpbayes_sklearn.model_selection.holding_out import held_out
+from dpbayes_sklearn.model_selection.cost import SearchCost, run_rho, search_cost
 from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, as_one
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
-from dpbayes_sklearn.model_selection.runs import Prepaid, candidates_of, prepared
-from dpbayes_sklearn.model_selection.selection import Selection, Split, Winner
+from dpbayes_sklearn.model_selection.runs import (
+    Prepaid,
+    Selection,
+    Split,
+    Winner,
+    candidates_of,
+    held_out,
+    prepared,
+)
 from dpbayes_sklearn.model_selection.steps import named, refuse_others, shared_ledger, with_params
 from dpbayes_sklearn.noise.random_stopping import PRICE
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.privacy.selection import run_rho
+from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 
 __all__ = ["PrivateSearchCV"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
-from dpbayes_sklearn._estimator import PrivateEstimator
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
-from dpbayes_sklearn._supervised import SupervisedEstimator
+from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.privacy import BudgetAccountant, exact
 
 __all__ = [

@@ -2,8 +2,7 @@
 
 from dpbayes_sklearn.preprocessing.k_bins import PrivateKBinsDiscretizer
 from dpbayes_sklearn.preprocessing.learned_schema import learn_schema
-from dpbayes_sklearn.preprocessing.min_max import PrivateMinMaxScaler
-from dpbayes_sklearn.preprocessing.standard import PrivateStandardScaler
+from dpbayes_sklearn.preprocessing.scalers import PrivateMinMaxScaler, PrivateStandardScaler
 
 __all__ = [
     "PrivateKBinsDiscretizer",

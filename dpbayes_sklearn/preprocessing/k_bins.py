@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.preprocessing._columns import Columns, ColumnwiseTransformer
+from dpbayes_sklearn.columns.plans import Answers, BinEdges, OuterQuantiles, Plan
+from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import RECORD
-from dpbayes_sklearn.statistics.quantiles.plans import Answers, BinEdges, OuterQuantiles, Plan
 
 __all__ = ["PrivateKBinsDiscretizer"]
 

@@ -4,26 +4,73 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpbayes_sklearn._html import card, tag
+from dpbayes_sklearn._html import QUIET, Html, card, meter, table, tag, tiles
 from dpbayes_sklearn.exceptions import LedgerError
-from dpbayes_sklearn.privacy import active, relatives
+from dpbayes_sklearn.privacy import active
+from dpbayes_sklearn.privacy.budget import at_least, at_most
 from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, privacy_loss_total
 from dpbayes_sklearn.privacy.cost import Cost, round_down
 from dpbayes_sklearn.privacy.ledger import Entry, Ledger
-from dpbayes_sklearn.privacy.ledger_card import ledger_card
 from dpbayes_sklearn.privacy.ledger_file import is_temporary, temporary_path
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BudgetAccountant"]
+__all__ = ["BudgetAccountant", "ledger_card"]
+
+
+_SHOWN = 20  # latest entries
+_HEADS = ("", "time (UTC)", "label", "epsilon", "delta", "rho")
+
+
+_FIXED = (
+    "What was spent is composed by zCDP, for releases whose budgets were fixed beforehand. The "
+    "ceiling holds also if results decided what was spent next."
+)
+
+
+def ledger_card(entries: Sequence[Entry], spent: Cost, left: Cost, rule: Filter) -> Html:
+    """Return the state of a budget and its latest releases."""
+    ceiling = rule.ceiling
+    figures = [
+        ("spent", _figures(spent, at_least)),
+        ("left", _figures(left, at_most)),
+        ("ceiling", _figures(ceiling, at_least)),
+        ("releases", len(entries)),
+    ]
+    parts = [tiles(figures)]
+    if rule.composition == "zcdp":
+        parts.append(tag("p", _FIXED, class_=QUIET))
+    if 0 < ceiling.epsilon < math.inf:
+        parts.append(meter(float(spent.epsilon) / float(ceiling.epsilon)))
+    if entries:
+        parts.append(table(_HEADS, map(_row, entries[-_SHOWN:]), text=[2]))
+    earlier = len(entries) - _SHOWN
+    if earlier > 0:
+        parts.append(tag("p", f"These are the latest; {earlier} came before.", class_=QUIET))
+    return card("Privacy budget", *parts, accent="good" if any(left) else "bad")
+
+
+def _row(entry: Entry) -> tuple[object, ...]:
+    cost = (at_least(entry.epsilon), at_least(entry.delta))
+    if entry.rho is not None and math.isinf(entry.epsilon):
+        cost = ("", "")  # only zCDP is known
+    rho = "" if entry.rho is None else at_least(entry.rho)
+    return (entry.number, f"{entry.time:%Y-%m-%d %H:%M:%S}", entry.label, *cost, rho)
+
+
+def _figures(cost: Cost, rounded: Callable[[object], str]) -> str:
+    """Return epsilon, and delta if there is any."""
+    epsilon = "∞" if cost.epsilon == math.inf else rounded(cost.epsilon)
+    return f"ε = {epsilon}, δ = {rounded(cost.delta)}" if cost.delta else f"ε = {epsilon}"
+
 
 Number = float | Fraction | Decimal
 
@@ -333,9 +380,9 @@ class BudgetAccountant:
         return _restored, (ledger.path, ledger.identity, *self._ceiling.written(), ledger.durable)
 
     @property
-    def _written(self) -> relatives.Written:
+    def _written(self) -> active.Written:
         """What another process needs to charge the same ledger."""
-        return relatives.Written(*self.__reduce__()[1])
+        return active.Written(*self.__reduce__()[1])
 
 
 def _label(unit: PrivacyUnit | str | None) -> str | None:
@@ -345,7 +392,7 @@ def _label(unit: PrivacyUnit | str | None) -> str | None:
 
 def _of_ancestors() -> BudgetAccountant | None:
     """Return the accountant of a block that is open in a process that has started this one."""
-    written = relatives.block_of_ancestors()
+    written = active.block_of_ancestors()
     return None if written is None else _restored(*written)
 
 

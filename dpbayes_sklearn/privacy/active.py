@@ -1,37 +1,219 @@
-"""Which accountant and which parallel scope are in force where the code now runs."""
+"""Which accountant is in force here, also in threads and child processes of a block.
+
+**What processes and threads that a ``with accountant:`` block has started learn about it.**
+
+While a block is open, its process publishes how to charge the ledger, in a file that is named by
+its process number. A process that fits without an accountant looks for such files of the processes
+that have started it. Work that was given to a thread or a process inside a block may begin after
+the block was left, when nobody can tell it from other work. So threads and child processes that
+were there when a block was left refuse to fit without an accountant of their own.
+"""
 
 from __future__ import annotations
 
+import json
+import multiprocessing
 import os
+import sys
+import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from dpbayes_sklearn._fork import hold_while_forking
-from dpbayes_sklearn.privacy import relatives
+from dpbayes_sklearn.exceptions import LedgerError
 
 if TYPE_CHECKING:
     from dpbayes_sklearn.privacy.accountant import BudgetAccountant
 
 __all__ = [
+    "Written",
     "active_accountant",
     "active_branch",
     "active_scope",
+    "block_of_ancestors",
     "enter",
     "leave",
     "one_branch",
+    "only_block",
+    "other_threads",
     "parallel_scope",
+    "publish",
 ]
+
+
+SEVERAL = (
+    "Several accountants are active in this process or in the one that has started it, and none of "
+    "them in this thread, so nothing can be charged or released. Pass accountant= to the estimator."
+)
+OUTLIVED = (
+    "A `with accountant:` block was left while this thread or process went on, so it cannot be "
+    "known whether this fit belongs to the block. Nothing was charged or released. Pass "
+    "accountant= to the estimator, or wait inside the block until all work is done."
+)
+
+
+class Written(NamedTuple):
+    """How to charge a ledger from another process."""
+
+    path: str
+    identity: str
+    epsilon: str
+    delta: str
+    durable: bool
+
+
+def other_threads() -> list[threading.Thread]:
+    """Return the threads that may have been given work by this one."""
+    aside = {threading.main_thread(), threading.current_thread(), *_idle_loky()[0]}
+    return [thread for thread in threading.enumerate() if thread not in aside]
+
+
+def _idle_loky() -> tuple[list[threading.Thread], set[int]]:
+    """Return the threads and worker processes that joblib keeps for later, if all work is done."""
+    module = sys.modules.get("joblib.externals.loky.reusable_executor")
+    executor: Any = getattr(module, "_executor", None)
+    if executor is None or getattr(executor, "_pending_work_items", True):
+        return [], set()
+    queue = getattr(executor, "_call_queue", None)
+    threads = getattr(executor, "_executor_manager_thread", None), getattr(queue, "_thread", None)
+    workers = getattr(executor, "_processes", None) or {}
+    return [thread for thread in threads if thread is not None], set(workers)
+
+
+_LEFT: dict[int, set[Written]] = {}  # the blocks that each child process has outlived
+_PUBLISHED: set[int] = set()  # this process, if it will remove its file at its end
+
+
+def publish(blocks: Collection[Written], *, left: Written | None = None) -> None:
+    """Tell child processes which blocks are open, and which ones they have outlived.
+
+    ``left`` is the block that was just left, after which only ``blocks`` are open.
+    """
+    children = {child.pid for child in multiprocessing.active_children() if child.pid is not None}
+    for gone in _LEFT.keys() - children:
+        del _LEFT[gone]
+    if left is not None and left not in blocks:
+        for child in children - _idle_loky()[1]:
+            _LEFT.setdefault(child, set()).add(left)
+    if blocks or _LEFT:
+        outlived = {child: sorted(some) for child, some in _LEFT.items()}
+        said = {"start": _started(os.getpid()), "open": sorted(blocks), "left": outlived}
+        _write(_file(os.getpid()), json.dumps(said))
+    else:
+        _file(os.getpid()).unlink(missing_ok=True)
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace a file in one step, in a folder that only this user can write to."""
+    try:
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        if not _is_own(file.parent):
+            raise PermissionError(f"{file.parent} belongs to somebody else")
+        draft = file.with_suffix(".new")
+        draft.write_text(text)
+        draft.replace(file)
+    except OSError as error:
+        raise LedgerError(
+            f"Other processes cannot be told of the block: {error}. Nothing was released."
+        ) from None
+    if os.getpid() not in _PUBLISHED:
+        _PUBLISHED.add(os.getpid())
+        Finalize(None, file.unlink, (True,), exitpriority=-100)
+
+
+def block_of_ancestors() -> Written | None:
+    """Return the block that is open in a process that has started this one, None if none is."""
+    found, outlived = set[Written](), set[Written]()
+    if _is_own(_folder()):
+        ancestors = list(_ancestors())
+        for said in map(_read, ancestors):
+            found.update(Written(*block) for block in said["open"])
+            for one in (os.getpid(), *ancestors):
+                outlived.update(Written(*block) for block in said["left"].get(str(one), ()))
+    return only_block(found, outlived)
+
+
+def only_block(candidates: Collection[Written], outlived: set[Written]) -> Written | None:
+    """Return the block that work belongs to; LedgerError if it could be several, or one and none.
+
+    Work that was given before one of ``outlived`` was left could belong to it.
+    """
+    if outlived.difference(candidates):
+        raise LedgerError(OUTLIVED)
+    if len(candidates) > 1:
+        raise LedgerError(SEVERAL)
+    return next(iter(candidates), None)
+
+
+def _read(process: int) -> dict[str, Any]:
+    """Return what a process has published; nothing if it was another one of the same number."""
+    nothing: dict[str, Any] = {"open": [], "left": {}}
+    try:
+        said: dict[str, Any] = json.loads(_file(process).read_text())
+    except OSError:
+        return nothing
+    return said if said["start"] == _started(process) else nothing
+
+
+def _ancestors() -> Iterator[int]:
+    """Return the processes that have started this one; without /proc, only the nearest."""
+    process, creator = os.getppid(), multiprocessing.parent_process()
+    if creator is not None and creator.pid != process:
+        yield creator.pid or 0
+    while process > 1:
+        yield process
+        found = _stat(process)
+        process = 0 if found is None else found[1]
+
+
+def _stat(process: int) -> tuple[str, int] | None:
+    """Return when a process was started, and its parent, if the system tells."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields[19], int(fields[1])
+
+
+def _started(process: int) -> str | None:
+    found = _stat(process)
+    return None if found is None else found[0]
+
+
+def _folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"dpbayes-blocks-{_user()}"
+
+
+def _file(process: int) -> Path:
+    return _folder() / f"{process}.json"
+
+
+def _user() -> int:
+    """Return the number of this user; 0 on Windows, where temporary folders are the user's own."""
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _is_own(folder: Path) -> bool:
+    """Tell whether a folder is there and only this user can write to it."""
+    with suppress(OSError):
+        found = folder.lstat()
+        return os.name == "nt" or (found.st_uid == _user() and not found.st_mode & 0o022)
+    return False
+
 
 _HERE: ContextVar[tuple[BudgetAccountant, ...]] = ContextVar("accountants", default=())
 _OPEN: list[BudgetAccountant] = []
 _CHANGE = threading.RLock()  # of the two next to it, and of what child processes are told
-_OUTLIVED = WeakKeyDictionary[threading.Thread, set[relatives.Written]]()  # what each has outlived
+_OUTLIVED = WeakKeyDictionary[threading.Thread, set[Written]]()  # what each has outlived
 hold_while_forking(_CHANGE)
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("scopes", default=())
 _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
@@ -40,7 +222,7 @@ _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
 def enter(accountant: BudgetAccountant) -> None:
     """Make ``accountant`` the one in force in this context."""
     with _CHANGE:
-        relatives.publish(_written(*_OPEN, accountant))
+        publish(_written(*_OPEN, accountant))
         _OPEN.append(accountant)
     _HERE.set((*_HERE.get(), accountant))
 
@@ -55,12 +237,12 @@ def leave(accountant: BudgetAccountant) -> None:
     with _CHANGE:
         _OPEN.remove(accountant)
         if accountant not in _OPEN:
-            for thread in relatives.other_threads():
+            for thread in other_threads():
                 _OUTLIVED.setdefault(thread, set()).add(accountant._written)
-        relatives.publish(_written(*_OPEN), left=accountant._written)
+        publish(_written(*_OPEN), left=accountant._written)
 
 
-def _written(*accountants: BudgetAccountant) -> set[relatives.Written]:
+def _written(*accountants: BudgetAccountant) -> set[Written]:
     return {accountant._written for accountant in accountants}
 
 
@@ -77,7 +259,7 @@ def active_accountant() -> BudgetAccountant | None:
     with _CHANGE:
         candidates = {accountant._written: accountant for accountant in _OPEN}
         outlived = _OUTLIVED.get(threading.current_thread(), set())
-    block = relatives.only_block(candidates, outlived)
+    block = only_block(candidates, outlived)
     return None if block is None else candidates[block]
 
 

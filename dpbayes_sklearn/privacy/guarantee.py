@@ -10,8 +10,7 @@ from typing import Any
 
 from dpbayes_sklearn._html import QUIET, card, tag, tiles
 from dpbayes_sklearn._log import is_heard, remark
-from dpbayes_sklearn.privacy.budget import Budget, Exact, exact
-from dpbayes_sklearn.privacy.printing import at_least
+from dpbayes_sklearn.privacy.budget import Budget, Exact, at_least, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["PrivacyGuarantee", "round_up", "warn_if_weak"]

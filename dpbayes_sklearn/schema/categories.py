@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.schema.cells import cells_of
-from dpbayes_sklearn.schema.kinds import Kind
-from dpbayes_sklearn.schema.numbers import number_of
+from dpbayes_sklearn.schema.values import Kind, cells_of, number_of
 
 __all__ = ["Categories"]
 

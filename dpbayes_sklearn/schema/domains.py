@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpbayes_sklearn.schema.categories import Categories as Categories
 from dpbayes_sklearn.schema.interval import Interval as Interval
-from dpbayes_sklearn.schema.numbers import as_numbers as as_numbers
+from dpbayes_sklearn.schema.values import as_numbers as as_numbers
 
 __all__ = ["Domain"]
 

@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.schema.cells import cells_of
-from dpbayes_sklearn.schema.dates import Date, is_date
-from dpbayes_sklearn.schema.kinds import Kind
-from dpbayes_sklearn.schema.numbers import as_numbers, number_of
+from dpbayes_sklearn.schema.values import Date, Kind, as_numbers, cells_of, is_date, number_of
 
 __all__ = ["MOST_BINS", "Interval"]
 

@@ -13,18 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from dpbayes_sklearn.counts.network import LearnedParents
 from dpbayes_sklearn.mechanisms import Mechanism, mechanism_class
 from dpbayes_sklearn.schema import Categories, Interval, Schema
-from dpbayes_sklearn.serialization.arrays import in_memory, laid_out, layout
 from dpbayes_sklearn.serialization.codecs import (
     Codec,
     Rational,
+    in_memory,
+    laid_out,
+    layout,
     only_fields,
     refuse,
     refuse_same_hash,
 )
-from dpbayes_sklearn.serialization.parts import CATEGORIES, INTERVAL, SCHEMA
-from dpbayes_sklearn.statistics.graph import LearnedParents
+from dpbayes_sklearn.serialization.models import CATEGORIES, INTERVAL, SCHEMA
 
 __all__ = ["PARAMETER"]
 

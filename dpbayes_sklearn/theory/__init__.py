@@ -8,52 +8,47 @@ wrong; the documentation lists the errata.
 
 from __future__ import annotations
 
-from dpbayes_sklearn.theory.exponential_mechanism import (
+from dpbayes_sklearn.theory.bounds import (
+    beta_divergence,
+    cell_count,
+    coefficient_count,
+    count_error_quantile,
+    divergence_deviation,
+    divergence_range,
+    expected_divergence,
+    fourier_table_quantile,
+    likelihood_range,
     map_failure_bound,
     map_score_gap,
     mass_change_bound,
-)
-from dpbayes_sklearn.theory.fourier import (
-    coefficient_count,
-    fourier_table_quantile,
     paper_fourier_table_bound,
+    regression_sampler_epsilon,
     table_bound,
+    update_bound,
 )
 from dpbayes_sklearn.theory.lipschitz import (
+    KAPPA,
+    OMEGA,
+    averaging_error,
     bernoulli_concentration,
     bernoulli_lipschitz,
     composed_concentration,
     composed_lipschitz,
+    distinguishable_distance,
+    divergence_bound,
     exponential_concentration,
     families_per_node,
     laplace_concentration,
     lifted_concentration,
     lifted_lipschitz,
     normal_concentration,
-    table_lipschitz,
-)
-from dpbayes_sklearn.theory.regression import likelihood_range, regression_sampler_epsilon
-from dpbayes_sklearn.theory.sampling import (
-    KAPPA,
-    OMEGA,
-    averaging_error,
-    distinguishable_distance,
-    divergence_bound,
     sampler_epsilon,
     smoothness_constant,
     stochastic_distinguishable_distance,
     stochastic_divergence_bound,
+    table_lipschitz,
     total_variation_bound,
     truncation_for,
-)
-from dpbayes_sklearn.theory.updates import (
-    beta_divergence,
-    cell_count,
-    count_error_quantile,
-    divergence_deviation,
-    divergence_range,
-    expected_divergence,
-    update_bound,
 )
 
 __all__ = [

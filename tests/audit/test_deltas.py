@@ -11,11 +11,11 @@ import pytest
 from benchmarks.audit.hockey_stick import enumerated_delta
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise import DiscreteGaussian
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 
 PAIR = Network.star([2], 2)
 

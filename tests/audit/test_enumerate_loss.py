@@ -12,23 +12,16 @@ import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, quadratic_range
-from dpbayes_sklearn.mechanisms import (
-    MAP,
-    Laplace,
-    Mechanism,
-    Sampler,
-    _moment_noise,
-    _moment_release,
-    fourier,
-)
+from dpbayes_sklearn.counts import tables
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
+from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler, fourier
 from dpbayes_sklearn.mechanisms import _noisy_counts as noisy_counts
 from dpbayes_sklearn.mechanisms.fourier import stealth_increment
 from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
+from dpbayes_sklearn.regression import release, step_noise
+from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics import counts
-from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
-from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.network import Network
 
 STAR = Network.star([2, 2], 2)
 COLLIDER = Network((2, 2, 2), ((), (), (0, 1)))
@@ -87,8 +80,8 @@ def test_regression_step_by_step(mechanism: str, design: Design) -> None:
 
 
 def test_a_scale_too_small_by_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = counts.laplace_scale
-    monkeypatch.setattr(counts, "laplace_scale", lambda *a: real(*a) * Fraction(9, 10))
+    real = tables.laplace_scale
+    monkeypatch.setattr(tables, "laplace_scale", lambda *a: real(*a) * Fraction(9, 10))
     found = enumerate_loss(Laplace(noise="independent"), STAR, 2)
     assert not found.within
     assert found.loss == pytest.approx(10 / 9)
@@ -163,12 +156,12 @@ def test_an_exact_number_beside_the_noisy_ones(monkeypatch: pytest.MonkeyPatch) 
 def test_a_share_spent_twice_in_a_regression(
     factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = _moment_noise.add_noise
+    real = step_noise.add_noise
 
     def generous(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
         return real(sums, block, grid, epsilon * Fraction(factor), source)
 
-    monkeypatch.setattr(_moment_noise, "add_noise", generous)
+    monkeypatch.setattr(step_noise, "add_noise", generous)
     assert not enumerate_loss("laplace", DESIGN, 1).within
 
 
@@ -183,14 +176,14 @@ def test_noise_that_is_not_only_added(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_steps_that_depend_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _moment_release.located
+    real = release.located
 
     def twice(statistics: Any, *rest: Any) -> Any:
         if statistics.location_sums(1)[1][-1] > 0:
             real(statistics, *rest)
         return real(statistics, *rest)
 
-    monkeypatch.setattr(_moment_release, "located", twice)
+    monkeypatch.setattr(release, "located", twice)
     with pytest.raises(ValueError, match="steps a release takes depends on the data"):
         enumerate_loss("laplace", DESIGN, 1)
 

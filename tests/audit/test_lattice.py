@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.audit import lattice
-from dpbayes_sklearn.mechanisms import _coefficient_draws, _moment_noise, _noisy_counts
+from dpbayes_sklearn.mechanisms import _noisy_counts
+from dpbayes_sklearn.regression import ball_draws, step_noise
 
 PARTS = ("integers", "chosen", "draws", "moments", "coefficients")
 
@@ -31,7 +32,7 @@ def test_floating_point_noise_on_counts_is_seen():
 
 
 def test_floating_point_noise_on_moments_is_seen():
-    with mock.patch.object(_moment_noise, "add", continuous):
+    with mock.patch.object(step_noise, "add", continuous):
         assert not next(lattice.moments(0.002)).passed
 
 
@@ -46,4 +47,4 @@ def test_a_silent_guarantee_is_seen():
     with mock.patch.object(lattice, "REAL_ARITHMETIC", "something else"):
         *_, said = lattice.coefficients(0.0001)
     assert not said.passed
-    assert _coefficient_draws.REAL_ARITHMETIC != "something else"
+    assert ball_draws.REAL_ARITHMETIC != "something else"

@@ -24,7 +24,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.catalogue import every_case
 from dpbayes_sklearn.audit.leaks import fitted_numbers, leaks, walk
 from dpbayes_sklearn.mechanisms import Mechanism
-from dpbayes_sklearn.statistics.moments import WHOLE
+from dpbayes_sklearn.regression.moments import WHOLE
 
 CASES = {case.name: case for case in every_case(n=60, epsilon=0.02)}
 PUBLIC = re.compile(r"design|records\.(encoder|classes)")  # parts that may stay

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit.releases import audit_release, released_numbers
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Geometric, Laplace, LaplaceImproved, Sampler
-from dpbayes_sklearn.posteriors.categories import Beta, SimplexPrior
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Interval
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.network import Network
 
 COIN = Network((2,), ((),))
 HEADS, TAILS = (CountTables(COIN, (np.array(table),), 1) for table in ([1, 0], [0, 1]))

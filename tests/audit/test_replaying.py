@@ -23,12 +23,12 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import Replay, replay
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, SEARCH
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.statistics import moment_sums
-from dpbayes_sklearn.statistics.counts import CountTables
+from dpbayes_sklearn.regression import record_sums
 
 rng = np.random.default_rng(0)
 X, Y = rng.integers(0, 2, (30, 3)).astype(float), rng.integers(0, 2, 30)
@@ -200,14 +200,14 @@ def test_two_records_of_a_regression(model: Any) -> None:
 
 
 def test_statistics_that_cannot_be_made_of_every_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = moment_sums.scaled_target
+    real = record_sums.scaled_target
 
     def strict(y: Any, scale: Any) -> Any:
         if np.isnan(y).any():
             raise ValueError("missing")
         return real(y, scale)
 
-    monkeypatch.setattr(moment_sums, "scaled_target", strict)
+    monkeypatch.setattr(record_sums, "scaled_target", strict)
     missing = Y.astype(float)
     missing[4] = np.nan
     model = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))

@@ -17,8 +17,7 @@ import pytest
 
 from dpbayes_sklearn import BudgetAccountant, from_json
 from dpbayes_sklearn.command_line import main
-from dpbayes_sklearn.command_line.csv_file import CsvFile
-from dpbayes_sklearn.command_line.schema_file import read_schema
+from dpbayes_sklearn.command_line.files import CsvFile, read_schema
 from dpbayes_sklearn.schema import Categories, Interval
 
 COLUMNS = {

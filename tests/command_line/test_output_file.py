@@ -14,11 +14,9 @@ import pytest
 from benchmarks.audit._cases import Case
 from benchmarks.audit._command_line import Folder, command_line
 from dpbayes_sklearn import BudgetAccountant, from_json
-from dpbayes_sklearn.command_line import output_file
-from dpbayes_sklearn.command_line.commands import room_for_model
-from dpbayes_sklearn.command_line.csv_file import FileError
-from dpbayes_sklearn.command_line.output_file import refuse_to_overwrite, reserved
-from dpbayes_sklearn.command_line.schema_file import read_schema
+from dpbayes_sklearn.command_line import files
+from dpbayes_sklearn.command_line.console import room_for_model
+from dpbayes_sklearn.command_line.files import FileError, read_schema, refuse_to_overwrite, reserved
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -50,7 +48,7 @@ def test_a_disk_that_is_full_after_the_charge(folder: Folder, monkeypatch: Any) 
     """First to the folder of temporary files, then to what is printed."""
     other = folder.path / "temporary"
     other.mkdir()
-    monkeypatch.setattr(output_file, "gettempdir", lambda: str(other))
+    monkeypatch.setattr(files, "gettempdir", lambda: str(other))
     real, calls = os.fsync, []
 
     def full_later(file: int) -> None:

@@ -24,7 +24,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     Schema,
 )
-from dpbayes_sklearn.schema.cells import cells_of
+from dpbayes_sklearn.schema.values import cells_of
 
 INF = math.inf
 IDS = [2**53 + 1, 2**53 + 3]  # as floats both are 2^53 + 2 or 2^53 + 4: no categories

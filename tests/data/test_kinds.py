@@ -26,7 +26,7 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn.data.table import column_kind
-from dpbayes_sklearn.schema.kinds import kind_of
+from dpbayes_sklearn.schema.values import kind_of
 
 X = np.zeros((6, 1))
 WORDS = ["no", "yes", "no", "yes", "no", "yes"]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.data import per_column as module
-from dpbayes_sklearn.data.per_column import PerColumn, long_rows
+from dpbayes_sklearn.data import encoder as module
+from dpbayes_sklearn.data.encoder import PerColumn, long_rows
 
 
 @given(

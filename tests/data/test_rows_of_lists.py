@@ -14,7 +14,7 @@ from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, Di
 from dpbayes_sklearn.audit.odd_values import MARK, everything_said
 from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.data.reading import read_table, read_target
-from dpbayes_sklearn.schema.cells import as_cells, cells_of
+from dpbayes_sklearn.schema.values import as_cells, cells_of
 
 ODD: list[Any] = [None, 1, [], [1, 2], [[0]], (0,), np.array([0]), "ab", *ODD_LABELS]
 PEOPLE = [[0], [1], [0], [1]]

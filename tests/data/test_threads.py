@@ -14,8 +14,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
-from dpbayes_sklearn.data import threads
-from dpbayes_sklearn.data.threads import blas_for, in_threads, threads_for
+from dpbayes_sklearn.data import records
+from dpbayes_sklearn.data.records import blas_for, in_threads, threads_for
 
 MANY = 1 << 40
 
@@ -27,8 +27,8 @@ def blas_threads() -> list[int]:
 @pytest.fixture
 def many_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow more threads than this machine or the tests' settings do."""
-    monkeypatch.setattr(threads, "_allowed", lambda: 3)
-    monkeypatch.setattr(threads, "_CELLS_A_THREAD", 10)
+    monkeypatch.setattr(records, "_allowed", lambda: 3)
+    monkeypatch.setattr(records, "_CELLS_A_THREAD", 10)
 
 
 def test_small_tables_have_one_thread(many_allowed: None) -> None:
@@ -95,7 +95,7 @@ def test_predictions_of_a_regression(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_same_in_threads(call: Any, alone: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_CELLS_A_THREAD", 10)
+    monkeypatch.setattr(records, "_CELLS_A_THREAD", 10)
     with joblib.parallel_config("threading", n_jobs=3):
         np.testing.assert_allclose(call(), alone, rtol=1e-12)
 
@@ -112,7 +112,7 @@ def test_small_matrices_have_one_thread_of_blas_and_large_ones_all() -> None:
 
 FORKS = """
 import os, threading, time
-from dpbayes_sklearn.data.threads import _BLAS
+from dpbayes_sklearn.data.records import _BLAS
 
 def hold():
     while True:

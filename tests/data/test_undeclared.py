@@ -18,12 +18,8 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
     PrivacyLeakWarning,
 )
+from dpbayes_sklearn.data.reading import categories_from_data, classes_from_data, domain_from_data
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.data.undeclared import (
-    categories_from_data,
-    classes_from_data,
-    domain_from_data,
-)
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
 CANARY = "CANARY-7431"

@@ -18,7 +18,7 @@ from dpbayes_sklearn import (
     PosteriorDisplay,
     Schema,
 )
-from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet
+from dpbayes_sklearn.categories.posterior import Beta, Dirichlet
 
 rng = np.random.default_rng(0)
 Y = rng.integers(0, 2, 300)

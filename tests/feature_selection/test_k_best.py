@@ -29,10 +29,9 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
-from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.feature_selection.k_best import columns_for
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest, columns_for
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
-from dpbayes_sklearn.statistics.network import Network
 
 RNG = np.random.default_rng(0)
 CODES = RNG.integers(0, 2, (3000, 12))

@@ -17,13 +17,13 @@ from dpbayes_sklearn import (
     from_json,
 )
 from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.conjugate import certify
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Auto, Gaussian, Laplace
 from dpbayes_sklearn.planning import expected_error, recommend
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 
 DELTA = Fraction(1, 10**6)
 

@@ -12,6 +12,9 @@ import pytest
 from sklearn.base import clone
 
 from dpbayes_sklearn import mechanisms
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import (
     MAP,
     Fourier,
@@ -22,11 +25,8 @@ from dpbayes_sklearn.mechanisms import (
     resolve_mechanism,
 )
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 
 STAR = Network.star([2], 2)
 COUNTS = CountTables(STAR, (np.array([[3, 1], [0, 2]]), np.array([4, 2])), 6)

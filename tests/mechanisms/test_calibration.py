@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
+from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.conjugate import certify
 from dpbayes_sklearn.mechanisms import Exponential, Hellinger, Local
-from dpbayes_sklearn.mechanisms._candidates import Candidates
 from dpbayes_sklearn.privacy import Budget
 
 PRIORS = [(1.0, 1.0), (0.5, 0.5), (0.01, 5.0), (50.0, 50.0), (3.0, 20.0), (1.0, 1.0, 1.0)]

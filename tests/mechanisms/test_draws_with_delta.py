@@ -10,16 +10,15 @@ import pytest
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.audit import enumerate_delta
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.splits import SplitGrid, release_rho, split_priors
 from dpbayes_sklearn.mechanisms import Sampler
-from dpbayes_sklearn.mechanisms._coefficient_draws import loss_of_a_draw
-from dpbayes_sklearn.mechanisms._split_release import release_rho, split_priors
-from dpbayes_sklearn.noise.truncated_beta import SplitGrid
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 from dpbayes_sklearn.query import PosteriorQuerySession
-from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.regression.ball_draws import loss_of_a_draw
 
 DELTA = Fraction(1, 10**6)
 

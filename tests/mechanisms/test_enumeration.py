@@ -19,13 +19,13 @@ from dpbayes_sklearn.audit import Enumeration, enumerate_loss
 from dpbayes_sklearn.audit._domains import domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Choice
-from dpbayes_sklearn.mechanisms import MAP, Mechanism, Sampler, _split_release, sampler
+from dpbayes_sklearn.counts import splits
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.splits import depths, log_odds_of
+from dpbayes_sklearn.mechanisms import MAP, Mechanism, Sampler, sampler
 from dpbayes_sklearn.mechanisms import map as map_module
-from dpbayes_sklearn.noise.truncated_beta import log_odds_of
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.splits import depths
 
 TREE = Network((2, 3, 2), ((2,), (0,), ()))  # class -> x0 -> x1
 COLLIDER = Network((2, 2, 2), ((), (), (0, 1)))  # both features are parents of the class
@@ -157,12 +157,12 @@ def test_half_of_the_loss_is_caught(module: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_forgotten_feature_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _split_release.network_loss
+    real = splits.network_loss
 
     def without_the_first(network: Network, losses: Any, unit: PrivacyUnit) -> float:
         return real(network, [(0.0, 0.0), *losses[1:]], unit)
 
-    monkeypatch.setattr(_split_release, "network_loss", without_the_first)
+    monkeypatch.setattr(splits, "network_loss", without_the_first)
     assert Case(Sampler(), star(2, 2), 3, 1.0).worst() > 1
 
 
@@ -214,16 +214,16 @@ def test_the_joint_law_in_fractions(mechanism: Mechanism, unit: PrivacyUnit) -> 
 @pytest.mark.parametrize("omega", [0.01, 0.1, 0.4])
 @pytest.mark.parametrize("tau", [1e-4, 0.02, 0.3, 1.0])
 def test_the_exact_loss_is_never_above_the_closed_form(omega: float, tau: float) -> None:
-    grid = _split_release.SplitGrid(omega, 257)
+    grid = splits.SplitGrid(omega, 257)
     for network in (star(2), star(2, 3, 5), Network.star([4, 7], 3), TREE, COLLIDER):
         tree_depths = [int(depths(k).max()) for k in network.sizes]
         for alpha in (0.01, 1.0, 50.0):
             alphas = tuple(np.full(k, alpha) for k in network.sizes)
-            priors = _split_release.split_priors(alphas)
+            priors = splits.split_priors(alphas)
             for n in (1, 10, 1000):
-                loss = _split_release.release_loss(network, grid, priors, tau, n, RECORD)
+                loss = splits.release_loss(network, grid, priors, tau, n, RECORD)
                 bound = 2 * tau * sum(tree_depths) * log_odds_of(omega)
                 assert loss <= bound + 1e-5
                 if network.is_star:
-                    loss = _split_release.release_loss(network, grid, priors, tau, n, FEATURE)
+                    loss = splits.release_loss(network, grid, priors, tau, n, FEATURE)
                     assert loss <= 2 * tau * max(tree_depths[:-1]) * log_odds_of(omega) + 1e-5

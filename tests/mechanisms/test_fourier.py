@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.fourier import CharacterSums, sum_count
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.mechanisms.fourier import paper_increment, stealth_increment
 from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.fourier import CharacterSums, sum_count
-from dpbayes_sklearn.statistics.network import Network
 
 
 def counts_of(network: Network, n: int = 60) -> CountTables:

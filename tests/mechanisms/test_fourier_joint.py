@@ -20,17 +20,17 @@ from dpbayes_sklearn import BayesianNaiveBayes, from_json
 from dpbayes_sklearn.audit import enumerate_loss, replay
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.audit.replaying import DRAWS
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.fourier import CharacterSums
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier, fourier
 from dpbayes_sklearn.mechanisms.fourier import stealth_increment
 from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.planning import epsilon_for, expected_error
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.fourier import CharacterSums
-from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory import table_bound
 from tests.random_networks import count, random_records
 

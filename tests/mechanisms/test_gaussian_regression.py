@@ -16,16 +16,16 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.mechanisms import Auto, Gaussian, Laplace
-from dpbayes_sklearn.mechanisms import _moment_noise as noise_module
 from dpbayes_sklearn.mechanisms.gaussian import moment_shares
 from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.gaussian import GaussianPrior
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
+from dpbayes_sklearn.regression import step_noise as noise_module
+from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.gram import NARROWEST
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics.design import Design, Scale
-from dpbayes_sklearn.statistics.gaussian_gram import NARROWEST
-from dpbayes_sklearn.statistics.moments import Moments
 
 DESIGN = Design((Interval(-1, 1),) * 2 + (Categories("ab"), Categories("xyz")))
 DELTA = Fraction(1, 10**6)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import BayesianNaiveBayes
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 
 STAR = Network.star([2, 3, 2], 2)
 TREE = Network((2, 3, 2), ((2,), (2, 0), ()))

@@ -12,14 +12,14 @@ import pytest
 from dpbayes_sklearn.audit import audit_release, enumerate_loss
 from dpbayes_sklearn.audit._steps import Noise
 from dpbayes_sklearn.audit.releases import released_numbers
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace, _noisy_counts
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, class_rows
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 from tests.random_networks import count, random_records
 
 PAIR = Network.star([2, 2], 2)

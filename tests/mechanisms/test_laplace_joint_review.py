@@ -9,16 +9,16 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.noise_aware import NoiseAwarePosterior
+from dpbayes_sklearn.counts.posterior import siblings
+from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
-from dpbayes_sklearn.posteriors.families import siblings
-from dpbayes_sklearn.posteriors.noise_aware_network import NoiseAwarePosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD
-from dpbayes_sklearn.statistics.counts import CountTables, ReleasedCounts
-from dpbayes_sklearn.statistics.network import Network
 
 MANY = 5000  # values: 4**MANY is far beyond the largest float
 

@@ -21,13 +21,13 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import replay
 from dpbayes_sklearn.audit.replaying import DRAWS
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import ClassRows, add
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.planning import epsilon_for, expected_error
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 
 STAR = Network.star([2] * 8, 2)
 JOINT = '{"type":"ClassRows","scale":"2/1","values":[2,2,2,2,2,2,2,2],"n_classes":2,"grid":8}'

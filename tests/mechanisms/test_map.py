@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.splits import SplitGrid
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import MAP
 from dpbayes_sklearn.noise.finite import integer_weights
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.noise.truncated_beta import SplitGrid
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 
 NETWORK = Network.star([2], 2)
 FEATURE = 0

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.counts import dependence
+from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import PermuteAndFlip, permute_and_flip
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics import dependence
-from dpbayes_sklearn.statistics.choices import ColumnChoice
-from dpbayes_sklearn.statistics.dependence import ColumnScores
-from dpbayes_sklearn.statistics.network import Network
 
 WORLDS = [
     (ColumnChoice(Network.star([2, 2], 2), 1), 4),

@@ -12,21 +12,14 @@ from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.audit.releases import audit_release
+from dpbayes_sklearn.columns.plans import BinEdges, CentreAndSpread, Level, OuterQuantiles, Plans
+from dpbayes_sklearn.columns.texts import TextCounts
+from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores, TreeChoice
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import PermuteAndFlip
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.choices import ColumnChoice, TreeChoice
-from dpbayes_sklearn.statistics.dependence import ColumnScores
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.quantiles.plans import (
-    BinEdges,
-    CentreAndSpread,
-    Level,
-    OuterQuantiles,
-    Plans,
-)
-from dpbayes_sklearn.statistics.texts import TextCounts
 
 UNITS = [
     PrivacyUnit("record", "add_remove"),

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
+from dpbayes_sklearn.columns import plans
+from dpbayes_sklearn.columns.plans import (
+    BinEdges,
+    CentreAndSpread,
+    OuterQuantiles,
+    Plans,
+    SortedColumns,
+)
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Quantiles, quantiles
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.quantiles import plans
-from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
-from dpbayes_sklearn.statistics.quantiles.plans import (
-    BinEdges,
-    CentreAndSpread,
-    OuterQuantiles,
-    Plans,
-)
 
 LOW, HIGH = Fraction(1, 10), Fraction(9, 10)
 ALL = [

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.splits import log_odds_of, split_tree
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import MAP, Sampler
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.noise.truncated_beta import log_odds_of
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.splits import split_tree
 
 STAR = Network.star([2, 3], 2)
 

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbayes_sklearn.categories.candidates import FiniteLaw
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms import (
     Exponential,
     Geometric,
@@ -17,12 +20,9 @@ from dpbayes_sklearn.mechanisms import (
     Local,
     Mechanism,
 )
-from dpbayes_sklearn.mechanisms._finite_law import FiniteLaw
 from dpbayes_sklearn.noise import DiscreteLaplace, ZeroSum
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors.categories import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.categories import SimplexCounts
 
 DRAWS = 2000
 ALPHA = 1e-4

@@ -16,6 +16,12 @@ from dpbayes_sklearn import (
     BayesianNetworkClassifier,
     BudgetAccountant,
 )
+from dpbayes_sklearn.counts import temperature as losses
+from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.posterior import TemperedPosterior
+from dpbayes_sklearn.counts.tables import ReleasedCounts
+from dpbayes_sklearn.counts.temperature import DEFAULT, GRID, LabelledRecords, LossSums
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
@@ -26,15 +32,9 @@ from dpbayes_sklearn.mechanisms._temperature import (
     table_budget,
 )
 from dpbayes_sklearn.noise.finite import law_loss
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPosterior, DirichletPrior
-from dpbayes_sklearn.posteriors.tempered import TemperedPosterior
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics import temperature as losses
-from dpbayes_sklearn.statistics.counts import ReleasedCounts
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.temperature import DEFAULT, GRID, LabelledRecords, LossSums
 
 INF = float("inf")
 

@@ -12,13 +12,13 @@ import pytest
 from dpbayes_sklearn import BayesianNaiveBayes, BayesianNetworkClassifier, from_json
 from dpbayes_sklearn.audit import leaks, replay
 from dpbayes_sklearn.audit.replaying import DRAWS
+from dpbayes_sklearn.counts.adaptive import AdaptivePosterior
+from dpbayes_sklearn.counts.posterior import TemperedPosterior
+from dpbayes_sklearn.counts.temperature import GRID, LabelledRecords
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import _temperature
-from dpbayes_sklearn.posteriors.adaptive_network import AdaptivePosterior
-from dpbayes_sklearn.posteriors.tempered import TemperedPosterior
-from dpbayes_sklearn.statistics.temperature import GRID, LabelledRecords
 
 
 def labelled(n: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -9,14 +9,14 @@ from benchmarks.audit import _units as audited
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit._shifts import shifts
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, Size
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics.design import Design
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.size import RecordCount, ReleasedSize
+from dpbayes_sklearn.sizes import RecordCount, ReleasedSize
 
 UNITS = [
     RECORD,

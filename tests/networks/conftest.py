@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import Categories, Interval, Schema
-from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.counts.network import Network
 
 # a node in the middle, a root, another in the middle, and a leaf
 CLASS_OF = {"asia": "lung", "alarm": "LVFAILURE", "child": "Disease", "insurance": "PropCost"}

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import chi2
 
 from dpbayes_sklearn import BayesianNetworkClassifier
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import Fourier, Laplace
-from dpbayes_sklearn.statistics.network import Network
 
 MECHANISMS = ("laplace", "fourier", "sampler", "map")
 SHAPES = {  # nodes, edges and free parameters of the published BIF files

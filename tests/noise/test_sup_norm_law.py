@@ -8,14 +8,14 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.counts.fourier import CharacterSums
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.noise.law import draw
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.fourier import CharacterSums
-from dpbayes_sklearn.statistics.network import Network
 
 NETWORKS = [
     Network.star([2, 2, 2], 2),

@@ -22,8 +22,8 @@ from dpbayes_sklearn import (
     from_json,
     tree_augmented,
 )
-from dpbayes_sklearn._protection import COUNTED, PERSONS_STREAM, PROMISED
 from dpbayes_sklearn.audit.leaks import leaks
+from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM, PROMISED
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Mechanism

@@ -23,7 +23,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetError, LedgerError
-from dpbayes_sklearn.privacy import BudgetAccountant, relatives
+from dpbayes_sklearn.privacy import BudgetAccountant, active
 
 pytestmark = [
     # Python >= 3.12 warns of the forks that are tested here
@@ -206,21 +206,21 @@ def test_a_copied_context_goes_on_with_its_block():
 
 def test_what_a_dead_process_of_the_same_number_said_is_not_believed(monkeypatch):
     with BudgetAccountant() as accountant:
-        said = relatives._file(os.getpid()).read_text()
+        said = active._file(os.getpid()).read_text()
     old = said.replace('"start": "', '"start": "1')
-    monkeypatch.setattr(relatives, "_read", lambda process: json.loads(said))
-    assert relatives.block_of_ancestors() == accountant._written
+    monkeypatch.setattr(active, "_read", lambda process: json.loads(said))
+    assert active.block_of_ancestors() == accountant._written
     monkeypatch.undo()
-    file = relatives._file(os.getppid())
+    file = active._file(os.getppid())
     file.write_text(old)
     try:
-        assert relatives.block_of_ancestors() is None
+        assert active.block_of_ancestors() is None
     finally:
         file.unlink()
 
 
 def test_a_folder_of_somebody_else_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(relatives, "_folder", lambda: tmp_path / "blocks")
+    monkeypatch.setattr(active, "_folder", lambda: tmp_path / "blocks")
     (tmp_path / "blocks").mkdir()
     (tmp_path / "blocks").chmod(0o777)
     with pytest.raises(LedgerError, match="somebody else"), BudgetAccountant():

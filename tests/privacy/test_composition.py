@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.mechanisms import Gaussian
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, composition
-from dpbayes_sklearn.privacy.composition import Spend
+from dpbayes_sklearn.privacy.composition import (
+    Spend,
+    best_order,
+    renyi_epsilon,
+    zcdp_epsilon,
+    zcdp_rho,
+)
 from dpbayes_sklearn.privacy.guarantee import round_up
-from dpbayes_sklearn.privacy.zcdp import best_order, renyi_epsilon, zcdp_epsilon, zcdp_rho
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 from tests.privacy.ledgers import ADDED
 
 CONVERTS = Fraction(14, 16 * 10**6)  # what a zCDP ledger converts with, of a ceiling of 1e-6

@@ -14,6 +14,7 @@ from scipy.special import log_ndtr, ndtr
 
 import dpbayes_sklearn.privacy.gaussian as module
 from benchmarks.audit.hockey_stick import convolved_delta, enumerated_delta
+from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.gaussian import (
     Shifts,
     gaussian_delta,
@@ -21,7 +22,6 @@ from dpbayes_sklearn.privacy.gaussian import (
     gaussian_variance,
     squared_norm,
 )
-from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
 
 PATTERNS = [  # cells by (amount, weight)
     {(1, 1): 1},

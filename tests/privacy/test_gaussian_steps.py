@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpbayes_sklearn.privacy.gaussian_steps import composed_delta, composed_rho, rounding_loss
-from dpbayes_sklearn.privacy.zcdp import zcdp_rho
+from dpbayes_sklearn.privacy.composition import zcdp_rho
+from dpbayes_sklearn.privacy.gaussian import composed_delta, composed_rho, rounding_loss
 
 BUDGETS = [
     (Fraction(e), Fraction(d))

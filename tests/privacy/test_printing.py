@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact, guarantee
-from dpbayes_sklearn.privacy.printing import at_least, at_most
+from dpbayes_sklearn.privacy.budget import at_least, at_most
 
 BUDGET = Budget(exact(1.0000004), exact(1.0000004e-6))
 PROMISE = PrivacyGuarantee.of(BUDGET, "laplace")

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
-from dpbayes_sklearn.privacy.zcdp import (
+from dpbayes_sklearn.privacy.composition import (
     best_order,
     pure_divergence,
     pure_left,

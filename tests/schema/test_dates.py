@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.schema import Categories, Interval, Schema
-from dpbayes_sklearn.schema.dates import seconds, seconds_of_column
+from dpbayes_sklearn.schema.values import seconds, seconds_of_column
 
 YEARS = Interval(date(2020, 1, 1), date(2024, 1, 1), bins=3)
 DAYS = pd.Series(pd.to_datetime(["2020-02-01", "2021-06-01", "2022-03-05", "2023-12-24", None]))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbayes_sklearn.schema import Categories, Interval, Schema
-from dpbayes_sklearn.schema.resolution import Bins, declared_domains, intervals_from_bounds
+from dpbayes_sklearn.schema.declared import Bins, declared_domains, intervals_from_bounds
 
 A, B = Interval(0, 1), Categories(["x", "y"])
 

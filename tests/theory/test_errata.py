@@ -12,14 +12,12 @@ from scipy.special import beta as beta_function
 from scipy.special import gammaln, psi
 from scipy.stats import beta
 
-from dpbayes_sklearn.mechanisms._candidates import Candidates
-from dpbayes_sklearn.mechanisms._finite_law import ScoredCandidates
-from dpbayes_sklearn.mechanisms._split_release import release_loss, split_priors
-from dpbayes_sklearn.noise.truncated_beta import SplitGrid
+from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
+from dpbayes_sklearn.counts.fourier import CharacterSums, closure
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.splits import SplitGrid, release_loss, split_priors
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.fourier import CharacterSums, closure
-from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory import (
     beta_divergence,
     coefficient_count,

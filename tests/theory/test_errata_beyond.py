@@ -9,11 +9,11 @@ import pytest
 from scipy.special import comb, gammaln, psi
 from scipy.stats import gamma
 
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.splits import SplitGrid
 from dpbayes_sklearn.mechanisms import MAP
-from dpbayes_sklearn.noise.truncated_beta import SplitGrid
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory import (
     beta_divergence,
     distinguishable_distance,
@@ -24,7 +24,7 @@ from dpbayes_sklearn.theory import (
     normal_concentration,
     stochastic_divergence_bound,
 )
-from dpbayes_sklearn.theory.updates import integer_allowance
+from dpbayes_sklearn.theory.bounds import integer_allowance
 
 
 def test_11_which_score_concentrates_on_the_map():

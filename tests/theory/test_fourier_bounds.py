@@ -9,18 +9,14 @@ import pytest
 from scipy.stats import binomtest
 
 from dpbayes_sklearn.audit._domains import CountDomain
+from dpbayes_sklearn.counts.fourier import CharacterSums, closure, tables_from_characters
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.splits import leaf_levels
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import RECORD
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.fourier import (
-    CharacterSums,
-    closure,
-    tables_from_characters,
-)
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.splits import leaf_levels
 from dpbayes_sklearn.theory import (
     coefficient_count,
     fourier_table_quantile,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbayes_sklearn.statistics.network import Network
+from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.theory import (
     bernoulli_concentration,
     bernoulli_lipschitz,

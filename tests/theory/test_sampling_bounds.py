@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.mechanisms._split_release import release_loss, split_priors
-from dpbayes_sklearn.noise.truncated_beta import SplitGrid
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.splits import SplitGrid, release_loss, split_priors
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
-from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory import (
     KAPPA,
     OMEGA,

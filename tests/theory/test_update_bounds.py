@@ -8,12 +8,12 @@ import pytest
 from scipy.stats import binomtest
 
 from dpbayes_sklearn.audit._domains import CountDomain
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.network import Network
 from dpbayes_sklearn.theory import (
     beta_divergence,
     cell_count,
@@ -23,7 +23,7 @@ from dpbayes_sklearn.theory import (
     expected_divergence,
     update_bound,
 )
-from dpbayes_sklearn.theory.updates import noise_scale
+from dpbayes_sklearn.theory.bounds import noise_scale
 
 RELEASES = 2000
 N = 60

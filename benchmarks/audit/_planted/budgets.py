@@ -8,10 +8,11 @@ from math import isqrt
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.mechanisms import Sampler, _coefficient_draws, _split_release, sampler
-from dpbayes_sklearn.privacy import gaussian, guarantee, ledger_card
-from dpbayes_sklearn.privacy.composition import Filter
-from dpbayes_sklearn.privacy.zcdp import zcdp_rho
+from dpbayes_sklearn.counts import splits
+from dpbayes_sklearn.mechanisms import Sampler, sampler
+from dpbayes_sklearn.privacy import accountant, gaussian, guarantee
+from dpbayes_sklearn.privacy.composition import Filter, zcdp_rho
+from dpbayes_sklearn.regression import ball_draws
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -30,8 +31,8 @@ def either_of_two_filters() -> Replacements:
     "budgets", "draws added up", "The zCDP of a draw from tables is w²/16 instead of w²/8", "tables"
 )
 def draws_of_tables_count_half() -> Replacements:
-    real = _split_release._node_rho
-    yield _split_release, "_node_rho", lambda *public: tuple(rho / 2 for rho in real(*public))
+    real = splits._node_rho
+    yield splits, "_node_rho", lambda *public: tuple(rho / 2 for rho in real(*public))
 
 
 @fault(
@@ -41,7 +42,7 @@ def draws_of_tables_count_half() -> Replacements:
     "tables",
 )
 def a_person_counts_once() -> Replacements:
-    real = _split_release.release_rho
+    real = splits.release_rho
 
     def linear(*public: Any) -> float:
         return real(*public) / public[-1].max_records
@@ -60,16 +61,16 @@ def draws_of_coefficients_count_half() -> Replacements:
         squared = 16 * Fraction(zcdp_rho(epsilon, delta)) / n_draws
         return max(epsilon / n_draws, Fraction(isqrt(int(squared * 10**40)), 10**20))
 
-    yield _coefficient_draws, "loss_of_a_draw", more
+    yield ball_draws, "loss_of_a_draw", more
 
 
 @fault("budgets", "draws added up", "Residuals are left out of the zCDP of a draw", "coefficients")
 def residuals_left_out() -> Replacements:
-    real, shares_of = _coefficient_draws.draws_cost, _coefficient_draws.shares_of
+    real, shares_of = ball_draws.draws_cost, ball_draws.shares_of
 
     def without(statistics: Any, prior: Any, budget: Any, n_draws: int) -> Any:
         rho, needs_delta = real(statistics, prior, budget, n_draws)
-        within = _coefficient_draws.in_a_ball(prior, budget.unit)
+        within = ball_draws.in_a_ball(prior, budget.unit)
         return rho - shares_of(statistics, within, budget).residuals ** 2 / 2, needs_delta
 
     yield sampler, "draws_cost", without
@@ -117,5 +118,5 @@ def tiny_deltas_underflow() -> Replacements:
 
 @fault("budgets", "composition", "Printed epsilons and deltas are rounded to nearest", "figures")
 def printed_to_nearest() -> Replacements:
-    for module in (guarantee, ledger_card):
+    for module in (guarantee, accountant):
         yield module, "at_least", lambda number, digits=6: f"{float(number):.{digits}g}"

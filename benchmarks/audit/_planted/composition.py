@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _discrete_classifier, _estimator, _release_warnings
+from dpbayes_sklearn import shards
+from dpbayes_sklearn.base import classifier, estimator, remarks
 from dpbayes_sklearn.privacy import (
     PrivacyGuarantee,
     accountant,
@@ -18,13 +19,10 @@ from dpbayes_sklearn.privacy import (
     composition,
     ledger,
     ledger_file,
-    zcdp,
 )
 from dpbayes_sklearn.privacy.cost import Cost
-from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.privacy.ledger_entry import Balance
+from dpbayes_sklearn.privacy.ledger import Balance, Ledger
 from dpbayes_sklearn.query import PosteriorQuerySession
-from dpbayes_sklearn.statistics import shards
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -42,12 +40,12 @@ def rho_not_charged() -> Replacements:
 
 @fault("composition", "composition", "The conversion from zCDP has the wrong sign in a logarithm")
 def conversion_inverted() -> Replacements:
-    real = zcdp._gap
+    real = composition._gap
 
     def inverted(order: Fraction, delta: Any) -> Fraction:
-        return real(order, delta) - 2 * zcdp._log(1 / Fraction(delta)) / (order - 1) / 3
+        return real(order, delta) - 2 * composition._log(1 / Fraction(delta)) / (order - 1) / 3
 
-    yield zcdp, "_gap", inverted
+    yield composition, "_gap", inverted
 
 
 @fault("composition", "composition", "A pure release is thought to concentrate four times as much")
@@ -161,7 +159,7 @@ def binary_epsilons() -> Replacements:
     def binary(value: Any, name: str = "epsilon") -> Any:
         return math.inf if value == math.inf else Fraction(value)
 
-    for module in (budget, composition, _estimator):
+    for module in (budget, composition, estimator):
         yield module, "exact", binary
 
 
@@ -187,7 +185,7 @@ def the_smallest_batch() -> Replacements:
 
 @fault("composition", "composition", "A batch without noise may join private ones", "batches")
 def any_batch_joins() -> Replacements:
-    owner = _discrete_classifier.DiscreteClassifier
+    owner = classifier.DiscreteClassifier
     yield owner, "_check_same_model", lambda self, classes: None
 
 
@@ -210,7 +208,7 @@ def shards_twice() -> Replacements:
     "seeds",
 )
 def silent_seeds() -> Replacements:
-    yield _estimator, "warn_of_seeds", lambda ledger: None
+    yield estimator, "warn_of_seeds", lambda ledger: None
 
 
 @fault(
@@ -220,7 +218,7 @@ def silent_seeds() -> Replacements:
     "seeds",
 )
 def seeds_of_ensembles() -> Replacements:
-    yield _release_warnings, "SEED_GIVERS", set()
+    yield remarks, "SEED_GIVERS", set()
 
 
 @fault(
@@ -230,7 +228,7 @@ def seeds_without_a_condition() -> Replacements:
     real = PrivacyGuarantee.under
 
     def under(self: Any, *conditions: str) -> Any:
-        return real(self, *(c for c in conditions if c != _estimator.SEEDED))
+        return real(self, *(c for c in conditions if c != estimator.SEEDED))
 
     yield PrivacyGuarantee, "under", under
 

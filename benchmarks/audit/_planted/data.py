@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _supervised
-from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
-from dpbayes_sklearn._supervised import Declared
+from dpbayes_sklearn.base import supervised
+from dpbayes_sklearn.base.classifier import DiscreteClassifier
+from dpbayes_sklearn.base.supervised import Declared
+from dpbayes_sklearn.counts import counting, tables
 from dpbayes_sklearn.data import reading as reading_module
+from dpbayes_sklearn.regression import design, record_sums
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.statistics import counting, counts, design, moment_sums
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -46,7 +47,7 @@ def target_not_clipped() -> Replacements:
             scaled = (y - scale.centre) / scale.half
         return np.nan_to_num(scaled, nan=0.0, posinf=1e3, neginf=-1e3).clip(-1e3, 1e3)
 
-    yield moment_sums, "scaled_target", unclipped
+    yield record_sums, "scaled_target", unclipped
 
 
 @fault("data", "values", "A missing target stays NaN on its way into the sums")
@@ -56,7 +57,7 @@ def nan_passed_through() -> Replacements:
             scaled = (y - scale.centre) / scale.half
         return np.clip(scaled, -1.0, 1.0)
 
-    yield moment_sums, "scaled_target", poisoned
+    yield record_sums, "scaled_target", poisoned
 
 
 @fault(
@@ -75,7 +76,7 @@ def classes_of_the_data() -> Replacements:
     "Declared bounds are replaced by the smallest and largest value there is",
 )
 def bounds_of_the_data() -> Replacements:
-    real = _supervised.declared_domains
+    real = supervised.declared_domains
 
     def nothing(names: Any, n_columns: int, *rest: Any) -> Any:
         return [None if isinstance(d, Interval) else d for d in real(names, n_columns, *rest)]
@@ -85,8 +86,8 @@ def bounds_of_the_data() -> Replacements:
         values = values[np.isfinite(values) & (np.abs(values) < 1e6)]
         return Interval(values.min(initial=0.0), values.max(initial=1.0))
 
-    yield _supervised, "declared_domains", nothing
-    yield _supervised, "domain_from_data", seen
+    yield supervised, "declared_domains", nothing
+    yield supervised, "domain_from_data", seen
     yield DiscreteClassifier, "_leak", lambda self, what, parameter: ""
 
 
@@ -97,7 +98,7 @@ def nan_refused() -> Replacements:
     def strict(estimator: Any, X: Any, y: Any, *, reset: bool, declared: bool) -> Any:
         return real(estimator, X, y, reset=reset, declared=False)
 
-    yield _supervised, "read_records", strict
+    yield supervised, "read_records", strict
 
 
 @fault(
@@ -131,20 +132,20 @@ def a_message_with_a_value() -> Replacements:
     "Records with a category that was not declared are left out, which changes their number",
 )
 def unseen_left_out() -> Replacements:
-    real = counts.CountTables.count.__func__
+    real = tables.CountTables.count.__func__
 
     def without(cls: Any, network: Any, chunks: Any) -> Any:
         kept = ((x[x[:, 0] > 0], c[x[:, 0] > 0]) for x, c in chunks)
         return real(cls, network, kept)
 
-    yield counts.CountTables, "count", classmethod(without)
+    yield tables.CountTables, "count", classmethod(without)
 
 
 @fault("data", "values", "Counts are kept in single bytes, which wrap around")
 def short_counters() -> Replacements:
     real = counting.count_by_state
     yield (
-        counts,
+        tables,
         "count_by_state",
         lambda *args: real(*args).astype(np.int8).astype(np.int64),
     )
@@ -158,7 +159,7 @@ def nobody_in_the_first_class() -> Replacements:
         memory = {"ones": states[states == 0]} if (states == 0).any() else {}
         return real(states, *rest) if memory["ones"].size else None
 
-    yield counts, "count_by_state", reusing
+    yield tables, "count_by_state", reusing
 
 
 @fault(
@@ -169,12 +170,12 @@ def nobody_in_the_first_class() -> Replacements:
 def float_sums() -> Replacements:
     def floats(part: Any, design: Any, scale: Any, grid: int, window: Any, **_: Any) -> Any:
         total = np.zeros((design.width + 2,) * 2, np.float32)
-        for x, edge in moment_sums.coordinates(part, design, scale, window, grid):
+        for x, edge in record_sums.coordinates(part, design, scale, window, grid):
             z = np.hstack([edge[:, :1], x, edge[:, 1:]]).astype(np.float32)
             total += z.T @ z
         return np.rint(total).astype(np.int64)
 
-    yield moment_sums, "gram", floats
+    yield record_sums, "gram", floats
 
 
 @fault(

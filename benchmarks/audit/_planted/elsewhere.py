@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._slip import constant, slip, slip_of_parts, times
-from dpbayes_sklearn import _estimator, _protection
+from dpbayes_sklearn.base import estimator, parameters
+from dpbayes_sklearn.columns import plans
+from dpbayes_sklearn.columns.texts import TextCounts
+from dpbayes_sklearn.counts import dependence, splits
+from dpbayes_sklearn.counts.dependence import ColumnChoice
+from dpbayes_sklearn.counts.temperature import LossSums
 from dpbayes_sklearn.mechanisms import (
     Gaussian,
     Sampler,
-    _split_release,
     _temperature,
     base,
     gaussian,
@@ -26,14 +30,6 @@ from dpbayes_sklearn.model_selection import pipelines, runs, search
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.query import PosteriorQuerySession
-from dpbayes_sklearn.statistics import (
-    choices,
-    dependence,
-)
-from dpbayes_sklearn.statistics.choices import ColumnChoice
-from dpbayes_sklearn.statistics.quantiles import plans
-from dpbayes_sklearn.statistics.temperature import LossSums
-from dpbayes_sklearn.statistics.texts import TextCounts
 
 TENTH = Fraction(11, 10)
 
@@ -87,7 +83,7 @@ size_for_nothing = slip_of_parts(
     "What is left after the number of records is the whole budget",
     "counts, laplace, record, add_remove",
     (
-        _estimator.PrivateEstimator,
+        estimator.PrivateEstimator,
         "_shares",
         lambda real: lambda self, budget: (real(self, budget)[0], budget),
     ),
@@ -95,7 +91,7 @@ size_for_nothing = slip_of_parts(
 rho_of_size = slip_of_parts(
     "The promised rho leaves out the number of records",
     "counts, gaussian, record, add_remove",
-    (_estimator, "_spending", lambda real: lambda budget, rest, release: release),
+    (estimator, "_spending", lambda real: lambda budget, rest, release: release),
 )
 one_draw_is_priced = slip_of_parts(
     "Several draws of tables have the loss of one",
@@ -160,7 +156,7 @@ question_is_free = slip_of_parts(
     "The question whether there is a tree costs half of its share",
     "tree, record",
     (
-        choices.TreeChoice,
+        dependence.TreeChoice,
         "shares",
         lambda real: property(lambda self: tuple(_doubled(real.fget(self)))),
     ),
@@ -250,7 +246,7 @@ one_record_too_many = slip(
     "One record more than is declared counts",
     "replay of units",
     "person",
-    (_protection, "counted_records", lambda real: lambda labels, most: real(labels, most + 1)),
+    (parameters, "counted_records", lambda real: lambda labels, most: real(labels, most + 1)),
 )
 
 unclipped_losses = slip_of_parts(
@@ -306,9 +302,9 @@ classes_of_scores = slip_of_parts(
 draws_of_a_feature = slip_of_parts(
     "A feature is thought to turn one split, however many values it has",
     "deep, feature",
-    (_split_release, "node_losses", lambda real: lambda turning, adding: _shallow(turning, adding)),
-    (_split_release, "_node_loss", lambda real: real.__wrapped__),  # not from its cache
-    (_split_release, "_node_rho", lambda real: real.__wrapped__),
+    (splits, "node_losses", lambda real: lambda turning, adding: _shallow(turning, adding)),
+    (splits, "_node_loss", lambda real: real.__wrapped__),  # not from its cache
+    (splits, "_node_rho", lambda real: real.__wrapped__),
 )
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn.base.classifier import DiscreteClassifier
+from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import Mechanism, _location, _noisy_counts, laplace
-from dpbayes_sklearn.posteriors.dirichlet import DirichletPrior
+from dpbayes_sklearn.mechanisms import Mechanism, _noisy_counts, laplace
+from dpbayes_sklearn.regression import location
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -91,13 +92,13 @@ def a_pickle_with_more() -> Replacements:
     "Where to clip the target is read from the exact sums instead of the noisy ones",
 )
 def a_window_of_the_data() -> Replacements:
-    real = _location.Steps.means
+    real = location.Steps.means
 
     def peeking(self: Any, sums: Any, block: Any, epsilon: Any) -> Any:
         noisy, errors = real(self, sums, block, epsilon)
         return np.clip(sums / self._grid**2 / self._rows, -1, 1) + 0 * noisy, errors
 
-    yield _location.Steps, "means", peeking
+    yield location.Steps, "means", peeking
 
 
 @fault(
@@ -107,13 +108,13 @@ def a_window_of_the_data() -> Replacements:
     "BayesianLinearRegression, gaussian",
 )
 def a_shifted_window_of_the_data() -> Replacements:
-    real = _location.Steps.means
+    real = location.Steps.means
 
     def shifted(self: Any, sums: Any, block: Any, epsilon: Any) -> Any:
         noisy, errors = real(self, sums, block, epsilon)
         return noisy + 1e-6 * (int(sums.sum()) % 97), errors
 
-    yield _location.Steps, "means", shifted
+    yield location.Steps, "means", shifted
 
 
 @fault("fitted", "enumeration of counts", "Negative noisy counts are replaced by the exact ones")

@@ -9,17 +9,16 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.mechanisms import Gaussian, Mechanism, _location, gaussian, sampler
+from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.mechanisms import Gaussian, Mechanism, gaussian, sampler
 from dpbayes_sklearn.noise import discrete_gaussian
 from dpbayes_sklearn.privacy import gaussian as calibration
-from dpbayes_sklearn.privacy.composition import Spend
+from dpbayes_sklearn.privacy.composition import Spend, zcdp_epsilon
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.privacy.zcdp import zcdp_epsilon
-from dpbayes_sklearn.statistics import gaussian_gram
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gaussian_block import GaussianBlock
+from dpbayes_sklearn.regression import gram, location
+from dpbayes_sklearn.regression.sensitivity import GaussianBlock
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -140,7 +139,7 @@ def temperature_is_free() -> Replacements:
     "slope",
 )
 def products_with_less_noise() -> Replacements:
-    real = gaussian_gram.gaussian_gram
+    real = gram.gaussian_gram
 
     def sharper(*public: Any) -> Any:
         block = real(*public)
@@ -156,7 +155,7 @@ def products_with_less_noise() -> Replacements:
     "slope",
 )
 def squares_with_less_noise() -> Replacements:
-    real = gaussian_gram.gaussian_gram
+    real = gram.gaussian_gram
 
     def sharper(*public: Any) -> Any:
         block = real(*public)
@@ -174,14 +173,14 @@ def squares_with_less_noise() -> Replacements:
     "slope",
 )
 def squares_for_nothing() -> Replacements:
-    real = gaussian_gram._scaled
-    free = 1 + gaussian_gram._FOR_SQUARES
+    real = gram._scaled
+    free = 1 + gram._FOR_SQUARES
 
     def sharper(*public: Any) -> Any:
         block = real(*public)
         return replace(block, bound=block.bound / free)
 
-    yield gaussian_gram, "_scaled", sharper
+    yield gram, "_scaled", sharper
 
 
 @fault(
@@ -191,7 +190,7 @@ def squares_for_nothing() -> Replacements:
     "slope",
 )
 def replaced_counts_once() -> Replacements:
-    real = gaussian_gram.gaussian_gram
+    real = gram.gaussian_gram
 
     def sharper(*public: Any) -> Any:
         block = real(*public)
@@ -212,13 +211,13 @@ def _entries(block: Any) -> Any:
     "slope",
 )
 def one_shell() -> Replacements:
-    real = _location.shell_block
+    real = location.shell_block
 
     def half(columns: int, shells: int) -> Any:
         block = real(columns, shells)
         return replace(block, together=block.together / 2)
 
-    yield _location, "shell_block", half
+    yield location, "shell_block", half
 
 
 @fault(

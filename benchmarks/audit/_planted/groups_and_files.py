@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.command_line import commands, csv_file, output_file, schema_file
+from dpbayes_sklearn.command_line import console, files
 from dpbayes_sklearn.data import dask, persons, reading, table
-from dpbayes_sklearn.schema import interval, json_form
+from dpbayes_sklearn.schema import interval, schema
 
 Replacements = Iterator[tuple[Any, str, Any]]
 GROUPS = "containers of groups"
@@ -90,7 +90,7 @@ def targets_of_one_type() -> Replacements:
 
 @fault(FILES, CONSOLE, "A model is written over the ledger or the data", "files that are read")
 def ledger_overwritten() -> Replacements:
-    yield commands, "refuse_to_overwrite", lambda out, read: None
+    yield console, "refuse_to_overwrite", lambda out, read: None
 
 
 @fault(
@@ -107,48 +107,48 @@ def written_after_the_charge() -> Replacements:
         def write(self, text: str) -> None:
             self.path.write_text(text)
 
-    yield commands, "reserved", lambda path, room: nullcontext(Later(path))
+    yield console, "reserved", lambda path, room: nullcontext(Later(path))
 
 
 @fault(FILES, CONSOLE, "A schema that JSON cannot hold is charged", "schemas that no model has")
 def schema_that_is_no_json() -> Replacements:
-    yield schema_file, "_writable", lambda schema, path: schema
+    yield files, "_writable", lambda schema, path: schema
 
 
 @fault(FILES, CONSOLE, "Tables of any number of bins are made before they are refused", "many bins")
 def any_number_of_bins() -> Replacements:
     yield interval, "MOST_BINS", 2**40
-    yield json_form, "MOST_BINS", 2**40
+    yield schema, "MOST_BINS", 2**40
 
 
 @fault(FILES, CONSOLE, "A model that cannot be moved to its place is lost", "cannot be moved")
 def model_lost() -> Replacements:
-    real = output_file.ReservedFile._say_where
+    real = files.ReservedFile._say_where
 
     def removed(self: Any, place: str) -> None:
         self._side.unlink()
         real(self, place)
 
-    yield output_file.ReservedFile, "_say_where", removed
+    yield files.ReservedFile, "_say_where", removed
 
 
 @fault(FILES, CONSOLE, "An error quotes names that may be records", "lines that end otherwise")
 def names_quoted() -> Replacements:
     def quoting(first_line: str, path: Any) -> Any:
-        names = csv_file._cells(first_line)
+        names = files._cells(first_line)
         repeated = {name for name in names if names.count(name) > 1}
         if repeated:
-            raise csv_file.FileError(f"Names that repeat: {', '.join(repeated)}.")
+            raise files.FileError(f"Names that repeat: {', '.join(repeated)}.")
         return tuple(names)
 
-    yield csv_file, "_names", quoting
+    yield files, "_names", quoting
 
 
 @fault(FILES, CONSOLE, "A schema template tells whether most cells are numbers", "templates")
 def template_by_cells() -> Replacements:
     def looking(options: Any) -> None:
-        file = csv_file.CsvFile.read(options.data)
-        numbers = [csv_file.as_number(text) is not None for text in file.texts(options.target)]
+        file = files.CsvFile.read(options.data)
+        numbers = [files.as_number(text) is not None for text in file.texts(options.target)]
         options.out.write_text(str(2 * sum(numbers) > len(numbers)))
 
-    yield commands, "write_schema", looking
+    yield console, "write_schema", looking

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.categories.counts import ReleasedSimplex
+from dpbayes_sklearn.categories.noise_aware import ShareMoments
+from dpbayes_sklearn.categories.posterior import Dirichlet, NoisyDirichlet, SimplexPrior
+from dpbayes_sklearn.counts.temperature import DEFAULT
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import _temperature
-from dpbayes_sklearn.posteriors.categories import Dirichlet, NoisyDirichlet, SimplexPrior
-from dpbayes_sklearn.posteriors.shares import ShareMoments
-from dpbayes_sklearn.statistics.categories import ReleasedSimplex
-from dpbayes_sklearn.statistics.temperature import DEFAULT
 
 Replacements = Iterator[tuple[Any, str, Any]]
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import _noisy_counts, fourier
 from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteLaplace,
     SupNorm,
     ZeroSum,
-    ball_gaussian,
     discrete_gaussian,
     finite,
     law,
@@ -24,8 +24,8 @@ from dpbayes_sklearn.noise import (
 )
 from dpbayes_sklearn.noise.law import draw
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.moment_blocks import Block
+from dpbayes_sklearn.regression import ball_draws
+from dpbayes_sklearn.regression.sensitivity import Block
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -215,8 +215,8 @@ def radii_as_proposed() -> Replacements:
 
 @fault("laws", "sampler laws", "A Gaussian in a ball is drawn with twice its precision")
 def half_a_ball() -> Replacements:
-    real = ball_gaussian._unit_ball
-    yield ball_gaussian, "_unit_ball", lambda a, b, *rest: real(2 * a, 2 * b, *rest)
+    real = ball_draws._unit_ball
+    yield ball_draws, "_unit_ball", lambda a, b, *rest: real(2 * a, 2 * b, *rest)
 
 
 @fault("laws", "sampler laws", "The last point of a finite law is never drawn")

@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _estimator
-from dpbayes_sklearn.mechanisms import (
-    _coefficient_draws,
-    _moment_noise,
-    _noisy_counts,
-    _split_release,
-    fourier,
-)
+from dpbayes_sklearn.base import estimator
+from dpbayes_sklearn.categories import counts
+from dpbayes_sklearn.counts import splits, tables
+from dpbayes_sklearn.mechanisms import _noisy_counts, fourier
 from dpbayes_sklearn.noise import ClassRows, discrete_laplace, integers, zero_sum
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.statistics import categories, counts
+from dpbayes_sklearn.regression import ball_draws, step_noise
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -29,8 +25,8 @@ Replacements = Iterator[tuple[Any, str, Any]]
     "noise", "enumeration of counts", "The scale of the counts' noise is half of what it should be"
 )
 def half_the_scale() -> Replacements:
-    real = counts.laplace_scale
-    for module in (counts, categories):
+    real = tables.laplace_scale
+    for module in (tables, counts):
         yield module, "laplace_scale", lambda *args: real(*args) / 2
 
 
@@ -47,11 +43,11 @@ def half_the_scale_inside_the_sampler() -> Replacements:
 )
 def capped_loop() -> Replacements:
     def capped(size: int, source: Any) -> Any:
-        counts = np.zeros(size, np.int64)
+        tables = np.zeros(size, np.int64)
         for _ in range(2):
             coins = integers.bernoulli_exp(np.ones(size, np.uint16), 1, source, first=2)
-            counts += coins & (counts == _)
-        return counts
+            tables += coins & (tables == _)
+        return tables
 
     yield discrete_laplace, "geometric", capped
 
@@ -87,7 +83,7 @@ def numpy_choice() -> Replacements:
         at = np.random.random(shares.shape[:-1])  # noqa: NPY002
         return np.minimum((shares <= at[..., None]).sum(axis=-1), weights.shape[-1] - 1)
 
-    yield _split_release, "finite_draw", careless
+    yield splits, "finite_draw", careless
 
 
 @fault("noise", "values", "Noise is a float, whose last bits tell what it was added to")
@@ -108,12 +104,12 @@ def floating_point_noise() -> Replacements:
     "Every release uses the same seed, so that its noise can be taken off again",
 )
 def a_fixed_seed() -> Replacements:
-    yield _estimator, "random_source", lambda state=None, stream=0: random_source(state or 12)
+    yield estimator, "random_source", lambda state=None, stream=0: random_source(state or 12)
 
 
 @fault("noise", "source of bytes", "Batches with one seed repeat each other's noise")
 def one_stream_for_all_batches() -> Replacements:
-    yield _estimator, "random_source", lambda state=None, stream=0: random_source(state)
+    yield estimator, "random_source", lambda state=None, stream=0: random_source(state)
 
 
 @fault(
@@ -170,12 +166,12 @@ def noise_that_does_not_cancel_everywhere() -> Replacements:
     "fourier, epsilon=1500",
 )
 def a_box_too_small() -> Replacements:
-    real = _moment_noise.add_noise
+    real = step_noise.add_noise
 
     def narrow(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
         return real(sums, block, grid, epsilon * 2 if len(block) > 1 else epsilon, source)
 
-    yield _moment_noise, "add_noise", narrow
+    yield step_noise, "add_noise", narrow
 
 
 @fault(
@@ -185,14 +181,14 @@ def a_box_too_small() -> Replacements:
     "MAP(n_points",
 )
 def coarse_weights() -> Replacements:
-    real = _split_release.integer_weights
+    real = splits.integer_weights
 
     def coarse(log_weights: Any) -> Any:
         weights = real(log_weights).astype(float)
         top = weights.max(axis=-1, keepdims=True)
         return np.rint(255 * weights / top).astype(np.uint64)
 
-    yield _split_release, "integer_weights", coarse
+    yield splits, "integer_weights", coarse
 
 
 @fault(
@@ -202,8 +198,8 @@ def coarse_weights() -> Replacements:
     "sampler, prior=100",
 )
 def draws_too_sharp() -> Replacements:
-    real = _coefficient_draws.score_range
-    yield _coefficient_draws, "score_range", lambda limit, reach: real(limit, reach) / 2
+    real = ball_draws.score_range
+    yield ball_draws, "score_range", lambda limit, reach: real(limit, reach) / 2
 
 
 @fault("noise", "sampler laws", "Noise that cancels is accepted whatever its last part is")

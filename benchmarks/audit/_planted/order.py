@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn import sizes
 from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.data.dask import PartitionedRecords
 from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.mechanisms import _location, _moment_release, _samples, _temperature
-from dpbayes_sklearn.model_selection import holding_out
+from dpbayes_sklearn.mechanisms import _temperature
+from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.noise.integers import random_positions
 from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.regression import location, release
 
 Replacements = Iterator[tuple[Any, str, Any]]
 ORDER = "order of records"
@@ -27,12 +29,12 @@ def _by_place(n: int, every: int, unit: Any, source: Any) -> Any:
 
 @fault("order", ORDER, "Where a regression lies is read from every s-th record", "sorted: laplace")
 def location_by_place() -> Replacements:
-    yield _location, "drawn_sample", _by_place
+    yield location, "drawn_sample", _by_place
 
 
 @fault("order", ORDER, "Residuals are those of every s-th record", "sorted: laplace")
 def residuals_by_place() -> Replacements:
-    yield _moment_release, "drawn_sample", _by_place
+    yield release, "drawn_sample", _by_place
 
 
 @fault("order", ORDER, "A temperature is learned from every s-th record", "sorted: temperature")
@@ -47,12 +49,12 @@ def temperature_by_place() -> Replacements:
     "places: regression, in memory, person",
 )
 def residuals_of_persons_by_place() -> Replacements:
-    real = _moment_release.drawn_sample
+    real = release.drawn_sample
 
     def drawn(n: int, every: int, unit: Any, source: Any) -> Any:
         return (_by_place if unit.name == "person" else real)(n, every, unit, source)
 
-    yield _moment_release, "drawn_sample", drawn
+    yield release, "drawn_sample", drawn
 
 
 @fault(
@@ -79,7 +81,7 @@ def random_start() -> Replacements:
         every = n // size
         return source(1)[0] % every + every * np.arange(size)
 
-    yield _samples, "random_positions", systematic
+    yield sizes, "random_positions", systematic
 
 
 @fault("order", ORDER, "A sample is a block of records that are next to each other", "places: temp")
@@ -88,7 +90,7 @@ def one_block() -> Replacements:
         first = int.from_bytes(source(8), "big") % n
         return np.sort((first + np.arange(size)) % n)
 
-    yield _samples, "random_positions", block
+    yield sizes, "random_positions", block
 
 
 @fault("order", ORDER, "The first records are sampled more often than others", "places: regression")
@@ -96,7 +98,7 @@ def first_records_first() -> Replacements:
     def early(n: int, size: int, source: Any) -> Any:
         return random_positions(max(n // 2, size), size, source)
 
-    yield _samples, "random_positions", early
+    yield sizes, "random_positions", early
 
 
 @fault(
@@ -114,21 +116,21 @@ def first_block_counts() -> Replacements:
 @fault("order", ORDER, "A sample is drawn where the number of records is secret", "add_remove")
 def sample_of_a_secret_number() -> Replacements:
     def drawn(n: int, every: int, unit: Any, source: Any) -> Any:
-        return _samples.drawn_sample(n, every, RECORD, source)
+        return sizes.drawn_sample(n, every, RECORD, source)
 
-    for module in (_location, _moment_release, _temperature):
+    for module in (location, release, _temperature):
         yield module, "drawn_sample", drawn
 
 
 @fault("order", ORDER, "A search holds out the last records", "places: held out, record")
 def last_are_held_out() -> Replacements:
-    yield holding_out, "random_positions", lambda n, size, source: np.arange(n - size, n)
+    yield runs, "random_positions", lambda n, size, source: np.arange(n - size, n)
 
 
 @fault("order", ORDER, "Coins of persons are tossed with a public key", "places: held out, person")
 def public_coins() -> Replacements:
-    real = holding_out.coins_of
-    yield holding_out, "coins_of", lambda labels, key: real(labels, b"public")
+    real = runs.coins_of
+    yield runs, "coins_of", lambda labels, key: real(labels, b"public")
 
 
 @fault("order", ORDER, "Of a person the records count that are listed first", "places: surplus")

@@ -9,23 +9,15 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.mechanisms import (
-    Size,
-    _coefficient_draws,
-    _perturbed_mode,
-    _split_release,
-    domains,
-    fourier,
-    map,
-    sampler,
-)
-from dpbayes_sklearn.mechanisms._moment_shares import Shares
+from dpbayes_sklearn.columns.texts import TextCounts
+from dpbayes_sklearn.counts import dependence, splits
+from dpbayes_sklearn.counts.temperature import LossSums
+from dpbayes_sklearn.mechanisms import Size, domains, fourier, map, sampler
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
-from dpbayes_sklearn.statistics import choices, gram_matrix, moment_blocks, moments
-from dpbayes_sklearn.statistics.size import ReleasedSize
-from dpbayes_sklearn.statistics.temperature import LossSums
-from dpbayes_sklearn.statistics.texts import TextCounts
+from dpbayes_sklearn.regression import ball_draws, gram, mode, moments, sensitivity
+from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.sizes import ReleasedSize
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -95,9 +87,9 @@ def _text_law(*, columns_of_epsilon: bool = True, columns_of_delta: bool = True)
 def edges_take_all() -> Replacements:
     def shares(self: Any) -> Any:
         edges = self.network.target - 1
-        return (choices.QUESTION_SHARE, *[Fraction(1, edges)] * edges) if edges > 0 else ()
+        return (dependence.QUESTION_SHARE, *[Fraction(1, edges)] * edges) if edges > 0 else ()
 
-    yield choices.TreeChoice, "shares", property(shares)
+    yield dependence.TreeChoice, "shares", property(shares)
 
 
 @fault("parts", "parts", "Sums of losses exceed a released number of records", "beyond")
@@ -107,7 +99,7 @@ def losses_not_cut() -> Replacements:
 
 @fault("parts", "parts", "Turns at a split exceed a released number of records", "beyond")
 def turns_not_cut() -> Replacements:
-    real = _split_release.draw_tables
+    real = splits.draw_tables
 
     def uncut(tables: Any, law: Any, grid: Any, n: int, source: Any, most: Any = None) -> Any:
         return real(tables, law, grid, n, source)
@@ -130,8 +122,8 @@ def nobody_is_told() -> Replacements:
 
 @fault("parts", "parts", "Indicators have no part in the norm of a mode", "regression, map, record")
 def indicators_not_in_modes() -> Replacements:
-    real = _perturbed_mode.least_ridge
-    yield _perturbed_mode, "least_ridge", lambda squares, *rest: real(squares - 1, *rest)
+    real = mode.least_ridge
+    yield mode, "least_ridge", lambda squares, *rest: real(squares - 1, *rest)
 
 
 @fault("parts", "parts", "Indicators have no part in the norm of a draw", "regression, sampler")
@@ -139,31 +131,31 @@ def indicators_not_in_draws() -> Replacements:
     def norm(design: Any) -> float:
         return math.sqrt(len(design.domains) + design.intercept)
 
-    yield _coefficient_draws, "_norm", norm
+    yield ball_draws, "_norm", norm
 
 
 @fault("parts", "parts", "The search for a mode ends 16 times too early", "end of a search")
 def search_ends_early() -> Replacements:
-    real = _perturbed_mode._minimum
+    real = mode._minimum
 
     def early(pulls: Any, start: Any, noise: Any, plan: Any) -> Any:
         return real(pulls, start, noise, plan._replace(error=16 * plan.error))
 
-    yield _perturbed_mode, "_minimum", early
+    yield mode, "_minimum", early
 
 
 @fault("parts", "parts", "Every ball of draws is thought to be small", "'coef_bound': 3.0}, record")
 def small_balls() -> Replacements:
-    yield _coefficient_draws, "score_range", lambda limit, reach: 2 * limit * reach
+    yield ball_draws, "score_range", lambda limit, reach: 2 * limit * reach
 
 
 @fault("parts", "parts", "Products of two columns of levels are free", "levels")
 def free_products_of_levels() -> Replacements:
-    real = moment_blocks.whole_block
+    real = sensitivity.whole_block
 
     def free(design: Any) -> Any:
-        block, (_, _, q) = real(design), moment_blocks._counts(design)
+        block, (_, _, q) = real(design), sensitivity._counts(design)
         return replace(block, together=block.together - q * (q - 1))
 
-    for module in (moment_blocks, gram_matrix, moments, fourier):
+    for module in (sensitivity, gram, moments, fourier):
         yield module, "whole_block", free

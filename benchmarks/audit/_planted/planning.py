@@ -11,13 +11,15 @@ import numpy as np
 from scipy.optimize import brentq
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn._estimator import PrivateEstimator
-from dpbayes_sklearn.mechanisms import PermuteAndFlip, _moment_shares, gaussian
+from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.categories import noise_aware
+from dpbayes_sklearn.counts import lattice
+from dpbayes_sklearn.mechanisms import PermuteAndFlip
+from dpbayes_sklearn.mechanisms import gaussian as mechanism
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, integer_allowance
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.posteriors import noise_aware_categories
-from dpbayes_sklearn.posteriors.count_inference import cell_weights
-from dpbayes_sklearn.privacy import gaussian_steps
+from dpbayes_sklearn.privacy import gaussian
+from dpbayes_sklearn.regression import shares
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -25,7 +27,7 @@ Replacements = Iterator[tuple[Any, str, Any]]
 def _nothing_remembered() -> Replacements:
     """Compute again what is cached with the bug, or without it."""
     for name in ("_shared_mass", "_split_mass"):
-        yield cell_weights, name, getattr(cell_weights, name).__wrapped__
+        yield lattice, name, getattr(lattice, name).__wrapped__
 
 
 @fault(
@@ -35,7 +37,7 @@ def _nothing_remembered() -> Replacements:
     "signs, many records",
 )
 def signs_without_bounds() -> Replacements:
-    yield _moment_shares, "_LEAST_OF_SIGNS", 10**30
+    yield shares, "_LEAST_OF_SIGNS", 10**30
 
 
 @fault(
@@ -45,17 +47,17 @@ def signs_without_bounds() -> Replacements:
     "signs, a coarse grid",
 )
 def coarse_grid() -> Replacements:
-    rounding = gaussian_steps.rounding_loss
+    rounding = gaussian.rounding_loss
 
     def composes(rho: Fraction, epsilon: Any, delta: Any, numbers: int, smallest: int) -> bool:
-        if not 0 < 2 * rho <= gaussian_steps._LARGEST_MU**2:
+        if not 0 < 2 * rho <= gaussian._LARGEST_MU**2:
             return False
         eta = rounding(numbers, Fraction(smallest**2) / (2 * rho))
-        enough = eta <= epsilon * gaussian_steps._ROUNDING
-        return bool(enough and gaussian_steps.composed_delta(rho, epsilon) <= delta)
+        enough = eta <= epsilon * gaussian._ROUNDING
+        return bool(enough and gaussian.composed_delta(rho, epsilon) <= delta)
 
-    yield gaussian_steps, "_composes", composes
-    yield gaussian, "composed_rho", gaussian_steps.composed_rho.__wrapped__
+    yield gaussian, "_composes", composes
+    yield mechanism, "composed_rho", gaussian.composed_rho.__wrapped__
 
 
 @fault(
@@ -75,8 +77,8 @@ def unchecked_candidates() -> Replacements:
     "tiny pseudo-counts",
 )
 def tiny_masses() -> Replacements:
-    wrong = cell_weights.log_dirichlet_weight
-    yield cell_weights, "_log_mass", lambda alpha, x: wrong(alpha + 1.0, x)
+    wrong = lattice.log_dirichlet_weight
+    yield lattice, "_log_mass", lambda alpha, x: wrong(alpha + 1.0, x)
     yield from _nothing_remembered()
 
 
@@ -92,7 +94,7 @@ def overflowing_weights() -> Replacements:
         half = np.maximum(np.abs(slope) / 2.0, 1e-9)
         return 2.0 * np.log(np.sinh(half) / half) - (alpha - 1.0) / (12.0 * index**2)
 
-    yield cell_weights, "_log_sharing", sharing
+    yield lattice, "_log_sharing", sharing
     yield from _nothing_remembered()
 
 
@@ -129,7 +131,7 @@ def no_crossing() -> Replacements:
     "memory of wide noise",
 )
 def a_point_for_every_integer() -> Replacements:
-    yield noise_aware_categories, "_least_step", lambda sharpness, categories: 1
+    yield noise_aware, "_least_step", lambda sharpness, categories: 1
 
 
 @fault(

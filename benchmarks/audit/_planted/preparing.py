@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn._estimator import PrivateEstimator
-from dpbayes_sklearn._private_tree import PrivateTree
+from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.bayesian_network import PrivateTree
+from dpbayes_sklearn.columns import lattice, plans, texts
+from dpbayes_sklearn.columns.plans import SortedColumns
+from dpbayes_sklearn.counts import dependence
+from dpbayes_sklearn.counts.dependence import EdgeScores
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Domains, permute_and_flip, quantiles, stable_histogram
 from dpbayes_sklearn.noise import truncated_laplace
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
-from dpbayes_sklearn.preprocessing import _columns
-from dpbayes_sklearn.preprocessing._columns import ColumnwiseTransformer
-from dpbayes_sklearn.preprocessing._frame_domains import FrameDomains
-from dpbayes_sklearn.statistics import conditional_dependence, dependence, texts
-from dpbayes_sklearn.statistics.conditional_dependence import EdgeScores
-from dpbayes_sklearn.statistics.quantiles import plans, ranks
-from dpbayes_sklearn.statistics.quantiles.columns import SortedColumns
+from dpbayes_sklearn.preprocessing import columns
+from dpbayes_sklearn.preprocessing.columns import ColumnwiseTransformer
+from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 
 Replacements = Iterator[tuple[Any, str, Any]]
 WORLDS, REPLAY = "enumeration of units of preparation", "replay of units of preparation"
@@ -66,9 +66,9 @@ def columns_do_not_share() -> Replacements:
     "quantiles, epsilon=12",
 )
 def lattice_from_the_data() -> Replacements:
-    real = ranks.Ranks.law
+    real = lattice.Ranks.law
 
-    def law(self: ranks.Ranks, rate: float) -> ranks.RankLaw:
+    def law(self: lattice.Ranks, rate: float) -> lattice.RankLaw:
         return tuple(
             replace(part, masses=[0, *part.masses[1:]], weights=[1, *part.weights[1:]])
             if len(part.weights) > 1
@@ -76,7 +76,7 @@ def lattice_from_the_data() -> Replacements:
             for part in real(self, rate)
         )
 
-    yield ranks.Ranks, "law", law
+    yield lattice.Ranks, "law", law
 
 
 @fault(
@@ -86,8 +86,8 @@ def lattice_from_the_data() -> Replacements:
     "quantiles, epsilon=12",
 )
 def twice_the_rate() -> Replacements:
-    real = ranks.decay
-    yield ranks, "decay", lambda exponent: real(2 * exponent)
+    real = lattice.decay
+    yield lattice, "decay", lambda exponent: real(2 * exponent)
 
 
 @fault(
@@ -325,9 +325,9 @@ def scores_of_one_record() -> Replacements:
     "PrivateTree",
 )
 def edges_change_half() -> Replacements:
-    real = conditional_dependence.EdgeScores.sensitivity
+    real = dependence.EdgeScores.sensitivity
     yield (
-        conditional_dependence.EdgeScores,
+        dependence.EdgeScores,
         "sensitivity",
         lambda self, unit: real(self, unit) // (1 + unit.size_is_secret),
     )
@@ -340,9 +340,9 @@ def quantiles_by_exact_number() -> Replacements:
 
 @fault("preparing", REPLAY, "A transformer refuses an empty table, where one record is a secret")
 def empty_is_refused() -> Replacements:
-    real = _columns.read_unlabelled
+    real = columns.read_unlabelled
     yield (
-        _columns,
+        columns,
         "read_unlabelled",
         lambda self, X, *, reset, may_be_empty: real(self, X, reset=reset),
     )

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _estimator, _posterior_release, _supervised
-from dpbayes_sklearn._discrete_classifier import DiscreteClassifier
+from dpbayes_sklearn import conjugate
+from dpbayes_sklearn.base import estimator, supervised
+from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.conjugate import REFUSES, BetaBinomial
-from dpbayes_sklearn.data import dask, reading, records, table, undeclared
+from dpbayes_sklearn.data import dask, reading, records, table
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.schema import Categories
 
@@ -59,8 +60,8 @@ def columns_as_floats() -> Replacements:
     "One column with a missing value becomes floats, and others unseen",
 )
 def one_column_as_floats() -> Replacements:
-    real = _posterior_release.read_column
-    yield _posterior_release, "read_column", lambda X: _as_numpy_likes(real(X))
+    real = conjugate.read_column
+    yield conjugate, "read_column", lambda X: _as_numpy_likes(real(X))
 
 
 @fault(
@@ -81,7 +82,7 @@ def partitions_as_floats() -> Replacements:
     "laplace, feature, sparse",
 )
 def error_state_of_the_caller() -> Replacements:
-    for module in (_estimator, records):
+    for module in (estimator, records):
         yield module, "quiet_numpy", nullcontext
 
 
@@ -104,23 +105,23 @@ def texts_published() -> Replacements:
     def every_value(columns: Any, j: int) -> Categories:
         return Categories(sorted({str(value) for value in columns.column(j)}))
 
-    yield _supervised, "domain_from_data", every_value
+    yield supervised, "domain_from_data", every_value
 
 
 @fault("reading", "declarations", "A warning does not say which columns were read from the data")
 def columns_without_names() -> Replacements:
-    yield _supervised, "features_read", lambda names, declared: "bounds were"
+    yield supervised, "features_read", lambda names, declared: "bounds were"
 
 
 @fault("reading", "declarations", "What was read from the data is warned of, but no condition")
 def no_condition() -> Replacements:
-    real = _estimator.PrivateEstimator._leak
+    real = estimator.PrivateEstimator._leak
 
     def warning_only(self: Any, what: str, parameter: str) -> str:
         real(self, what, parameter)
         return ""
 
-    yield _estimator.PrivateEstimator, "_leak", warning_only
+    yield estimator.PrivateEstimator, "_leak", warning_only
     under = PrivacyGuarantee.under
     wanted = lambda self, *conditions: under(self, *filter(None, conditions))  # noqa: E731
     yield PrivacyGuarantee, "under", wanted
@@ -128,14 +129,14 @@ def no_condition() -> Replacements:
 
 @fault("reading", "declarations", "Any number of labels is published as classes")
 def labels_published() -> Replacements:
-    yield undeclared, "_refuse_many", lambda labels, name, parameter: None
+    yield reading, "_refuse_many", lambda labels, name, parameter: None
 
 
 @fault(
     "reading", "declarations", "A column whose type cannot match its domain is charged all the same"
 )
 def kinds_unchecked() -> Replacements:
-    for module in (reading, _posterior_release):
+    for module in (reading, conjugate):
         yield module, "check_kind", lambda *args: None
 
 

@@ -9,21 +9,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._slip import constant, slip, slip_of_parts, times
-from dpbayes_sklearn.mechanisms import (
-    _coefficient_draws,
-    _location,
-    _perturbed_mode,
-    fourier,
-    gaussian,
-)
+from dpbayes_sklearn.mechanisms import fourier, gaussian
 from dpbayes_sklearn.privacy.accountant import BudgetAccountant
-from dpbayes_sklearn.statistics import (
-    gram_matrix,
-    moment_blocks,
-    moment_sums,
+from dpbayes_sklearn.regression import (
+    ball_draws,
+    gram,
+    location,
+    mode,
     moments,
+    record_sums,
+    sensitivity,
 )
-from dpbayes_sklearn.statistics.gaussian_gram import GaussianGram
+from dpbayes_sklearn.regression.gram import GaussianGram
 
 TENTH = Fraction(11, 10)
 
@@ -48,13 +45,13 @@ half_of_rho_charged = slip_of_parts(
 one_draw_of_coefficients = slip_of_parts(
     "Each of several draws of coefficients has the whole loss",
     "regression, Sampler(n_samples=3), record",
-    (_coefficient_draws, "loss_of_a_draw", lambda real: lambda e, d, n: real(e, d, 1)),
+    (ball_draws, "loss_of_a_draw", lambda real: lambda e, d, n: real(e, d, 1)),
 )
 draws_beside_a_mode = slip_of_parts(
     "Draws around a mode have the mode's half, too",
     "regression, Sampler(n_samples=3), record",
     (
-        _coefficient_draws,
+        ball_draws,
         "loss_of_a_draw",
         lambda real: lambda e, d, n: real(2 * e, d, n),
     ),
@@ -62,8 +59,8 @@ draws_beside_a_mode = slip_of_parts(
 wide_residuals = slip_of_parts(
     "Residuals of a draw are clipped to twice their limit",
     "regression, Sampler(n_samples=3), record",
-    (_coefficient_draws, "_place", lambda real: lambda *args: _wider(real(*args))),
-    (_coefficient_draws, "score_range", lambda real: lambda limit, reach: real(limit / 2, reach)),
+    (ball_draws, "_place", lambda real: lambda *args: _wider(real(*args))),
+    (ball_draws, "score_range", lambda real: lambda limit, reach: real(limit / 2, reach)),
 )
 
 
@@ -75,7 +72,7 @@ one_record_of_a_draw = slip_of_parts(
     "Draws are weighed for one record of a person",
     "regression, Sampler(n_samples=3), person",
     (
-        _coefficient_draws,
+        ball_draws,
         "score_range",
         lambda real: lambda limit, reach: real(limit, reach) / 2,
     ),
@@ -83,9 +80,9 @@ one_record_of_a_draw = slip_of_parts(
 mode_takes_all = slip_of_parts(
     "A mode has its volume and its search besides its pulls",
     "regression, map, record",
-    (_perturbed_mode, "_VOLUME", constant(Fraction(1, 10**6))),
+    (mode, "_VOLUME", constant(Fraction(1, 10**6))),
     (
-        _perturbed_mode,
+        mode,
         "least_ridge",
         lambda real: lambda squares, e, unit: real(squares, e * Fraction(10**6, 8), unit),
     ),
@@ -94,7 +91,7 @@ jitter_of_a_step = slip_of_parts(
     "The noise of a mode hides one of the two roundings",
     "regression, map, record",
     (
-        _perturbed_mode,
+        mode,
         "plan_mode",
         lambda real: lambda *args: _with_less_jitter(real(*args)),
     ),
@@ -109,7 +106,7 @@ ridge_of_a_person = slip_of_parts(
     "The ridge of a mode hides one record of a person",
     "regression, map, person (2 records)",
     (
-        _perturbed_mode,
+        mode,
         "least_ridge",
         lambda real: lambda squares, e, unit: real(squares, e * unit.max_records, unit),
     ),
@@ -118,7 +115,7 @@ pulls_of_a_person = slip_of_parts(
     "The noise of pulls hides one record of a person",
     "regression, map, person (2 records)",
     (
-        _perturbed_mode,
+        mode,
         "plan_mode",
         lambda real: lambda d, n, p, e, unit: _half_pull(real(d, n, p, e, unit)),
     ),
@@ -141,9 +138,9 @@ wide_pulls = slip_of_parts(
 shells_take_all = slip_of_parts(
     "Shells take the share of the means, too",
     "regression, laplace, record",
-    (_location, "_TARGET_MEAN", constant(Fraction(3, 5))),
+    (location, "_TARGET_MEAN", constant(Fraction(3, 5))),
     (
-        _location.Steps,
+        location.Steps,
         "shells",
         lambda real: lambda self, c, n, share: real(self, c, n, share * Fraction(5, 2)),
     ),
@@ -152,7 +149,7 @@ shells_move_once = slip_of_parts(
     "A record is thought to change one shell of a column",
     "regression, laplace, record",
     (
-        _location,
+        location,
         "shell_block",
         lambda real: lambda c, s: replace(real(c, s), together=real(c, s).together / 2),
     ),
@@ -170,7 +167,7 @@ target_block_of_one = slip_of_parts(
     "The target is thought to move from 0 to 1",
     "regression, laplace, record",
     (
-        _location,
+        location,
         "target_block",
         lambda real: lambda: replace(real(), together=Fraction(1), each=np.array([1])),
     ),
@@ -192,7 +189,7 @@ block_of_a_person = slip_of_parts(
     "Squares of sums are those of one record of a person",
     "regression, gaussian, person (2 records)",
     (
-        moment_blocks.Block,
+        sensitivity.Block,
         "squared",
         lambda real: property(lambda self: real.fget(self) / self.times),
     ),
@@ -210,7 +207,7 @@ exact_number_of_residuals = slip(
 fixed_part_of_a_norm = slip_of_parts(
     "Constant and levels have no part in the norm of a matrix",
     "levels, laplace",
-    (gram_matrix.GramMatrix, "bound", lambda real: property(lambda self: self.limit)),
+    (gram.GramMatrix, "bound", lambda real: property(lambda self: self.limit)),
 )
 alone_in_a_gram = slip_of_parts(
     "A record that comes is thought to change Gaussian sums half as far",
@@ -233,7 +230,7 @@ alone_in_a_block = slip_of_parts(
 counted_twice = slip_of_parts(
     "The first record of a table is in the sums twice",
     "regression, laplace, record",
-    (moment_sums, "gram", lambda real: lambda shard, *a, **o: _with_first(real, shard, a, o)),
+    (record_sums, "gram", lambda real: lambda shard, *a, **o: _with_first(real, shard, a, o)),
 )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn._log import Withheld
 from dpbayes_sklearn._sklearn_compat import _safe_indexing
-from dpbayes_sklearn.model_selection import holding_out, rehearsal, runs, selection, stand_ins
+from dpbayes_sklearn.model_selection import rehearsal, runs
 from dpbayes_sklearn.noise import random_stopping
 from dpbayes_sklearn.noise.integers import rounds, uniform_below
 from dpbayes_sklearn.noise.random_stopping import _geometric
@@ -29,17 +29,17 @@ Replacements = Iterator[tuple[Any, str, Any]]
     "a selection",
 )
 def rehearsed_on_records() -> Replacements:
-    yield rehearsal, "stand_ins", lambda X, y, groups, *_: stand_ins.StandIns(X, y, groups)
+    yield rehearsal, "stand_ins", lambda X, y, groups, *_: rehearsal.StandIns(X, y, groups)
 
 
 @fault("rehearsing", "rehearsals", "Stand-ins are copies of the first record", "a selection")
 def copies_of_a_record() -> Replacements:
-    yield stand_ins, "_one_row", lambda X: _safe_indexing(X, [0])
+    yield rehearsal, "_one_row", lambda X: _safe_indexing(X, [0])
 
 
 @fault("rehearsing", "rehearsals", "Stand-ins have the targets of the records", "a classifier")
 def targets_of_records() -> Replacements:
-    real = stand_ins.stand_ins
+    real = rehearsal.stand_ins
 
     def with_targets(X: Any, y: Any, *facts: Any) -> Any:
         made = real(X, y, *facts)
@@ -55,10 +55,10 @@ def targets_of_records() -> Replacements:
     "a secret number",
 )
 def as_many_stand_ins() -> Replacements:
-    real = stand_ins.stand_ins
+    real = rehearsal.stand_ins
 
     def counted(X: Any, y: Any, *facts: Any) -> Any:
-        return real(X, y, *facts)._replace(X=_safe_indexing(stand_ins._one_row(X), [0] * len(y)))
+        return real(X, y, *facts)._replace(X=_safe_indexing(rehearsal._one_row(X), [0] * len(y)))
 
     def cut(X: Any, y: Any, *facts: Any) -> Any:
         made = counted(X, y, *facts)
@@ -79,13 +79,13 @@ def one_selection() -> Replacements:
 
 @fault("rehearsing", "rehearsals", "The error of a run is shown as it is", "errors of runs")
 def errors_as_they_are() -> Replacements:
-    real = selection.run
+    real = runs.run
 
     def tried(candidate: int, ready: Any, seed: Any, test: Any, rho: Any = None) -> Any:
         runs._scored(copy(ready.model), ready, test, rho)
         return real(candidate, ready, seed, test, rho)
 
-    yield selection, "run", tried
+    yield runs, "run", tried
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def _both_switched_off() -> Iterator[Withheld]:
     "two searches",
 )
 def switches_of_the_process() -> Replacements:
-    for module in (runs, selection):
+    for module in (runs, runs):
         yield module, "silence", _both_switched_off
 
 
@@ -129,8 +129,8 @@ def switches_of_the_process() -> Replacements:
     "sides of persons",
 )
 def sides_by_a_fixed_key() -> Replacements:
-    real = holding_out.coins_of
-    yield holding_out, "coins_of", lambda labels, key: real(labels, bytes(16))
+    real = runs.coins_of
+    yield runs, "coins_of", lambda labels, key: real(labels, bytes(16))
 
 
 @fault(
@@ -140,8 +140,8 @@ def sides_by_a_fixed_key() -> Replacements:
     "sides of persons",
 )
 def sides_of_records() -> Replacements:
-    real = holding_out.coins_of
-    yield holding_out, "coins_of", lambda labels, key: real(np.arange(len(labels)), key)
+    real = runs.coins_of
+    yield runs, "coins_of", lambda labels, key: real(np.arange(len(labels)), key)
 
 
 @fault(
@@ -158,7 +158,7 @@ def gives_up() -> Replacements:
             number = _geometric(stopping.inverse, source)
         return number
 
-    yield selection, "number_of_runs", by_rejection
+    yield runs, "number_of_runs", by_rejection
 
 
 @fault(
@@ -168,12 +168,12 @@ def gives_up() -> Replacements:
     "many runs",
 )
 def no_tail() -> Replacements:
-    real = selection.number_of_runs
+    real = runs.number_of_runs
 
     def cut(stopping: Any, source: Any) -> int:
         return min(real(stopping, source), stopping.inverse)
 
-    yield selection, "number_of_runs", cut
+    yield runs, "number_of_runs", cut
 
 
 @fault(

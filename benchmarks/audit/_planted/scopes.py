@@ -8,17 +8,9 @@ from contextlib import nullcontext
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _estimator
-from dpbayes_sklearn._estimator import PrivateEstimator
-from dpbayes_sklearn.privacy import (
-    accountant,
-    active,
-    branches,
-    guarantee,
-    ledger,
-    ledger_file,
-    relatives,
-)
+from dpbayes_sklearn.base import estimator
+from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.privacy import accountant, active, guarantee, ledger, ledger_file
 from dpbayes_sklearn.query import PosteriorQuerySession
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -31,8 +23,8 @@ def every_release_is_a_branch() -> Replacements:
 
 @fault("scopes", "scopes", "Branches of a scope are joined within themselves, too", "branches")
 def branches_do_not_add_up() -> Replacements:
-    real = branches.Branches._name
-    yield branches.Branches, "_name", lambda self, branch: real(self, None)
+    real = ledger.Branches._name
+    yield ledger.Branches, "_name", lambda self, branch: real(self, None)
 
 
 @fault("scopes", "scopes", "A scope takes releases that protect replaced records", "replaced")
@@ -47,18 +39,18 @@ def batches_change() -> Replacements:
 
 @fault("scopes", "scopes", "A scope of zCDP and pure releases drops the larger of both", "branches")
 def drops_the_larger() -> Replacements:
-    real = branches.in_parallel
+    real = ledger.in_parallel
 
     def smaller(spends: Any) -> Any:
         together = real(spends)
         return together[:1] if together[0].rho < math.inf else together
 
-    yield branches, "in_parallel", smaller
+    yield ledger, "in_parallel", smaller
 
 
 @fault("scopes", "scopes", "The zCDP of a branch is that of its largest release", "fits")
 def largest_of_a_branch() -> Replacements:
-    yield branches, "_in_sequence", lambda spends: max(spends, key=branches._rho)
+    yield ledger, "_in_sequence", lambda spends: max(spends, key=ledger._rho)
 
 
 @fault("scopes", "scopes", "A session's guarantee leaves out the number of records", "sessions")
@@ -77,7 +69,7 @@ def opening_is_free() -> Replacements:
 
 @fault("scopes", "scopes", "Number of records and model share a stream of a seed", "streams")
 def one_stream() -> Replacements:
-    yield _estimator, "_SIZE_STREAM", 0
+    yield estimator, "_SIZE_STREAM", 0
 
 
 @fault("scopes", "scopes", "The number of records is paid for where there is no room", "no room")
@@ -87,12 +79,12 @@ def number_first() -> Replacements:
 
 @fault("scopes", "scopes", "A refusal denies what the number of records has cost", "no room")
 def denied() -> Replacements:
-    yield _estimator, "_told_what_was_spent", lambda budget, rest: nullcontext()
+    yield estimator, "_told_what_was_spent", lambda budget, rest: nullcontext()
 
 
 @fault("scopes", "scopes", "Processes are not told of the block that they work for", "child")
 def nobody_is_told() -> Replacements:
-    yield relatives, "publish", lambda blocks, left=None: None
+    yield active, "publish", lambda blocks, left=None: None
 
 
 @fault(
@@ -104,23 +96,23 @@ def nobody_asks() -> Replacements:
 
 @fault("scopes", "scopes", "A process that has outlived a block fits without a charge", "late proc")
 def processes_forget() -> Replacements:
-    real = relatives.publish
-    yield relatives, "publish", lambda blocks, left=None: real(blocks)
+    real = active.publish
+    yield active, "publish", lambda blocks, left=None: real(blocks)
 
 
 @fault("scopes", "scopes", "A thread that has outlived a block fits without a charge", "late thr")
 def threads_forget() -> Replacements:
-    yield relatives, "other_threads", lambda: []
+    yield active, "other_threads", lambda: []
 
 
 @fault("scopes", "scopes", "Work of an inner block may be charged to the outer one", "late thr")
 def charged_to_the_outer() -> Replacements:
-    real = relatives.only_block
+    real = active.only_block
 
     def careless(candidates: Any, outlived: Any) -> Any:
         return real(candidates, set() if candidates else outlived)
 
-    yield relatives, "only_block", careless
+    yield active, "only_block", careless
 
 
 @fault("scopes", "scopes", "A ledger file may have hard links", "two names")

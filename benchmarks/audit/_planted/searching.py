@@ -14,23 +14,17 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.model_selection import (
-    pipelines,
-    runs,
-    search,
-    selection,
-    steps,
-)
+from dpbayes_sklearn.model_selection import pipelines, runs, search, steps
 from dpbayes_sklearn.noise.random_stopping import Stopping
+from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import RECORD
-from dpbayes_sklearn.privacy.zcdp import zcdp_rho
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
 
 @fault("searching", "searches", "Warnings of the runs tell how many there were", "what is heard")
 def runs_are_heard() -> Replacements:
-    for module in (runs, selection):
+    for module in (runs, runs):
         yield module, "silence", nullcontext
 
 
@@ -54,7 +48,7 @@ def half_a_score() -> Replacements:
     "searching", "searches", "The number of runs is fixed, and no longer secret", "number of runs"
 )
 def runs_of_a_fixed_number() -> Replacements:
-    yield selection, "number_of_runs", lambda stopping, source: stopping.inverse
+    yield runs, "number_of_runs", lambda stopping, source: stopping.inverse
 
 
 @fault(
@@ -74,8 +68,8 @@ def zcdp_of_the_search() -> Replacements:
     "number of runs",
 )
 def cheaper_than_it_stops() -> Replacements:
-    real = selection.number_of_runs
-    yield selection, "number_of_runs", lambda stopping, s: real(Stopping("geometric", 5), s)
+    real = runs.number_of_runs
+    yield runs, "number_of_runs", lambda stopping, s: real(Stopping("geometric", 5), s)
 
 
 @fault("searching", "searches", "People who are held out are fitted to as well", "who is held out")
@@ -221,7 +215,7 @@ def pipelines_are_verbose() -> Replacements:
 
 @fault("searching", "searches", "joblib prints how many runs are done", "what is printed")
 def joblib_is_verbose() -> Replacements:
-    yield selection, "Parallel", lambda n_jobs, verbose: joblib.Parallel(n_jobs)
+    yield runs, "Parallel", lambda n_jobs, verbose: joblib.Parallel(n_jobs)
 
 
 @fault(

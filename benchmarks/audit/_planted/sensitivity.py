@@ -10,25 +10,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.mechanisms import (
-    Sampler,
-    _coefficient_draws,
-    _location,
-    _moment_shares,
-    _perturbed_mode,
-    _split_release,
-    fourier,
-)
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.counts import fourier as characters
+from dpbayes_sklearn.counts import splits
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.mechanisms import Sampler, fourier
 from dpbayes_sklearn.mechanisms import map as map_module
 from dpbayes_sklearn.mechanisms.exponential import Exponential
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.statistics import fourier as characters
-from dpbayes_sklearn.statistics.categories import SimplexCounts
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
-from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.row_norm import RowNorm
+from dpbayes_sklearn.regression import ball_draws, location, mode, shares
+from dpbayes_sklearn.regression.gram import GramMatrix
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.record_sums import RowNorm
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -136,9 +130,9 @@ def draws_that_cost_nothing() -> Replacements:
     "Sampler(n_points=33)",
 )
 def half_a_turn() -> Replacements:
-    real = _split_release.SplitGrid._worst
-    yield _split_release.SplitGrid, "_worst", lambda *args: real(*args) / 2
-    yield _split_release, "_node_loss", _split_release._node_loss.__wrapped__
+    real = splits.SplitGrid._worst
+    yield splits.SplitGrid, "_worst", lambda *args: real(*args) / 2
+    yield splits, "_node_loss", splits._node_loss.__wrapped__
 
 
 @fault(
@@ -173,13 +167,13 @@ def moments_move_half() -> Replacements:
     "The steps of a regression together spend one and a half times epsilon",
 )
 def shares_above_one() -> Replacements:
-    real = _moment_shares.Shares.of.__func__
+    real = shares.Shares.of.__func__
 
     def generous(cls: Any, *args: Any, **options: Any) -> Any:
         shares = real(cls, *args, **options)
         return shares._replace(model=shares.model + shares.epsilon / 2)
 
-    yield _moment_shares.Shares, "of", classmethod(generous)
+    yield shares.Shares, "of", classmethod(generous)
 
 
 @fault(
@@ -189,13 +183,13 @@ def shares_above_one() -> Replacements:
     "fourier, epsilon=1500",
 )
 def target_moves_half() -> Replacements:
-    real = _location.target_block
+    real = location.target_block
 
     def halved() -> Any:
         block = real()
         return replace(block, each=block.each // block.each, together=block.together / 2)
 
-    yield _location, "target_block", halved
+    yield location, "target_block", halved
 
 
 @fault(
@@ -205,13 +199,13 @@ def target_moves_half() -> Replacements:
     "BayesianLinearRegression, laplace, intercept=True, schema",
 )
 def means_move_half() -> Replacements:
-    real = _location.location_block
+    real = location.location_block
 
     def halved(which: Any) -> Any:
         block = real(which)
         return replace(block, each=block.each // block.each, together=block.together / 2)
 
-    yield _location, "location_block", halved
+    yield location, "location_block", halved
 
 
 @fault(
@@ -221,9 +215,9 @@ def means_move_half() -> Replacements:
     "BayesianLinearRegression, gaussian",
 )
 def shells_move_half() -> Replacements:
-    real = _location.shell_block
+    real = location.shell_block
     yield (
-        _location,
+        location,
         "shell_block",
         lambda *size: replace(b := real(*size), together=b.together / 2),
     )
@@ -346,7 +340,7 @@ def residuals_not_clipped() -> Replacements:
     "sampler, prior=100",
 )
 def residuals_without_target() -> Replacements:
-    yield _coefficient_draws, "score_range", lambda limit, reach: reach**2 / 2
+    yield ball_draws, "score_range", lambda limit, reach: reach**2 / 2
 
 
 @fault(
@@ -356,8 +350,8 @@ def residuals_without_target() -> Replacements:
     "map, epsilon=1.0",
 )
 def volume_for_nothing() -> Replacements:
-    real = _perturbed_mode.least_ridge
-    yield _perturbed_mode, "least_ridge", lambda *public: real(*public) / 100
+    real = mode.least_ridge
+    yield mode, "least_ridge", lambda *public: real(*public) / 100
 
 
 @fault(
@@ -367,13 +361,13 @@ def volume_for_nothing() -> Replacements:
     "map, epsilon=1.0",
 )
 def pull_of_one_side() -> Replacements:
-    real = _perturbed_mode.plan_mode
+    real = mode.plan_mode
 
     def halved(*public: Any) -> Any:
         plan = real(*public)
         return plan._replace(pull=replace(plan.pull, scale=plan.pull.scale / 2))
 
-    yield _perturbed_mode, "plan_mode", halved
+    yield mode, "plan_mode", halved
 
 
 @fault(

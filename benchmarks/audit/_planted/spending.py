@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.privacy.composition import Spend

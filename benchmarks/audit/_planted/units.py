@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import _estimator, _protection, linear_model
-from dpbayes_sklearn._estimator import PrivateEstimator
+from dpbayes_sklearn import linear_model
+from dpbayes_sklearn.base import estimator, parameters
+from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.counts import predict, splits
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data import persons
-from dpbayes_sklearn.mechanisms import _noisy_categories, _split_release, exponential
-from dpbayes_sklearn.model_selection import holding_out
-from dpbayes_sklearn.posteriors import star_scores
+from dpbayes_sklearn.mechanisms import _noisy_categories, exponential
+from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.statistics.counts import CountTables
-from dpbayes_sklearn.statistics.gaussian_gram import GaussianGram
-from dpbayes_sklearn.statistics.gram_matrix import GramMatrix
-from dpbayes_sklearn.statistics.moment_blocks import Block
-from dpbayes_sklearn.statistics.moments import Moments
-from dpbayes_sklearn.statistics.network import Network
-from dpbayes_sklearn.statistics.size import RecordCount
+from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.sensitivity import Block
+from dpbayes_sklearn.sizes import RecordCount
 
 Replacements = Iterator[tuple[Any, str, Any]]
 WORLDS, REPLAY = "enumeration of units", "replay of units"
@@ -64,9 +64,9 @@ def one_cell_is_public() -> Replacements:
     "Sampler(n_points=33), person (2 records), Network",
 )
 def draws_for_one_record() -> Replacements:
-    real = _split_release.network_loss
+    real = splits.network_loss
     yield (
-        _split_release,
+        splits,
         "network_loss",
         lambda network, losses, unit: real(network, losses, unit) / unit.max_records**2,
     )
@@ -161,7 +161,7 @@ def number_is_kept() -> Replacements:
 
 @fault("units", "leak walk of units", "A model remembers whose records counted")
 def persons_are_kept() -> Replacements:
-    real = _estimator.records_that_count
+    real = estimator.records_that_count
 
     def remembering(self: Any, records: Any, groups: Any) -> Any:
         self._whose = groups
@@ -205,12 +205,12 @@ def number_for_free() -> Replacements:
 
 @fault("units", REPLAY, "The guarantee names only what was spent after the number of records")
 def number_left_out_of_the_guarantee() -> Replacements:
-    yield _estimator, "_spending", lambda budget, rest, release: release
+    yield estimator, "_spending", lambda budget, rest, release: release
 
 
 @fault("units", REPLAY, "All records of a person count, however many there are")
 def surplus_counts() -> Replacements:
-    yield _protection, "counted_records", lambda labels, most, source: np.arange(len(labels))
+    yield parameters, "counted_records", lambda labels, most, source: np.arange(len(labels))
 
 
 @fault("units", REPLAY, "Which records of a person count depends on the order of all labels")
@@ -225,17 +225,17 @@ def surplus_by_others() -> Replacements:
         )
         return np.sort(positions[order[place < most]])
 
-    yield _protection, "counted_records", wrong
+    yield parameters, "counted_records", wrong
 
 
 @fault("units", REPLAY, "Every record without a label counts as a person of its own")
 def nobody_is_everybody() -> Replacements:
-    real = _protection.counted_records
+    real = parameters.counted_records
 
     def all_of_them(labels: Any, most: int, source: Any) -> Any:
         return np.sort(np.r_[real(labels, most, source), np.flatnonzero(np.isnan(labels))])
 
-    yield _protection, "counted_records", all_of_them
+    yield parameters, "counted_records", all_of_them
 
 
 @fault(
@@ -255,14 +255,14 @@ def labels_without_nuls() -> Replacements:
     "evidence by position",
 )
 def losses_by_position() -> Replacements:
-    real = star_scores.StarScores.__call__
+    real = predict.StarScores.__call__
 
     def rounded(scores: Any, codes: Any) -> Any:
         total = real(scores, codes)
         total[1::2] = (total[1::2] + 2**20) - 2**20  # a product of matrices may round so
         return total
 
-    yield star_scores.StarScores, "__call__", rounded
+    yield predict.StarScores, "__call__", rounded
 
 
 @fault(
@@ -272,7 +272,7 @@ def losses_by_position() -> Replacements:
     "evidence by position",
 )
 def sums_by_position() -> Replacements:
-    yield star_scores, "exact_in_sums", lambda terms, starts, constants: (terms, constants)
+    yield predict, "exact_in_sums", lambda terms, starts, constants: (terms, constants)
 
 
 @fault(
@@ -295,7 +295,7 @@ def products_by_position() -> Replacements:
 @fault("units", REPLAY, "A search holds out records, and not persons", "split persons")
 def persons_on_both_sides() -> Replacements:
     yield (
-        holding_out,
+        runs,
         "coins_of",
         lambda labels, key: np.random.default_rng([*key]).random(len(labels)),
     )

@@ -1,0 +1,173 @@
+"""The card of a fitted model: a description for its users, from public facts only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpbayes_sklearn._html import Html, card, table, tag
+from dpbayes_sklearn.privacy.budget import at_least
+from dpbayes_sklearn.schema.card import described
+
+__all__ = ["model_card"]
+
+
+_ERROR = 0.05  # probability that some released number has a larger error than the card says
+_INFERENCE = {
+    "adaptive": "The prior was learned from the released values (empirical Bayes), and the "
+    "likelihood includes the distribution of the noise.",
+    "noise_aware": "The likelihood includes the distribution of the noise.",
+    "plug_in": "Released values are treated as exact; uncertainty due to the noise is ignored.",
+    "median": "The likelihood includes the distribution of the noise, but the most central counts "
+    "are then treated as exact: intervals are too narrow.",
+    "direct": "The mechanism released parameters or a posterior directly, without noisy statistics "
+    "to infer them from.",
+}
+_DIRECT = {"sampler", "map"}
+_CHOICES = {"exponential", "hellinger", "local"}  # which a posterior may be inferred from
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A title, sentences and a table with column heads; the table may be empty."""
+
+    title: str
+    text: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+def model_card(model: Any, form: str) -> str:
+    """Return the card of a fitted model as ``"markdown"`` or ``"html"``."""
+    sections = [
+        _data(model),
+        _privacy(model),
+        _columns(model),
+        _accuracy(model),
+        _inference(model),
+        _parameters(model),
+    ]
+    return {"markdown": _markdown, "html": _html}[form](type(model).__name__, sections)
+
+
+def _data(model: Any) -> _Section:
+    released = getattr(model.posterior_, "released", model.posterior_)
+    n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
+    features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
+    parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
+    secret = getattr(model, "neighbours", None) == "add_remove"  # n is a released, noisy number
+    records = "" if n is None else f", fitted to {'about ' * secret}{n:,} records"
+    return _Section("Data", (f"{type(model).__name__} with {' and '.join(parts)}{records}.",))
+
+
+def _privacy(model: Any) -> _Section:
+    given = model.guarantee_
+    return _Section("Privacy", (str(given), given.meaning))
+
+
+def _columns(model: Any) -> _Section:
+    schema = getattr(model, "schema_", None)
+    if schema is None:
+        known = getattr(model, "categories_", None)
+        values = "0 and 1" if known is None else described(known).domain
+        return _Section("Values", (f"{values}.",))
+    rows = [(name, *described(domain)) for name, domain in schema.columns.items()]
+    rows += [] if schema.target is None else [("target", *described(schema.target))]
+    why = "Values outside their domain are mapped into it, both in fitting and in prediction."
+    return _Section("Columns", (why,), ("column", "domain", "other values count as"), tuple(rows))
+
+
+def _accuracy(model: Any) -> _Section:
+    released: Any = getattr(model.posterior_, "released", None)
+    facts, heads, rows = [], (), ()
+    if getattr(released, "laws", None):
+        bound = released.error_bound(_ERROR)
+        facts.append(
+            f"With probability {1 - _ERROR:g}, every released number differs from the exact one "
+            f"by at most {bound:.3g}."
+        )
+    if hasattr(model, "coefficients"):
+        found = model.coefficients()
+        heads, rows = found.heads, found.cells
+        if found.no_intervals:
+            facts.append(found.no_intervals)
+        elif _how(model) == "noise_aware":
+            facts.append(
+                "The intervals of the coefficients include the privacy noise, and so do the "
+                "standard deviations of predictions."
+            )
+    facts.append(
+        "Measure the accuracy of predictions on records whose scores may be published: an exact "
+        "score on private records is not covered by the guarantee."
+    )
+    return _Section("Accuracy", tuple(facts), tuple(heads), tuple(rows))
+
+
+def _inference(model: Any) -> _Section:
+    facts = [_INFERENCE[_how(model)]] if _how(model) in _INFERENCE else []
+    exact = getattr(model.posterior_, "exact", None)
+    if exact is not None:
+        facts.append(f"The posterior is {'exact' if exact else 'approximate'}.")
+    if hasattr(model, "temperature"):
+        facts.append(_calibration(model))
+    return _Section("Inference and calibration", tuple(facts))
+
+
+def _how(model: Any) -> str:
+    """Return how the release was used, as the parameter ``inference`` calls it."""
+    mechanism, wanted = model.guarantee_.mechanism, str(model.inference)
+    if mechanism in _DIRECT or (mechanism in _CHOICES and wanted != "noise_aware"):
+        return "direct"
+    return "noise_aware" if (mechanism, wanted) == ("fourier", "adaptive") else wanted
+
+
+def _calibration(model: Any) -> str:
+    tempering = getattr(model.posterior_, "tempering", None)
+    if tempering is None or tempering.temperature == 1:
+        return "Predicted probabilities are those of the model, without calibration."
+    origin = "chosen" if model.temperature == "auto" else "set"
+    return (
+        f"Predicted probabilities are calibrated by a temperature of {tempering.temperature:.3g}, "
+        f"{origin} to weight the evidence of dependent features less."
+    )
+
+
+def _parameters(model: Any) -> _Section:
+    hidden = {"accountant", "random_state", "schema", "classes", "bounds", "bounds_X", "bounds_y"}
+    rows = [
+        (name, _plain(value))
+        for name, value in model.get_params(deep=False).items()
+        if name not in hidden
+    ]
+    return _Section("Parameters", (), ("parameter", "value"), tuple(rows))
+
+
+def _plain(value: Any) -> str:
+    """Return a parameter as text; exact fractions, such as a share of a budget, rounded up."""
+    return at_least(value) if isinstance(value, Fraction) else str(value)
+
+
+def _markdown(title: str, sections: Iterable[_Section]) -> str:
+    parts = [f"# {title}"]
+    for section in sections:
+        parts += [f"## {section.title}", *section.text]
+        if section.rows:
+            lines = (section.heads, ("---",) * len(section.heads), *section.rows)
+            parts.append("\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _html(title: str, sections: Iterable[_Section]) -> str:
+    parts: list[Html] = []
+    for section in sections:
+        parts.append(tag("h4", section.title))
+        parts += [tag("p", sentence) for sentence in section.text]
+        if section.rows:
+            parts.append(table(section.heads, section.rows, text=range(len(section.heads))))
+    return card(title, *parts)

@@ -1,0 +1,449 @@
+"""The one sequence of every fit: check, read, schema, statistics, charge, release, attach."""
+
+from __future__ import annotations
+
+import math
+import sys
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from fractions import Fraction
+from numbers import Rational, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+from dpbayes_sklearn._fork import run_in_children
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
+from dpbayes_sklearn.base.parameters import declared_unit, records_that_count
+from dpbayes_sklearn.base.published import PublishedModel
+from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
+from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.exceptions import (
+    NOTHING_SPENT,
+    BudgetError,
+    LedgerError,
+    PrivacyLeakWarning,
+    warn_caller,
+)
+from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechanism
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
+from dpbayes_sklearn.privacy.active import active_accountant, one_branch
+from dpbayes_sklearn.privacy.budget import LEAST_DELTA
+from dpbayes_sklearn.privacy.guarantee import round_up, warn_if_weak
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.sizes import GUESS, RecordCount, ReleasedSize, size_share
+
+__all__ = ["FitInput", "PrivateEstimator"]
+
+
+SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
+_SIZE_STREAM = 2**16  # the stream of the first number of records that a seed releases
+
+DELTA: dict[str, list[Any]] = {"delta": [Fraction, Range(Real, 0, 1, closed="left")]}
+"""The constraint of the parameter, for estimators that have it."""
+
+
+class _Here:
+    """A process-unique token; process numbers are used again."""
+
+    process = uuid.uuid4().hex
+
+
+_here = _Here()
+run_in_children(lambda: setattr(_here, "process", uuid.uuid4().hex))
+
+
+class FitInput(NamedTuple):
+    """The input of a release.
+
+    **Sensitive.**
+
+    Attributes
+    ----------
+    public : object
+        The public domains that the statistics were computed by.
+    statistics : object
+        The exact statistics.
+    conditions : tuple of str
+        Conditions of the guarantee that concern the public domains.
+    """
+
+    public: Any
+    statistics: Any
+    conditions: tuple[str, ...] = ()
+
+
+class PrivateEstimator(PublishedModel):
+    """Base of all estimators, with the only sequence by which one is fitted.
+
+    A fit is check -> read -> schema -> statistics -> charge -> release -> attach. A model fills
+    in five hooks: :meth:`_records`, :meth:`_public_schema`, :meth:`_statistics`, :meth:`_prior`
+    and :meth:`_attach`.
+    """
+
+    epsilon: Any
+    delta: Any = 0.0
+    mechanism: Any
+    accountant: Any
+    random_state: Any
+    _block: tuple[str, BudgetAccountant | str]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        # a Fraction stands apart because scikit-learn's Range cannot read one
+        "epsilon": [Fraction, Range(Real, 0, math.inf, closed="right")],
+        "accountant": [BudgetAccountant, None],
+        "random_state": ["random_state"],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Release a posterior of the model, charging the accountant.
+
+        Parameters
+        ----------
+        X : array, data frame or dask collection of shape (n_samples, n_features)
+            Records, one per person unless ``privacy_unit="person"``. Classifiers also take sparse
+            matrices, whose missing cells are zeros; the posterior of one variable takes one column.
+        y : array-like of shape (n_samples,)
+            Their classes or targets; ignored where there is none to learn.
+        groups : array-like of shape (n_samples,), optional
+            For ``privacy_unit="person"``: whose record it is, as any label. Of a person with more
+            than ``max_records_per_person`` records only so many count, drawn at random; records
+            without a label do not count. With ``neighbours="replace"`` the
+            number of those that count is public. Without groups, nobody having more is a condition
+            of the guarantee.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(lambda fitted: fitted._read(X, y, groups=groups))
+
+    def _fit(self, read: Callable[[Self], FitInput], stream: int = 0) -> Self:
+        """Check -> read, schema, statistics -> charge, release -> attach, or change nothing."""
+        fitted = copy(self)
+        with quiet_numpy(), one_branch():
+            budget = fitted._budget()
+            fitted._check_budget(budget)
+            given, rest = fitted._sized(read, budget, stream)
+            prior = fitted._prior(given.public)
+            with _told_what_was_spent(budget, rest):
+                release = fitted._release(given.statistics, prior, rest, given.conditions, stream)
+            fitted._attach(given.public, _spending(budget, rest, release))
+            if not stream:
+                fitted._hint()
+            return self._become(fitted)
+
+    def _sized(
+        self, read: Callable[[Self], FitInput], budget: Budget, stream: int = 0
+    ) -> tuple[FitInput, Budget]:
+        """Read; if the number of records is secret, release it first. Return what is left to spend.
+
+        Until it is released, a public guess stands for it. So everything that can be refused is
+        refused before the charge, a fit that the ceiling has no room for included.
+        """
+        if not budget.unit.size_is_secret or budget.infinite:
+            return read(self), budget
+        share, rest = self._shares(budget)
+        self._n_known = GUESS
+        if not self._looks_at_n:
+            return read(self), budget
+        given = read(self)
+        count, law = given.statistics.n, RecordCount(0).law(share.unit, Fraction(share.epsilon))
+        guessed = given.statistics.sized(ReleasedSize(GUESS, (law,)))
+        _, cost = self._chosen_mechanism(guessed, self._prior(given.public), rest)
+        if self._n_is_guessed:
+            return given._replace(statistics=guessed), rest
+        self._check_together(share, cost)
+        release = self._charged(Size(), RecordCount(count), share, _SIZE_STREAM + stream)
+        self._n_known = self._n_released = release.posterior.n
+        given = read(self) if self._schema_looks_at_n else given
+        return given._replace(statistics=given.statistics.sized(release.posterior)), rest
+
+    def _shares(self, budget: Budget) -> tuple[Budget, Budget]:
+        """Return the parts of a budget for a secret number of records, and for all else."""
+        if not (budget.unit.size_is_secret and self._looks_at_n) or budget.infinite:
+            return Budget(Fraction(0), unit=budget.unit), budget
+        share = size_share(Fraction(budget.epsilon))
+        rest = budget._replace(epsilon=Fraction(budget.epsilon) - share)
+        return Budget(share, unit=budget.unit), rest
+
+    _looks_at_n: ClassVar[bool] = True
+    """Whether a release needs the number of records besides the statistics."""
+
+    _schema_looks_at_n: bool = False
+    """Whether the number of records has a part in the public schema."""
+
+    _n_known: int | None = None
+    """The released number of records, or a guess, while a fit goes on that must not look at it."""
+
+    _n_is_guessed: bool = False
+    """Whether the guess is kept and no number released, because nothing is to be published."""
+
+    def _public_n(self, n: int) -> int:
+        """Return the number of records if it is public, otherwise what is known about it."""
+        return n if self._n_known is None else self._n_known
+
+    def _read(self, X: Any, y: Any, known: Any = None, groups: Any = None) -> FitInput:
+        """Read -> schema -> statistics; X and y are not used again.
+
+        ``known`` is the public schema, if an earlier batch has settled it.
+        """
+        everything = self._records(X, y, reset=known is None)
+        records, promises = self._protected(everything, groups)
+        public, conditions = (known, ()) if known is not None else self._public_schema(records)
+        self._prior(public)  # wrong parameters are refused before types of columns
+        self._check_types(public, records)
+        return FitInput(public, self._statistics(public, records), (*conditions, *promises))
+
+    def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
+        """Return the records that count, and what was promised about persons."""
+        return records_that_count(records, groups, self._unit, self.random_state)
+
+    def _check_types(self, public: Any, records: Any) -> None:
+        """Refuse, by declared types alone, columns that cannot hold a value of their domain."""
+
+    @abstractmethod
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Any:
+        """Return the records, checked for shape and type; ``reset`` forgets earlier columns."""
+
+    @abstractmethod
+    def _public_schema(self, records: Any) -> tuple[Any, tuple[str, ...]]:
+        """Return the public domains of the records, and the conditions they rest on."""
+
+    @abstractmethod
+    def _statistics(self, public: Any, records: Any) -> Any:
+        """Return the exact statistics of the records."""
+
+    @abstractmethod
+    def _prior(self, public: Any) -> Any:
+        """Return the belief about the parameters before any data."""
+
+    @abstractmethod
+    def _attach(self, public: Any, release: Release[Any]) -> Self:
+        """Set the fitted attributes."""
+
+    def _epsilon_wanted(self, n: int, n_features: int) -> float:
+        """Return the epsilon that makes a step of a pipeline accurate, from public quantities."""
+        return math.inf
+
+    def _hint(self) -> None:
+        """Log problems that the released values suggest: post-processing."""
+
+    def _validate_params(self) -> None:
+        """Check all parameters; scikit-learn trips over fractions and over very long integers."""
+        for name, value in self.get_params(deep=False).items():
+            takes_fractions = Fraction in self._parameter_constraints.get(name, [])
+            too_long = isinstance(value, Rational) and abs(Fraction(value)) > sys.float_info.max
+            if too_long or (isinstance(value, Fraction) and not takes_fractions):
+                raise InvalidParameterError(
+                    f"The '{name}' parameter of {type(self).__name__} must be a float or an int "
+                    f"that fits one. Got {type(value).__name__} instead."
+                )
+        super()._validate_params()
+
+    def _budget(self) -> Budget:
+        """Return what one fit may spend, read exactly."""
+        epsilon = self._exact("epsilon", self.epsilon)
+        return Budget(epsilon, self._delta(math.isinf(epsilon)), self._unit)
+
+    @property
+    def _unit(self) -> PrivacyUnit:
+        """What one fit protects: what the parameters declare, if there are any."""
+        return declared_unit(self) if hasattr(self, "privacy_unit") else RECORD
+
+    def _delta(self, infinite: bool = False) -> Fraction:
+        """Return the delta that one fit may spend: zero if the mechanism is purely private."""
+        if self.delta != 0 and not LEAST_DELTA <= self.delta < 1:  # scikit-learn reads no Fraction
+            raise InvalidParameterError(
+                f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
+                f"[0.0, 1.0), 0 or at least 1e-300. Got {self.delta!r} instead."
+            )
+        mechanism = self._resolve_mechanism()
+        if infinite or not mechanism.spends_delta:
+            return Fraction(0)
+        if mechanism.needs_delta and not self.delta:
+            raise InvalidParameterError(
+                f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
+                f"(0.0, 1.0) for the {mechanism.name()} mechanism, well below one over the number "
+                f"of records. Got {self.delta!r} instead."
+            )
+        return Fraction(self._exact("delta", self.delta))
+
+    def _exact(self, name: str, value: Any) -> Any:
+        try:
+            number = exact(value, name)
+        except (TypeError, ValueError):
+            number = Fraction(0)
+        if name == "epsilon" and number == 0:
+            raise InvalidParameterError(
+                f"The '{name}' parameter of {type(self).__name__} must be a float in the range "
+                f"(0.0, inf]. Got {value!r} instead."
+            )
+        return number
+
+    def _resolve_mechanism(self) -> Mechanism:
+        """Return the mechanism object, its options checked."""
+        mechanism = resolve_mechanism(self.mechanism)
+        mechanism._validate_params()
+        return mechanism
+
+    def _ledger(self) -> BudgetAccountant | None:
+        """Return the accountant to charge: the parameter, or that of an open ``with`` block."""
+        ledger: BudgetAccountant | None = self.accountant or active_accountant()
+        _, carried = self.__dict__.get("_block", (None, None))
+        if ledger is None and isinstance(carried, str):
+            raise LedgerError(carried)
+        return ledger or carried or BudgetAccountant.current()
+
+    # A worker process is outside the ``with`` block that its task was sent from, so a pickled
+    # estimator carries the block's accountant, and its clones there do. At home nobody needs it.
+    # If it cannot be known, it carries the reason, and is refused when it is fitted there.
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if self.accountant is None and (block := _block_to_carry()):
+            state["_block"] = (_here.process, block)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        home, _ = state.get("_block", (None, None))
+        arrived = {name: value for name, value in state.items() if name != "_block"}
+        super().__setstate__(state if home != _here.process else arrived)
+
+    def __sklearn_clone__(self) -> Self:
+        clone: Self = super().__sklearn_clone__()
+        if "_block" in self.__dict__:
+            clone._block = self._block
+        return clone
+
+    def _check_budget(self, budget: Budget) -> None:
+        """Refuse a fit that would exceed the ceiling before any data are read.
+
+        Where zCDP composes, the cost of a fit is known with its statistics, and checked then.
+        """
+        ledger = self._ledger()
+        if ledger is not None and not (ledger.delta and self._resolve_mechanism().knows_rho):
+            ledger.check(budget.epsilon, budget.delta, unit=budget.unit)
+
+    def _check_together(self, share: Budget, cost: Budget) -> None:
+        """Refuse a fit if the ceiling has no room for the number of records and the model.
+
+        The cost of the model is the one for a guessed number. Where its zCDP depends on the number,
+        the charge of the model may still be refused.
+        """
+        first, ledger = Fraction(share.epsilon), self._ledger()
+        if ledger is not None:
+            rho = None if cost.rho is None else Fraction(cost.rho) + first**2 / 2
+            ledger.check(cost.epsilon + first, cost.delta, rho=rho, unit=cost.unit)
+
+    def _release(
+        self,
+        statistics: Any,
+        prior: Any,
+        budget: Budget,
+        conditions: tuple[str, ...] = (),
+        stream: int = 0,
+    ) -> Release[Any]:
+        """Charge the ledger durably, then let the mechanism release a posterior.
+
+        Everything that could be refused is refused before the charge. ``stream`` counts the
+        releases that were made with the same seed and are published together.
+        """
+        mechanism, cost = self._chosen_mechanism(statistics, prior, budget)
+        warn_if_weak(cost)
+        if not cost.unit.size_is_secret or (self._looks_at_n and not self._n_is_guessed):
+            warn_of_delta(cost, statistics)
+        self._advise(statistics, mechanism, budget)
+        if self.random_state is not None and not budget.infinite:
+            warn_of_seeds(self._ledger())
+        release = self._charged(mechanism, statistics, cost, stream, prior)
+        if self.random_state is not None:
+            conditions = (*conditions, SEEDED)
+        return Release(release.posterior, release.guarantee.under(*conditions))
+
+    def _chosen_mechanism(
+        self, statistics: Any, prior: Any, budget: Budget
+    ) -> tuple[Mechanism, Budget]:
+        """Return the mechanism that releases and its cost, refusing what it could not do."""
+        mechanism = self._resolve_mechanism().chosen(statistics, prior, budget)
+        mechanism.preflight(statistics, prior, budget)
+        return mechanism, mechanism.cost(statistics, prior, budget)
+
+    def _charged(
+        self, mechanism: Mechanism, statistics: Any, cost: Budget, stream: int, prior: Any = None
+    ) -> Release[Any]:
+        """Charge the ledger durably, then let a mechanism release."""
+        ledger = self._ledger()
+        if ledger is not None:
+            label = f"{self._description(mechanism)}, {cost.unit.label}"
+            # a rho of 0, where no record changes anything, is no rho that a ledger takes
+            rho = cost.rho or None
+            ledger.spend(cost.epsilon, cost.delta, label=label, rho=rho, unit=cost.unit)
+        source = random_source(self.random_state, stream)
+        return mechanism.release(statistics, prior, cost, source)
+
+    def _advise(self, statistics: Any, mechanism: Mechanism, budget: Budget) -> None:
+        """Log problems that follow from public quantities, before the fit is charged."""
+
+    def _description(self, mechanism: Mechanism) -> str:
+        """Return what the ledger calls a release."""
+        return f"{type(self).__name__}, {mechanism.name()}"
+
+    def _become(self, fitted: Self) -> Self:
+        """Take over a fitted copy in one step, so that no error leaves half a fit behind."""
+        fitted.__dict__.pop("_n_known", None)
+        self.__dict__ = fitted.__dict__
+        return self
+
+    def _leak(self, what: str, parameter: str) -> str:
+        """Warn that something was read from the data; return the condition it puts on the claim."""
+        if self._n_known in (None, GUESS):  # not again when the data are read with a released n
+            warn_caller(
+                f"{what} read from the data, which may reveal them: set {parameter} to public "
+                "values.",
+                PrivacyLeakWarning,
+            )
+        return (
+            f"{what} read from the data without revealing anything ({parameter} was not declared)"
+        )
+
+
+def _block_to_carry() -> BudgetAccountant | str | None:
+    """Return the accountant of the block that is open here, or why it cannot be known."""
+    try:
+        return active_accountant()
+    except LedgerError as unknown:
+        return str(unknown)
+
+
+@contextmanager
+def _told_what_was_spent(budget: Budget, rest: Budget) -> Iterator[None]:
+    """Let a refusal say that the number of records was charged, if it was."""
+    try:
+        yield
+    except BudgetError as refused:
+        if rest is budget:
+            raise
+        share = float(Fraction(budget.epsilon) - Fraction(rest.epsilon))
+        told = f"epsilon={share:g} was spent on the number of records; the model was not released."
+        text = str(refused).replace(NOTHING_SPENT, told)
+        raise BudgetError(text, refused.requested, refused.remaining) from None
+
+
+def _spending(budget: Budget, rest: Budget, release: Release[Any]) -> Release[Any]:
+    """Return a release of the rest of a budget with the guarantee of the whole budget.
+
+    The other part was spent on the number of records.
+    """
+    if rest is budget:
+        return release
+    guarantee, first = release.guarantee, Fraction(budget.epsilon) - Fraction(rest.epsilon)
+    rho = None if guarantee.rho is None else exact(guarantee.rho, "rho") + first**2 / 2
+    together = replace(
+        guarantee, epsilon=round_up(budget.epsilon), rho=None if rho is None else round_up(rho)
+    )
+    return Release(release.posterior, together)

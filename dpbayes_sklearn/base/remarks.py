@@ -1,0 +1,170 @@
+"""Remarks to the user: hints in the log, weak guarantees, scores that are not private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from dpbayes_sklearn._log import is_heard, remark
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.dask import gathered
+from dpbayes_sklearn.exceptions import LedgerError, PrivacyLeakWarning, called_by, warn_caller
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant
+from dpbayes_sklearn.privacy.budget import at_least
+
+__all__ = [
+    "SEED_GIVERS",
+    "ScoreMixin",
+    "Told",
+    "advise_if_noisy",
+    "hint_at_absent_classes",
+    "warn_about_scores",
+    "warn_of_delta",
+    "warn_of_seeds",
+]
+
+
+_TELLING = 0.2
+"""No hint if the noise exceeds this share of an average class: it could hide a class."""
+
+
+def hint_at_absent_classes(
+    classes: Sequence[object], counts: FloatArray, n: int, bound: float
+) -> None:
+    """Log which classes have a released count that is zero within its noise.
+
+    Parameters
+    ----------
+    classes : sequence
+        The declared classes.
+    counts : array of shape (n_classes,)
+        Their released counts.
+    n : int
+        Number of records.
+    bound : float
+        High-probability bound on the noise of a count.
+    """
+    absent = [c for c, count in zip(classes, counts, strict=True) if count <= bound]
+    if absent and bound < _TELLING * n / len(classes):
+        remark(
+            "Of %d records, few or none have class %s (up to noise of %.3g records). If that is "
+            "wrong, the labels are not encoded as declared: ensembles of scikit-learn encode them "
+            "as 0, ..., k - 1, so that their members need classes=range(k).",
+            n,
+            " or ".join(map(repr, absent)),
+            bound,
+        )
+
+
+class Told:
+    """What was logged in this process."""
+
+    noisy = False  # in this process
+
+
+def advise_if_noisy(ratio: float) -> None:
+    """Log, once per process, that the noise exceeds the counts, and what helps.
+
+    Parameters
+    ----------
+    ratio : float
+        Standard deviation of the noise of a cell over its expected count, on average.
+    """
+    if ratio <= 1.0 or Told.noisy or not is_heard():
+        return
+    Told.noisy = True
+    remark(
+        "The noise is %.2g times as large as the average count of a cell, so the model may be far "
+        "less accurate than without privacy. Fewer columns, fewer bins or values, more records or "
+        "a larger epsilon help.",
+        ratio,
+    )
+
+
+SEED_GIVERS = {
+    "sklearn.ensemble._bagging",
+    "sklearn.ensemble._weight_boosting",
+    "sklearn.linear_model._ransac",
+}
+"""Modules of scikit-learn that set ``random_state`` of what they fit."""
+
+
+def warn_of_delta(cost: Budget, statistics: Any) -> None:
+    """Warn of a delta that allows to publish one of n records, drawn at random, as it is."""
+    if cost.delta and cost.delta * statistics.n >= 1:
+        warn_caller(
+            f"delta={at_least(cost.delta)} is not below 1/n for n={statistics.n} records: such a "
+            "guarantee would permit publishing a whole record. Set delta far below 1/n.",
+            PrivacyLeakWarning,
+        )
+
+
+def warn_of_seeds(ledger: BudgetAccountant | None) -> None:
+    """Warn where a seed meets a release that is most likely meant for publication."""
+    if called_by(SEED_GIVERS):
+        warn_caller(
+            "An ensemble has set random_state to a seed of at most 32 bits. By trying all of them "
+            "the noise can be removed: do not publish this ensemble. Voting and stacking do not "
+            "set seeds.",
+            PrivacyLeakWarning,
+        )
+    elif ledger is not None and not ledger.temporary:
+        warn_caller(
+            "random_state is set, and the ledger is on disk: fits with the same random_state, such "
+            "as folds, have the same noise, which cancels between them. Use random_state=None for "
+            "releases that are published.",
+            PrivacyLeakWarning,
+        )
+
+
+_WARNED: set[str] = set()  # ledgers already warned about scoring
+
+
+def warn_about_scores(ledger: BudgetAccountant | None) -> None:
+    """Warn, once for each ledger and process, that a score is neither private nor charged."""
+    with suppress(LedgerError):
+        if ledger is not None and ledger.path not in _WARNED:
+            _WARNED.add(ledger.path)
+            warn_caller(
+                "Scores are computed from the data without noise and are not charged to an "
+                "accountant: publish only scores on public data. To select parameters on "
+                "private data, use PrivateSearchCV.",
+                PrivacyLeakWarning,
+            )
+
+
+class Predictor(Protocol):
+    """An estimator whose predictions scikit-learn can compare with the truth."""
+
+    @property
+    def _metric(self) -> Callable[..., float]: ...
+
+    def _ledger(self) -> BudgetAccountant | None: ...
+
+    def predict(self, X: Any) -> Any:
+        """Return a prediction for every row."""
+
+
+class ScoreMixin:
+    """The score of a classifier or a regression; stands before scikit-learn's own mixin."""
+
+    def score(self: Predictor, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, or the R² of a regression.
+
+        It is computed without noise and not covered by ``guarantee_``.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            The true classes or targets.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        warn_about_scores(self._ledger())
+        predicted = gathered(self.predict(X))
+        return float(self._metric(gathered(y), predicted, sample_weight=sample_weight))

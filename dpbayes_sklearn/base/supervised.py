@@ -1,0 +1,252 @@
+"""Estimators that learn a target from columns: reading X and y, their domains, and shards."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._sklearn_compat import _fit_context
+from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn.base.parameters import COUNTED, PROMISED
+from dpbayes_sklearn.base.remarks import warn_about_scores
+from dpbayes_sklearn.data.reading import (
+    check_kinds,
+    domain_from_data,
+    features_read,
+    read_records,
+    read_table,
+)
+from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
+from dpbayes_sklearn.data.table import SealedTable, Table
+from dpbayes_sklearn.exceptions import called_by
+from dpbayes_sklearn.schema import Categories, Domain, Schema
+from dpbayes_sklearn.schema.declared import declared_domains, declared_width
+from dpbayes_sklearn.shards import ExactStatistics
+
+__all__ = ["Declared", "ShardedEstimator", "SupervisedEstimator"]
+
+
+class Declared(NamedTuple):
+    """A parameter that declares a public domain.
+
+    Attributes
+    ----------
+    parameter : str
+        Its name.
+    value : object
+        What the user gave, None if nothing.
+    what : str
+        What it declares, as warnings call it.
+    """
+
+    parameter: str
+    value: Any
+    what: str
+
+
+class SupervisedEstimator(PrivateEstimator):
+    """An estimator of a target; a model says how columns and target are declared."""
+
+    schema: Schema | None
+    schema_: Schema
+
+    @property
+    @abstractmethod
+    def _bounds(self) -> Declared:
+        """The parameter that declares the bounds of the features."""
+
+    @property
+    @abstractmethod
+    def _target(self) -> Declared:
+        """The parameter that declares the domain of the target; its value is a domain."""
+
+    @abstractmethod
+    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+        """Read the domain of the target from the data: a leak, which was announced."""
+
+    def _settle(
+        self, declared: Sequence[Domain | None], domains: list[Domain], table: Table
+    ) -> tuple[list[Domain], tuple[str, ...]]:
+        """Return the domains as the model uses them, and the conditions of that."""
+        return domains, ()
+
+    @property
+    def _declares_columns(self) -> bool:
+        return self.schema is not None or self._bounds.value is not None
+
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Any:
+        declared, secret = self._declares_columns, self._unit.size_is_secret
+        return read_records(self, X, y, reset=reset, declared=declared, may_be_empty=secret)
+
+    def _read_rows(self, X: Any) -> Table:
+        """Return the features of rows to predict."""
+        if called_by({"sklearn.metrics._scorer"}):
+            warn_about_scores(self._ledger())
+        return read_table(self, X, reset=False, declared=self._declares_columns)
+
+    def _learned(self) -> tuple[tuple[str, Any], ...]:
+        """Return what was learned privately before, and its guarantee or None."""
+        return (("domains", None if self.schema is None else self.schema.guarantee),)
+
+    def _paid_before(self) -> tuple[str, ...]:
+        """Return the conditions that name the price of what was learned before this fit."""
+        return tuple(
+            f"the learned {what}, which the model shows, are accounted for besides: "
+            + str(guarantee).rstrip(".")
+            + self._weaker(guarantee)
+            for what, guarantee in self._learned()
+            if guarantee is not None
+        )
+
+    def _weaker(self, guarantee: Any) -> str:
+        """Say so if an earlier guarantee, maybe only known as text, is of another unit.
+
+        One for records holds for their feature values as well.
+        """
+        unit = self._unit
+        if unit.name == "feature" or unit.neighbours in str(guarantee):
+            return ""
+        return f" (another unit than that of this model: it does not protect {unit.full})"
+
+    def _public_schema(self, records: Any) -> tuple[Schema, tuple[str, ...]]:
+        """Return the domains of all columns and of the target, and what they had to leak."""
+        table, bounds = records.table, self._bounds
+        declared = declared_domains(
+            table.names, table.n_columns, self.schema, bounds.value, bounds.parameter
+        )
+        leaks = []
+        if None in declared:
+            either = f"schema or {bounds.parameter}"
+            parameter = either if self.schema is None else "schema for every column"
+            table.must_be_readable(parameter)
+            leaks.append(self._leak(features_read(table.names, declared), parameter))
+        domains = [domain or domain_from_data(table, j) for j, domain in enumerate(declared)]
+        domains, conditions = self._settle(declared, domains, table)
+        parameter, target, what = self._target
+        if target is None:
+            table.must_be_readable(parameter)
+            leaks.append(self._leak(f"{what} were", parameter))
+            target = self._target_from_data(records.target)
+        unnamed = [f"x{j}" for j in range(table.n_columns)]
+        names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
+        public = Schema(dict(zip(names, domains, strict=True)), target)
+        return public, (*leaks, *conditions, *self._paid_before())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # with declared domains every value has its place: missing, text or out of bounds
+        tags.input_tags.allow_nan = tags.input_tags.string = self._declares_columns
+        domains = () if self.schema is None else self.schema.columns.values()
+        tags.input_tags.categorical = any(isinstance(domain, Categories) for domain in domains)
+        return tags
+
+    def _check_types(self, public: Schema, records: Any) -> None:
+        check_kinds(public, records)
+
+    def _declared_schema(self, n: int, n_features: int | None = None) -> Schema:
+        """Return the public domains of a fit to n records without any, if all are declared."""
+        bounds, target = self._bounds, self._target
+        if not self._declares_columns or target.value is None:
+            raise ValueError(
+                "Planning needs declared domains: set "
+                f"{bounds.parameter} or schema, and {target.parameter}."
+            )
+        columns = declared_width(self.schema, bounds.value, n_features)
+        nobody = LocalRecords([(Table(np.broadcast_to(0.0, (n, columns))), np.empty(0))])
+        return self._public_schema(nobody)[0]
+
+
+KEPT_SECRET = (
+    "nobody is in two of the shards that were merged, and their exact statistics stay secret"
+)
+
+
+class ShardedEstimator(SupervisedEstimator):
+    """An estimator whose statistics can be computed by shard, merged, and released once."""
+
+    @abstractmethod
+    def _structure(self, public: Schema) -> Any:
+        """Return the public structure that merged statistics must match."""
+
+    def _check_shards(self) -> None:
+        """Refuse parameters by which shards of different sizes would be read differently."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def exact_statistics(self, X: Any, y: Any, groups: Any = None) -> ExactStatistics:
+        """Return the statistics of one shard **without noise: as sensitive as the records**.
+
+        Nothing is charged and nothing is kept. Merge the statistics of all shards with
+        :func:`dpbayes_sklearn.shards.merge`, then call :meth:`fit_statistics`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or dask collection of shape (n_samples, n_features)
+            Records of people who are in no other shard.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        groups : array-like of shape (n_samples,), optional
+            For ``privacy_unit="person"``: whose record it is; a person is in one shard only.
+
+        Returns
+        -------
+        ExactStatistics
+        """
+        reader = copy(self)
+        reader._check_shards()
+        with quiet_numpy():
+            records, _ = reader._protected(reader._records(X, y, reset=True), groups)
+            names, public = records.table.names, reader._shared_schema(records.table)
+            reader._check_types(public, records)
+            return ExactStatistics(public, names, reader._statistics(public, records))
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_statistics(self, statistics: ExactStatistics) -> Self:
+        """Release a posterior from the statistics of all shards, charging the accountant once.
+
+        The same as ``fit`` to all the records in the order of their shards.
+
+        Parameters
+        ----------
+        statistics : ExactStatistics
+            Computed by estimators with the same parameters, and merged.
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(statistics, ExactStatistics):
+            raise TypeError(
+                "fit_statistics takes what exact_statistics or merge returns. "
+                f"Got {type(statistics).__name__} instead."
+            )
+        return self._fit(lambda fitted: fitted._accepted(statistics))
+
+    def _accepted(self, statistics: ExactStatistics) -> FitInput:
+        """Return merged statistics, refusing those of another model."""
+        names, theirs = statistics._names, statistics.schema
+        self._check_shards()
+        public = self._shared_schema(SealedTable(len(theirs), None if names is None else [*names]))
+        mine = self._structure(public), [*public.columns.items()], public.target
+        if mine != (statistics._structure(), [*theirs.columns.items()], theirs.target):
+            raise ValueError(
+                "These statistics are of another model: columns, domains, bins, classes and "
+                f"structure must be those of this {type(self).__name__}."
+            )
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self.n_features_in_ = len(public)
+        unit = self._unit
+        texts = (PROMISED,) if unit.size_is_secret else (PROMISED, COUNTED)
+        promised = [text.format(unit.max_records) for text in texts if unit.name == "person"]
+        return FitInput(public, statistics._sums, (KEPT_SECRET, *promised))
+
+    def _shared_schema(self, table: Table) -> Schema:
+        """Return the public domains by what is declared alone."""
+        sealed = SealedTable(table.n_columns, table.names)
+        return self._public_schema(LocalRecords([(sealed, np.empty(0))]))[0]

@@ -1,0 +1,1 @@
+"""One categorical variable: counts, candidates and posteriors."""

@@ -1,0 +1,413 @@
+r"""All posteriors that n records can lead to, and laws of a released one.
+
+**All posteriors that n records can lead to, and their Hellinger distances.**
+
+With prior :math:`\alpha`, the counts x and y of two data sets of n records give posteriors with
+
+.. math:: \log(1 - H^2(x, y)) = \sum_i \left[ T_i(x_i + y_i) - \tfrac12 T_i(2 x_i)
+          - \tfrac12 T_i(2 y_i) \right], \qquad T_i(t) = \log\Gamma(\alpha_i + t/2),
+
+so a table of 2n + 1 half-integer log-gammas for each category holds everything. The sensitivity of
+the score -H(x, r) at x is the distance to the farthest neighbour of x: for every candidate r,
+:math:`|H(x, r) - H(x', r)| \le H(x, x')`, with equality at r = x.
+
+**Laws of a released posterior, and their exact privacy loss.**
+
+A law gives, for every data set (a row of :class:`Candidates`), the probability of every outcome.
+Its loss is taken over **all** neighbouring data sets and all outcomes, from the integer weights
+that are drawn, so nothing about it is estimated, and rounding is included.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.noise.finite import integer_weights
+from dpbayes_sklearn.privacy.gaussian import gaussian_delta
+from dpbayes_sklearn.privacy.guarantee import round_up
+
+__all__ = [
+    "MAX_CANDIDATES",
+    "Candidates",
+    "ClippedNoise",
+    "CountNoise",
+    "FiniteLaw",
+    "GaussianNoise",
+    "Law",
+    "ScoredCandidates",
+    "Worst",
+    "noise_law",
+]
+
+
+Rows = npt.NDArray[np.intp]
+
+MAX_CANDIDATES = 20_000
+"""Largest number of candidates; comparing all pairs then takes about ten seconds."""
+
+
+class Candidates:
+    """The posteriors of all count vectors of sum n, in lexicographic order.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    prior : tuple of float
+        Pseudo-count of every category, at least two.
+
+    Examples
+    --------
+    >>> candidates = Candidates(2, (1.0, 1.0))
+    >>> candidates.counts.tolist()
+    [[0, 2], [1, 1], [2, 0]]
+    >>> candidates.hellinger([0]).round(4).tolist()
+    [[0.0, 0.4086, 0.7071]]
+    """
+
+    def __init__(self, n: int, prior: tuple[float, ...]) -> None:
+        k = len(prior)
+        size = comb(n + k - 1, k - 1)
+        if size > MAX_CANDIDATES:
+            raise ValueError(
+                f"{n} records in {k} categories have {size:,} possible posteriors; at most "
+                f"{MAX_CANDIDATES:,} can be compared with each other. Use mechanism='geometric', "
+                "'laplace' or 'laplace_improved', which do not list them."
+            )
+        self.n, self.prior = n, prior
+        self.counts = _compositions(n, k)
+        # a straight line in t cancels, and without it fewer digits do
+        self._tables = [_without_chord(gammaln(a + np.arange(2 * n + 1) / 2)) for a in prior]
+        self._own = self._sum_of_tables(2 * self.counts)
+        # below[p][r]: how many vectors of p + 1 counts add to r
+        self._below = [np.ones(n + 1, dtype=np.int64)]
+        for _ in range(k - 1):
+            self._below.append(np.cumsum(self._below[-1]))
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def _sum_of_tables(self, twice: IntArray) -> FloatArray:
+        return np.asarray(sum(table[twice[..., i]] for i, table in enumerate(self._tables)))
+
+    def hellinger(self, rows: npt.ArrayLike) -> FloatArray:
+        """Hellinger distances from the posteriors in ``rows`` to all candidates."""
+        rows = np.asarray(rows, dtype=np.intp)
+        log_affinity = -(self._own[rows][:, None] + self._own) / 2
+        for i, table in enumerate(self._tables):
+            log_affinity += table[self.counts[rows, i][:, None] + self.counts[:, i]]
+        np.minimum(log_affinity, 0.0, out=log_affinity)
+        distance: FloatArray = np.sqrt(-np.expm1(log_affinity))
+        distance[np.arange(len(rows)), rows] = 0.0
+        return distance
+
+    @property
+    def rounding(self) -> float:
+        """Bound on the error of a computed distance between different candidates.
+
+        Each of k + 1 sums errs by an ulp of its largest term, and H by that over 2 H.
+        """
+        largest = max(float(np.abs(table).max()) for table in self._tables)
+        error = 4 * (len(self.prior) + 1) * 2.0**-52 * (1 + largest)
+        return error / float(self.neighbour_distances().min())
+
+    def row_of(self, counts: npt.ArrayLike) -> Rows:
+        """Positions of count vectors in the list: the number of vectors before each of them."""
+        x = np.asarray(counts, dtype=np.int64)
+        k = x.shape[-1]
+        left = self.n - np.cumsum(x, axis=-1) + x
+        before = [
+            self._below[k - 1 - i][left[..., i]] - self._below[k - 1 - i][left[..., i] - x[..., i]]
+            for i in range(k - 1)
+        ]
+        return np.asarray(sum(before), dtype=np.intp)
+
+    def neighbours(self) -> Iterator[tuple[Rows, Rows]]:
+        """Pairs of rows that one replaced record leads to, each pair once."""
+        k = self.counts.shape[1]
+        for gains, loses in combinations(range(k), 2):
+            rows = np.flatnonzero(self.counts[:, loses] > 0)
+            moved = self.counts[rows]
+            moved[:, gains] += 1
+            moved[:, loses] -= 1
+            yield rows, self.row_of(moved)
+
+    def neighbour_distances(self) -> FloatArray:
+        """Hellinger distances of all neighbouring pairs, in the order of :meth:`neighbours`."""
+        distances = []
+        for a, b in self.neighbours():
+            log_affinity = self._sum_of_tables(self.counts[a] + self.counts[b])
+            log_affinity -= (self._own[a] + self._own[b]) / 2
+            distances.append(np.sqrt(-np.expm1(np.minimum(log_affinity, 0.0))))
+        return np.concatenate(distances)
+
+    def local_sensitivity(self) -> FloatArray:
+        """Distance from every candidate to its farthest neighbour: LS(x)."""
+        a, b = (np.concatenate(side) for side in zip(*self.neighbours(), strict=True))
+        distances = self.neighbour_distances()
+        farthest = np.zeros(len(self))
+        np.maximum.at(farthest, a, distances)
+        np.maximum.at(farthest, b, distances)
+        return farthest
+
+    def smooth_sensitivity(self, gamma: float) -> FloatArray:
+        """S(x) = max over x' of LS(x') exp(-gamma d(x, x')), d the number of replaced records.
+
+        One step along an edge costs exp(-gamma), so the maximum spreads from neighbour to
+        neighbour until nothing changes any more.
+        """
+        log_smooth = np.log(self.local_sensitivity())
+        pairs = list(self.neighbours())
+        while True:
+            before = log_smooth.copy()
+            for a, b in pairs:
+                log_smooth[a] = np.maximum(log_smooth[a], before[b] - gamma)
+                log_smooth[b] = np.maximum(log_smooth[b], before[a] - gamma)
+            if (log_smooth == before).all():
+                return np.exp(log_smooth)
+
+
+def _compositions(n: int, k: int) -> IntArray:
+    """All vectors of k counts with sum n: the gaps between k - 1 bars among n + k - 1 places."""
+    bars = np.array(list(combinations(range(n + k - 1), k - 1)), dtype=np.int64)
+    ends = np.full((len(bars), 1), n + k - 1)
+    return np.diff(np.hstack([np.full_like(ends, -1), bars, ends]), axis=1) - 1
+
+
+def _without_chord(table: FloatArray) -> FloatArray:
+    return np.asarray(table - np.linspace(table[0], table[-1], len(table)))
+
+
+_OUTWARD = 2.0**-44  # the difference of two log-probabilities errs by less
+_CHUNK = 32  # rows or pairs that are worked on at once
+_PATIENCE = 2.0  # seconds before a terminal is shown how far it is
+
+
+@dataclass(frozen=True)
+class Worst:
+    """A privacy loss, and the counts of the two neighbouring data sets that attain it."""
+
+    epsilon: float
+    pair: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class Law(ABC):
+    """What a mechanism releases, as a probability law for every data set."""
+
+    @abstractmethod
+    def worst_case(self, delta: float = 0.0) -> Worst:
+        """Smallest epsilon with P(S | x) <= exp(epsilon) P(S | x') + delta, for all neighbours."""
+
+
+@dataclass(frozen=True)
+class CountNoise(Law):
+    """Discrete Laplace noise in some counts, independent or adding to zero.
+
+    Neighbours differ by one in two counts, so log P differs by at most 2/scale (1/scale if
+    one count only is released), and by just that much far out. The bound serves for every delta.
+    """
+
+    n: int
+    n_categories: int
+    cells: int
+    scale: Fraction
+
+    def worst_case(self, delta: float = 0.0) -> Worst:
+        """Loss of any two neighbours; a delta is not made use of."""
+        rest = (0,) * (self.n_categories - 2)
+        pair = ((self.n, 0, *rest), (self.n - 1, 1, *rest))
+        return Worst(round_up(min(2, self.cells) / self.scale), pair)
+
+
+@dataclass(frozen=True)
+class GaussianNoise(Law):
+    """Discrete Gaussian noise in some counts, of which neighbours change ``changed`` by one."""
+
+    n: int
+    n_categories: int
+    variance: Fraction
+    changed: int
+
+    def worst_case(self, delta: float = 0.0) -> Worst:
+        """Return an epsilon of any two neighbours, tight to 1e-6; infinite without a delta."""
+        rest = (0,) * (self.n_categories - 2)
+        pair = ((self.n, 0, *rest), (self.n - 1, 1, *rest))
+        if not delta:
+            return Worst(math.inf, pair)
+        shifts = {(1, 1): self.changed}
+        low, high = Fraction(0), Fraction(1)
+        while gaussian_delta(self.variance, high, shifts) > delta:
+            low, high = high, 2 * high
+        while high - low > high / 10**6:
+            middle = (low + high) / 2
+            enough = gaussian_delta(self.variance, middle, shifts) <= delta
+            low, high = (low, middle) if enough else (middle, high)
+        return Worst(round_up(high), pair)
+
+
+class FiniteLaw(Law):
+    """A law over finitely many candidates, whose loss is found by going through all of them."""
+
+    candidates: Candidates
+
+    @abstractmethod
+    def log_probabilities(self, rows: Rows) -> FloatArray:
+        """Log probability of every candidate, for the data sets in ``rows``."""
+
+    def expected_distance(self, rows: Rows) -> FloatArray:
+        """Return the mean Hellinger distance from the exact posterior, for data sets ``rows``."""
+        law = np.exp(self.log_probabilities(rows))
+        return np.asarray((law * self.candidates.hellinger(rows)).sum(axis=1))
+
+    def loss(self, a: Rows, b: Rows) -> FloatArray:
+        """Pure loss of each pair of rows, rounded outward."""
+        rows, position = np.unique(np.concatenate([a, b]), return_inverse=True)
+        logs = self.log_probabilities(rows)
+        difference = logs[position[: len(a)]] - logs[position[len(a) :]]
+        return np.asarray(np.abs(difference).max(axis=1) + _OUTWARD)
+
+    def worst_rows(self, delta: float = 0.0) -> tuple[float, tuple[int, int]]:
+        """Return the worst loss, and between which rows it is."""
+        worst, pair = 0.0, (0, 0)
+        for a, b, log_a, log_b in self._neighbours():
+            for first, second, p, q in ((a, b, log_a, log_b), (b, a, log_b, log_a)):
+                losses = (p - q).max(axis=1) + _OUTWARD
+                for i in np.argsort(-losses):
+                    if losses[i] <= worst:
+                        break
+                    epsilon = _epsilon_at(p[i], q[i], delta) if delta else float(losses[i])
+                    if epsilon > worst:
+                        worst, pair = epsilon, (int(first[i]), int(second[i]))
+        return worst, pair
+
+    def worst_case(self, delta: float = 0.0) -> Worst:
+        """Exact worst loss over all neighbouring data sets."""
+        epsilon, (a, b) = self.worst_rows(delta)
+        counts = self.candidates.counts
+        return Worst(epsilon, (tuple(counts[a].tolist()), tuple(counts[b].tolist())))
+
+    def _neighbours(self) -> Iterator[tuple[Rows, Rows, FloatArray, FloatArray]]:
+        """All neighbouring pairs of rows, a few at a time, with the laws of both.
+
+        A replaced record changes the first count by at most one, so the laws of two
+        consecutive first counts are all that is ever held.
+        """
+        n, first_count = self.candidates.n, self.candidates.counts[:, 0]
+        starts = np.searchsorted(first_count, np.arange(n + 3))
+        a, b = (np.concatenate(side) for side in zip(*self.candidates.neighbours(), strict=True))
+        order = np.argsort(first_count[a], kind="stable")
+        ends = np.searchsorted(first_count[a][order], np.arange(n + 2))
+        this = self._laws(starts[0], starts[1])
+        for block in progress(range(n + 1), "certification", delay=_PATIENCE):
+            following = self._laws(starts[block + 1], starts[block + 2])
+            held = np.concatenate([this, following])
+            for some in _chunks(order[ends[block] : ends[block + 1]]):
+                at_a, at_b = a[some] - starts[block], b[some] - starts[block]
+                yield a[some], b[some], held[at_a], held[at_b]
+            this = following
+
+    def _laws(self, first: int, last: int) -> FloatArray:
+        held = np.empty((last - first, len(self.candidates)))
+        for rows in _chunks(np.arange(first, last)):
+            held[rows - first] = self.log_probabilities(rows)
+        return held
+
+
+@dataclass(frozen=True)
+class ScoredCandidates(FiniteLaw):
+    """P(r | x) proportional to exp(-exponent H(x, r) / sensitivity(x)), in integer weights."""
+
+    candidates: Candidates
+    sensitivity: FloatArray
+    exponent: float
+
+    def weights(self, rows: Rows) -> npt.NDArray[np.uint64]:
+        """Integer weights of all candidates: exactly what is drawn."""
+        steepness = self.exponent / self.sensitivity[rows][:, None]
+        return integer_weights(-steepness * self.candidates.hellinger(rows))
+
+    def log_probabilities(self, rows: Rows) -> FloatArray:
+        """Log probability of every candidate, for the data sets in ``rows``."""
+        weights = self.weights(rows)
+        totals = weights.sum(axis=1, keepdims=True, dtype=np.uint64)
+        return np.asarray(np.log(weights.astype(float)) - np.log(totals.astype(float)))
+
+    def log_likelihood(self, chosen: int) -> FloatArray:
+        """Log probability that a candidate is chosen, for every data set."""
+        distance = self.candidates.hellinger([chosen])[0]
+        return np.asarray(-self.exponent / self.sensitivity * distance - self._log_normalisers)
+
+    @cached_property
+    def _log_normalisers(self) -> FloatArray:
+        """Log of the sum of all weights, for every data set: one pass over all pairs."""
+        chunks = [*_chunks(np.arange(len(self.candidates)))]
+        rows = progress(chunks, "normalisers", delay=_PATIENCE)
+        return np.asarray(np.log(np.concatenate([self._sums_of_weights(some) for some in rows])))
+
+    def _sums_of_weights(self, rows: Rows) -> FloatArray:
+        steepness = self.exponent / self.sensitivity[rows][:, None]
+        return np.asarray(np.exp(-steepness * self.candidates.hellinger(rows)).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class ClippedNoise(FiniteLaw):
+    """P(r | x) of min(max(x + noise, 0), n), noise discrete Laplace, x the first of two counts.
+
+    The ends 0 and n collect the tails: q**d/(1+q) each, with q = exp(-1/scale).
+    """
+
+    candidates: Candidates
+    scale: Fraction
+
+    def worst_case(self, delta: float = 0.0) -> Worst:
+        """Exact worst loss; the triangle inequality says that 1/scale is never exceeded."""
+        enumerated = super().worst_case(delta)
+        return Worst(min(enumerated.epsilon, round_up(1 / self.scale)), enumerated.pair)
+
+    def log_probabilities(self, rows: Rows) -> FloatArray:
+        """Log probability of every candidate, for the data sets in ``rows``."""
+        rate = 1.0 / float(self.scale)
+        ones = self.candidates.counts[:, 0]
+        log_law = math.log(math.tanh(rate / 2)) - rate * np.abs(ones[rows][:, None] - ones)
+        log_law[:, [0, -1]] -= math.log(-math.expm1(-rate))
+        return np.asarray(log_law)
+
+
+def noise_law(n: int, prior: tuple[float, ...], cells: int, scale: Fraction) -> Law:
+    """Law of noise in some counts, listed for each outcome where there are few."""
+    if len(prior) == 2 and n < MAX_CANDIDATES:
+        return ClippedNoise(Candidates(n, prior), scale)
+    return CountNoise(n, len(prior), cells, scale)
+
+
+def _chunks(rows: npt.NDArray[np.intp]) -> Iterator[Rows]:
+    for first in range(0, len(rows), _CHUNK):
+        yield rows[first : first + _CHUNK]
+
+
+def _epsilon_at(log_p: FloatArray, log_q: FloatArray, delta: float) -> float:
+    """Smallest epsilon, from above, with sum(max(0, p - exp(epsilon) q)) <= delta."""
+
+    def excess(epsilon: float) -> float:
+        return float(np.maximum(np.exp(log_p) - np.exp(epsilon + log_q), 0.0).sum())
+
+    low, high = 0.0, float((log_p - log_q).max()) + _OUTWARD
+    if excess(0.0) <= delta:
+        return 0.0
+    while high - low > 1e-12 * max(1.0, high):
+        middle = (low + high) / 2
+        low, high = (low, middle) if excess(middle) <= delta else (middle, high)
+    return high

@@ -1,0 +1,1 @@
+"""What preprocessing releases of columns: quantiles and common texts."""

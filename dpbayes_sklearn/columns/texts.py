@@ -1,0 +1,128 @@
+"""What the columns of a data frame hold: numbers in order, and counts of texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from dpbayes_sklearn.columns.plans import Answers, Plans, SortedColumns
+from dpbayes_sklearn.data.records import Shard
+from dpbayes_sklearn.noise.law import laplace_scale
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.sizes import ReleasedSize
+
+__all__ = ["CommonTexts", "Contents", "Found", "Questions", "TextCounts"]
+
+
+Found = tuple[tuple[str, ...], ...]
+"""Some texts of every column, in alphabetical order."""
+
+
+@dataclass(frozen=True, repr=False)
+class TextCounts:
+    """Sensitive: how many records have each text, by column; what is no text is not counted.
+
+    **Sensitivity.** A record has one text in every column. If r records are replaced, the counts of
+    a column change by 2r in L1: some fall by r in all, others rise by r in all; if r come or go,
+    by r. The probability that noise does not hide a change grows faster than the change, so the
+    worst case is one count that falls by r and one that rises by r, or only one of them.
+    """
+
+    columns: tuple[Counter[str], ...]
+    n: int
+
+    kind: ClassVar[str] = "texts"
+
+    @classmethod
+    def of_shard(cls, places: Sequence[int], shard: Shard) -> TextCounts:
+        """Count the texts of some columns of a shard."""
+        columns = (_counted(shard.table.column(j)) for j in places)
+        return cls(tuple(columns), shard.table.n_rows)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    def __add__(self, other: TextCounts) -> TextCounts:
+        """Return the counts of the records of both."""
+        pairs = zip(self.columns, other.columns, strict=True)
+        return TextCounts(tuple(a + b for a, b in pairs), self.n + other.n)
+
+    def law(self, unit: PrivacyUnit, epsilon: Fraction, delta: Fraction) -> TruncatedLaplace:
+        """Return the noise of every count that makes all columns (epsilon, delta)-private."""
+        sides = unit.moves // unit.max_records
+        scale = laplace_scale(unit.moves * self.n_columns, epsilon)
+        per_count = delta / (sides * self.n_columns)
+        return TruncatedLaplace.calibrated(scale, per_count, unit.max_records)
+
+    def chosen(self, choose: Callable[[list[int]], list[bool]]) -> Found:
+        """Return the texts of each column whose counts are chosen."""
+        found = []
+        for counts in self.columns:
+            texts = sorted(counts)
+            kept = choose([counts[text] for text in texts])
+            found.append(tuple(text for text, is_kept in zip(texts, kept, strict=True) if is_kept))
+        return tuple(found)
+
+    def without_noise(self) -> TextCounts:
+        """Return the counts themselves, where no privacy is asked for."""
+        return self
+
+
+def _counted(cells: Any) -> Counter[str]:
+    return Counter(str.__str__(cell) for cell in cells if isinstance(cell, str))
+
+
+@dataclass(frozen=True)
+class CommonTexts:
+    """The question which texts are common."""
+
+    def update(self, counts: TextCounts) -> Found:
+        """Return all texts, where no privacy is asked for."""
+        return counts.chosen(lambda sizes: [True] * len(sizes))
+
+
+@dataclass(frozen=True, repr=False)
+class Contents:
+    """Sensitive: the columns of numbers and the columns of texts of the same records."""
+
+    numbers: SortedColumns
+    texts: TextCounts
+
+    kind: ClassVar[str] = "contents"
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.numbers.n
+
+    def sized(self, size: ReleasedSize) -> Contents:
+        """Return the same contents, with a released number of records for the exact one."""
+        return replace(self, numbers=self.numbers.sized(size))
+
+    @property
+    def shares(self) -> tuple[Fraction, Fraction]:
+        """Shares of the budget of numbers and of texts: every column has as much as any other."""
+        widths = self.numbers.n_columns, self.texts.n_columns
+        return Fraction(widths[0], sum(widths)), Fraction(widths[1], sum(widths))
+
+    def without_noise(self) -> Contents:
+        """Return the contents themselves, where no privacy is asked for."""
+        return self
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Quantiles of every column of numbers, and which texts are common."""
+
+    numbers: Plans
+    texts: CommonTexts = field(default_factory=CommonTexts)
+
+    def update(self, contents: Contents) -> tuple[Answers, Found]:
+        """Return exact answers, where no privacy is asked for."""
+        return self.numbers.update(contents.numbers), self.texts.update(contents.texts)

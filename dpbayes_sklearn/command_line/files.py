@@ -1,0 +1,356 @@
+"""Files of the command line: CSV tables, schemas as users write them, and outputs.
+
+**A CSV file, parsed according to declared domains so that no value can cause an error.**
+
+A record is one line, and no line affects how another is parsed: quoted cells do not contain line
+breaks, and an empty line is a record without values. A number is anything that Python's ``float``
+accepts, a date is written YYYY-MM-DD with or without a time, and a category must equal a declared
+value as text or as a number. Anything else is missing, and so are the cells that a short line
+lacks; surplus cells are ignored.
+
+**A schema as users write it: a JSON file with the columns and the target by name.**
+
+``{"columns": {"age": {"low": 17, "high": 90}, "job": {"values": ["clerk", "nurse"]}},
+"target": {"values": ["no", "yes"]}}``. Dates are written "2020-01-31". What
+:meth:`Schema.to_json` writes has this form, too.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any, BinaryIO, NoReturn, TextIO
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn.schema import Categories, Interval, Schema
+from dpbayes_sklearn.schema.domains import Domain
+from dpbayes_sklearn.schema.values import number_of
+
+__all__ = [
+    "CsvFile",
+    "FileError",
+    "ReservedFile",
+    "as_number",
+    "column_names",
+    "place_of",
+    "read_schema",
+    "refuse_to_overwrite",
+    "reserved",
+    "skeleton",
+]
+
+
+Column = npt.NDArray[Any]
+_MISSING = ""
+
+
+class FileError(ValueError):
+    """Raised if a file cannot be used; the message names files and columns, never values."""
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """The text of a table.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The first line.
+    lines : list of lists of str
+        All others, one for each record.
+    """
+
+    names: tuple[str, ...]
+    lines: list[list[str]]
+
+    @classmethod
+    def read(cls, path: Path) -> CsvFile:
+        """Read a file; bytes that are not UTF-8 are replaced."""
+        with _opened(path) as file:
+            first, *lines = file.read().removesuffix("\n").split("\n")
+        names = _names(first, path)
+        if not lines:
+            raise FileError(f"{path.name} has no records.")
+        return cls(names, [*map(_cells, lines)])
+
+    def texts(self, name: str) -> list[str]:
+        """Return the cells of a column as they are written."""
+        j = place_of(name, self.names)
+        return [line[j] if j < len(line) else _MISSING for line in self.lines]
+
+    def column(self, name: str, domain: Domain) -> Column:
+        """Return the values of a column, parsed according to its domain."""
+        values = np.empty(len(self.lines), object)
+        values[:] = [*map(_reader(domain), self.texts(name))]
+        return values
+
+
+def place_of(name: str, names: Sequence[str]) -> int:
+    """Return which column has a name."""
+    if name not in names:
+        raise FileError(f"There is no column {name!r} in the first line of the file.")
+    return names.index(name)
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """Return the first line of a file, without looking at any record."""
+    with _opened(path) as file:
+        return _names(file.readline().removesuffix("\n"), path)
+
+
+def _opened(path: Path) -> TextIO:
+    csv.field_size_limit(sys.maxsize)
+    return path.open(newline="\n", encoding="utf-8-sig", errors="replace")
+
+
+def _names(first_line: str, path: Path) -> tuple[str, ...]:
+    """Return the names in the first line, which an error must not show: it may be a record."""
+    if "\r" in first_line.removesuffix("\r"):
+        raise FileError(f"The lines of {path.name} must end with LF or CR LF, not with CR alone.")
+    names = _cells(first_line)
+    times = Counter(names)
+    places = [str(j + 1) for j, name in enumerate(names) if times[name] > 1]
+    if not names or places:
+        raise FileError(
+            f"The first line of {path.name} must contain column names, all different."
+            + (f" The columns {', '.join(places)} have names that repeat." if places else "")
+        )
+    return tuple(names)
+
+
+def _cells(line: str) -> list[str]:
+    """Return the cells of one line; a quote that is not closed ends with the line."""
+    return next(csv.reader([line.removesuffix("\r").replace("\r", " ")]), [])
+
+
+def as_number(text: str) -> float | None:
+    """Return the number that a text is, None if it is not a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+
+
+def _reader(domain: Domain) -> Callable[[str], Any]:
+    if isinstance(domain, Interval):
+        return _date if domain.dates else as_number
+    return _category_reader(domain)
+
+
+def _category_reader(domain: Categories) -> Callable[[str], Any]:
+    written = {str(value): value for value in domain.values}
+    numbers = {
+        number_of(value): value
+        for value in domain.values
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+
+    def read(text: str) -> Any:
+        if text in written:
+            return written[text]
+        number = as_number(text) if numbers else None
+        return None if number is None else numbers.get(number)
+
+    return read
+
+
+_FIELDS = ({"low", "high", "bins", "dates", "edges", "missing"}, {"values", "unseen", "dtype"})
+
+
+def read_schema(path: Path) -> Schema:
+    """Read a schema with a target; an error names the part that must still be filled in."""
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise FileError(f"{path.name} is not JSON.") from None
+    if not isinstance(fields, dict) or set(fields) - {"guarantee"} != {"columns", "target"}:
+        raise FileError(f"{path.name} must be an object with the fields columns and target.")
+    if not isinstance(fields["columns"], dict) or not fields["columns"]:
+        raise FileError(
+            f"The columns in {path.name} must be an object with one field for each column name."
+        )
+    columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
+    schema = Schema(columns, _domain(fields["target"], "target"), fields.get("guarantee"))
+    return _writable(schema, path)
+
+
+def _writable(schema: Schema, path: Path) -> Schema:
+    """Refuse what a model could not be written with, such as Infinity as a category."""
+    try:
+        Schema.from_json(schema.to_json())
+    except ValueError as error:
+        raise FileError(f"{path.name} cannot be part of a model: {error}") from None
+    return schema
+
+
+def skeleton(names: Sequence[str], target: str) -> str:
+    """Return a schema template, made of the names of the columns alone.
+
+    Every column has the fields of an interval and of categories. Which of them are meant is for
+    the user to say: cells that look like numbers would tell something about records.
+    """
+    place_of(target, names)
+    open_: dict[str, Any] = {"low": None, "high": None, "values": []}
+    columns = {name: open_ for name in names if name != target}
+    return json.dumps({"columns": columns, "target": open_}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _domain(given: Any, name: str) -> Domain:
+    """Return a domain of the fields that are filled in."""
+    known = isinstance(given, dict) and set(given) <= set.union(*_FIELDS)
+    if not known or not isinstance(given.get("values", []), list):
+        raise FileError(
+            f"The domain of {name!r} must have the fields low and high, or the field values."
+        )
+    filled = {field: value for field, value in given.items() if value not in (None, [])}
+    if not any(set(filled) <= fields for fields in _FIELDS):
+        raise FileError(f"Fill in low and high of {name!r}, or its values, but not both.")
+    if "values" in filled:
+        return Categories(**filled)
+    if not {"low", "high"} <= set(filled):
+        raise FileError(f"Fill in {_open(given, name)} from a codebook and not from the data.")
+    ends = {key: _end(filled[key], name) for key in ("low", "high")}
+    if (missing := filled.get("missing")) not in (None, "middle", "indicator"):
+        ends["missing"] = _end(missing, name)
+    return Interval(**{**filled, **ends})
+
+
+def _open(given: dict[str, Any], name: str) -> str:
+    """Return what is to be filled in."""
+    ends, values = f"low and high of {name!r},", f"the values of {name!r},"
+    if "values" not in given:
+        return ends
+    return f"{ends} or its values," if "low" in given else values
+
+
+def _end(value: Any, name: str) -> float | date:
+    if not isinstance(value, str):
+        return value  # type: ignore[no-any-return]  # Interval checks it
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        raise FileError(
+            f"low, high and missing of {name!r} must be numbers, or dates like 2020-01-31."
+        ) from None
+
+
+_OF_SQLITE = ("", "-journal", "-wal", "-shm")  # a ledger, and the files that SQLite puts beside it
+_AT_ONCE = 2**20  # bytes
+
+
+def refuse_to_overwrite(out: Path | None, read: Mapping[str, Path | None]) -> None:
+    """Refuse a file to write that is one of those that the command reads, by whatever name."""
+    for what, path in read.items():
+        endings = _OF_SQLITE if what == "ledger" else ("",)
+        names = [path.with_name(path.name + ending) for ending in endings] if path else []
+        if out is not None and any(_same(out, name) for name in names):
+            raise FileError(f"--out {out} is the file of the {what}: name another file.")
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.resolve() == other.resolve():
+        return True
+    return one.exists() and other.exists() and one.samefile(other)  # a hard link
+
+
+@contextmanager
+def reserved(path: Path, room: int) -> Iterator[ReservedFile]:
+    """Hold room for a file on the disk while its content is made.
+
+    The content goes to a file beside ``path``, which takes its place at the end. If there is no
+    content, because an error was raised, that file is removed.
+    """
+    file = ReservedFile(path)
+    try:
+        file.hold(room)
+        yield file
+    finally:
+        file.give_up()
+
+
+class ReservedFile:
+    """A file beside the one that is wanted, whose place it will take."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._final = path, _checked(path)
+        self._side = self._final.with_name(f".{uuid4().hex[:16]}.part")
+        self._done = False
+
+    def hold(self, room: int) -> None:
+        """Fill the file with so many zeros, so that the disk has room for what will come."""
+        try:
+            with self._side.open("xb") as file:
+                for start in range(0, room, _AT_ONCE):
+                    file.write(bytes(min(_AT_ONCE, room - start)))
+                _to_disk(file)
+        except OSError as error:
+            raise FileError(f"{self._path} cannot be written: {error.strerror}.") from None
+
+    def write(self, text: str) -> None:
+        """Put the text into the file; if that fails, somewhere else, as it was paid for."""
+        self._done = True
+        try:
+            with self._side.open("r+b") as file:
+                file.write(text.encode("utf-8"))
+                file.truncate()
+                _to_disk(file)
+        except OSError:
+            self._rescue(text)
+        try:
+            self._side.replace(self._final)
+        except OSError:
+            self._say_where(f"in {self._side}")
+
+    def _rescue(self, text: str) -> NoReturn:
+        """Write the text to the folder of temporary files or, if that fails too, print it."""
+        with suppress(OSError):
+            self._side.unlink()
+        other = Path(gettempdir(), f"{uuid4().hex[:16]}-{self._final.name}")
+        with suppress(OSError):
+            other.write_text(text, encoding="utf-8")
+            self._say_where(f"in {other}")
+        print(text)
+        self._say_where("what was printed")
+
+    def _say_where(self, place: str) -> NoReturn:
+        raise FileError(f"{self._path} could not be written. The released model is {place}.")
+
+    def give_up(self) -> None:
+        """Remove the file, unless something was written to it."""
+        if not self._done:
+            self._side.unlink(missing_ok=True)
+
+
+def _checked(path: Path) -> Path:
+    """Return the file that a path leads to, or refuse it."""
+    if path.is_symlink() and not path.exists():
+        raise FileError(f"{path} is a link to a file that does not exist.")
+    if not path.parent.is_dir():
+        raise FileError(f"The folder of {path} must exist.")
+    if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+        raise FileError(f"{path} must be a file that can be written.")
+    return path.resolve()
+
+
+def _to_disk(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())

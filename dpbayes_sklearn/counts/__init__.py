@@ -1,0 +1,1 @@
+"""Tables of counts: statistics, inference and predictions of discrete networks."""

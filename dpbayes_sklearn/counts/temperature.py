@@ -1,0 +1,252 @@
+r"""Exact sums of log losses, by which the temperature of a classifier is chosen.
+
+Features of a record are not independent, so naive Bayes counts the same evidence several times.
+With a temperature t and an emphasis :math:`\gamma` on informative features it predicts
+
+.. math:: p(c \mid x) \propto \pi_c \exp\Bigl(t \sum_j q_j^\gamma \log \theta_{cj x_j}\Bigr),
+    \qquad q_j = I_j / \max_i I_i
+
+where :math:`I_j` is the mutual information of feature and class in the released tables. For every
+(t, :math:`\gamma`) of a public grid, each record's log loss is clipped to :math:`[0, B]`,
+:math:`B = 3.3 + \log C`, and rounded to a lattice, so sums are exact integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.data.encoder import Codes, Encoder, SparseCodes
+from dpbayes_sklearn.data.records import Positions, Records, Shard
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.schema.domains import Categories
+
+__all__ = [
+    "DEFAULT",
+    "GRID",
+    "Evidence",
+    "EvidenceModel",
+    "LabelledRecords",
+    "LossSums",
+    "Tempering",
+    "stride",
+    "temperature_share",
+    "untaught",
+]
+
+
+_STEPS = 1024  # of the lattice in one nat
+_CLIP = 3.3  # nats above the loss of a uniform guess
+_FAR = 50.0  # nats
+_TEMPERATURES = {
+    1.0: 0.2, 0.8: 0.24, 0.65: 0.2, 0.5: 0.14, 0.4: 0.08,
+    0.3: 0.06, 0.2: 0.03, 0.12: 0.02, 0.06: 0.01, 0.0: 0.02,
+}  # fmt: skip
+_EMPHASES = {0.0: 0.8, 1.0: 0.1, 2.0: 0.1}
+_UNTAUGHT = 0.8  # the largest temperature that is not learned
+_ENOUGH = 20_000  # records from which a temperature is learned well, at epsilon 0.2 or more
+
+
+@dataclass(frozen=True)
+class Tempering:
+    """A temperature and an emphasis on informative features; (1, 0) is plain naive Bayes."""
+
+    temperature: float
+    emphasis: float = 0.0
+
+    def weights(self, information: FloatArray) -> FloatArray:
+        """Return the weight of each feature's log probabilities, from mutual informations.
+
+        >>> Tempering(0.5, emphasis=1.0).weights(np.array([0.2, 0.1]))
+        array([0.5 , 0.25])
+        """
+        most = float(np.max(information, initial=0.0))
+        if self.emphasis == 0.0 or most <= 0.0:
+            return np.full(len(information), self.temperature)
+        return np.asarray(self.temperature * (information / most) ** self.emphasis)
+
+
+GRID: dict[Tempering, float] = {
+    Tempering(t, emphasis): v * w
+    for (emphasis, v), (t, w) in product(_EMPHASES.items(), _TEMPERATURES.items())
+}
+"""Public candidates and their prior weights."""
+
+DEFAULT = Tempering(0.65)
+"""Used where no temperature is learned and the features may depend on each other in the model."""
+
+
+def untaught(information: float, entropy: float) -> Tempering:
+    r"""Return the temperature of naive Bayes when there are too few records to learn one.
+
+    It looks at the released tables only: features that together seem to tell more about the class
+    than there is to know repeat each other. With the sum I of their mutual informations and the
+    entropy H of the classes, it is :math:`0.22 (H/I)^{0.8}`, and 0.8 at most.
+
+    >>> [round(untaught(information, 0.69).temperature, 2) for information in (0.05, 0.5, 3.0)]
+    [0.8, 0.28, 0.07]
+    """
+    if information <= 0.0 or entropy <= 0.0:
+        return Tempering(_UNTAUGHT)
+    return Tempering(min(_UNTAUGHT, 0.22 * (entropy / information) ** 0.8))
+
+
+def temperature_share(n: int, epsilon: Fraction) -> Fraction:
+    r"""Return the share of the budget for learning the temperature, from public quantities.
+
+    None below :math:`n\varepsilon = 500`, else :math:`400/(n\varepsilon)` within [0.04, 0.15].
+
+    >>> [str(temperature_share(n, Fraction(1))) for n in (100, 1_000, 5_000, 100_000)]
+    ['0', '3/20', '2/25', '1/25']
+    """
+    if n * epsilon < 500:
+        return Fraction(0)
+    return min(max(400 / (n * epsilon), Fraction(1, 25)), Fraction(3, 20))
+
+
+def stride(n: int, epsilon: float) -> int:
+    r"""Return s such that one of s records is enough to learn a temperature with ``epsilon``.
+
+    >>> stride(1_000, 0.1), stride(1_000_000, 0.2)
+    (1, 50)
+    """
+    enough = max(_ENOUGH, math.ceil(0.2 * _ENOUGH / epsilon)) if epsilon > 0 else n
+    return max(n // enough, 1)
+
+
+@dataclass(frozen=True)
+class LossSums:
+    """Sensitive: for each candidate of the grid, the sum of clipped log losses in lattice steps."""
+
+    sums: IntArray
+    n: int
+    n_classes: int
+
+    kind: ClassVar[str] = "losses"
+
+    @classmethod
+    def none(cls, n_classes: int) -> LossSums:
+        """Return the sums of no record."""
+        return cls(np.zeros(len(GRID), np.int64), 0, n_classes)
+
+    @classmethod
+    def of(
+        cls, log_prior: FloatArray, evidence: dict[float, FloatArray], classes: IntArray
+    ) -> LossSums:
+        """Add up losses of records.
+
+        Parameters
+        ----------
+        log_prior : array of shape (C,) or (n, C)
+        evidence : dict of arrays of shape (n, C)
+            For each emphasis, the records' weighted sums of log probabilities at temperature 1.
+        classes : array of shape (n,)
+            The records' classes.
+        """
+        n_classes, sums = log_prior.shape[-1], []
+        top = steps_at_most(n_classes)
+        prior = _over_own_class(np.broadcast_to(log_prior, (len(classes), n_classes)), classes)
+        gaps = {emphasis: _over_own_class(log, classes) for emphasis, log in evidence.items()}
+        for option in GRID:
+            gap = option.temperature * gaps[option.emphasis]
+            gap += prior
+            np.minimum(gap, _FAR, out=gap)  # beyond, the loss is clipped
+            loss = np.log(sum(np.exp(gap, out=gap)))  # in the same order for every record
+            steps = np.clip(np.nan_to_num(_STEPS * loss, nan=top, posinf=top), 0, top)
+            sums.append(int(np.floor(steps).astype(np.int64).sum()))
+        return cls(np.array(sums, np.int64), len(classes), n_classes)
+
+    def __add__(self, other: LossSums) -> LossSums:
+        """Return the sums of both sets of records."""
+        return LossSums(self.sums + other.sums, self.n + other.n, self.n_classes)
+
+    def sensitivity(self, unit: PrivacyUnit) -> int:
+        """Return the sensitivity of every sum: the largest loss, in steps of the lattice.
+
+        A record, or one value of it, changes one loss, which lies between 0 and B.
+        """
+        return unit.max_records * steps_at_most(self.n_classes)
+
+    def spread(self, unit: PrivacyUnit) -> int:
+        """Return the range of the changes of all sums, from the lowest to the highest.
+
+        A replaced record may raise some sums by B and lower others by B. One that comes raises
+        all of them, one that goes lowers all of them, so the changes lie within B.
+        """
+        return self.sensitivity(unit) * (1 if unit.size_is_secret else 2)
+
+    def at_most(self, n: int) -> LossSums:
+        """Cut all sums at those of n records: no change of theirs grows by that."""
+        most = n * steps_at_most(self.n_classes)
+        return LossSums(np.minimum(self.sums, most), n, self.n_classes)
+
+    def scores(self, unit: PrivacyUnit, epsilon: float) -> FloatArray:
+        r"""Return the scores of the candidates: :math:`\log w - \varepsilon S/R`, R the spread."""
+        weights = np.log(np.array([*GRID.values()]))
+        return np.asarray(weights - epsilon / float(self.spread(unit)) * self.sums)
+
+    @staticmethod
+    def magnitude(n: int, epsilon: float, unit: PrivacyUnit) -> float:
+        r"""Return a public bound on the scores of n records.
+
+        A sum is at most n B, the spread is B for each record that comes or goes, and
+        :math:`|\log w| < 8`.
+        """
+        return epsilon * n / unit.moves + 8.0
+
+
+Evidence = Callable[[Codes | SparseCodes], tuple[FloatArray, dict[float, FloatArray]]]
+"""A function from codes to log p(c) and, for each emphasis, the features' log probabilities."""
+
+
+class EvidenceModel(Protocol):
+    """A released model whose temperature is to be chosen."""
+
+    def evidence(self, emphases: tuple[float, ...], /) -> Evidence:
+        """Return the function of codes for these emphases."""
+
+
+@dataclass(frozen=True, repr=False)
+class LabelledRecords:
+    """Sensitive: records, for the losses that they have under a released model."""
+
+    encoder: Encoder
+    classes: Categories
+    records: Records
+
+    def loss_sums(self, model: EvidenceModel, sample: Positions | None = None) -> LossSums:
+        """Return the loss sums of all records, or of those at some positions, drawn at random."""
+        ask = partial(_loss_sums, self.encoder, self.classes, model.evidence(emphases()))
+        return self.records.total(ask, sample)
+
+
+def _loss_sums(encoder: Encoder, classes: Categories, evidence: Evidence, shard: Shard) -> LossSums:
+    total = LossSums.none(classes.n_values)
+    labels: Any = shard.target
+    for rows, codes in encoder.compact_chunks(shard.table):
+        total = total + LossSums.of(*evidence(codes), classes.encode(labels[rows]))
+    return total
+
+
+def _over_own_class(log: FloatArray, classes: IntArray) -> FloatArray:
+    """Return logarithms less that of each record's own class, one row for each class."""
+    by_class = np.ascontiguousarray(log.T)
+    return np.asarray(by_class - by_class[classes, np.arange(len(classes))])
+
+
+def emphases() -> tuple[float, ...]:
+    """Return the emphases for which `LossSums.of` needs evidence."""
+    return tuple(_EMPHASES)
+
+
+def steps_at_most(n_classes: int) -> int:
+    """Return the bound B on a loss in steps of the lattice, rounded up."""
+    return math.ceil(_STEPS * (_CLIP + math.log(n_classes)))

@@ -1,0 +1,322 @@
+"""Figures of calibration: reliability of probabilities, coverage of intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+from sklearn.utils.validation import check_consistent_length
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.display._axes import COLOURS, Drawn, against_diagonal, check_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["CoverageDisplay", "ReliabilityDisplay", "coverage_curve", "reliability_curve"]
+
+
+class ReliabilityCurve(NamedTuple):
+    """Mean confidence, accuracy and number of records of every group of predictions."""
+
+    confidence: FloatArray
+    accuracy: FloatArray
+    n_records: npt.NDArray[np.intp]
+
+
+def reliability_curve(
+    confidence: npt.ArrayLike, right: npt.ArrayLike, n_groups: int = 10
+) -> ReliabilityCurve:
+    """Group predictions of like confidence, equally many in each, and compare with accuracy.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n_samples,)
+        Probability of the predicted class.
+    right : array-like of bool of shape (n_samples,)
+        Whether it was the true one.
+    n_groups : int, default=10
+
+    Examples
+    --------
+    >>> reliability_curve([0.6, 0.7, 0.9, 1.0], [True, False, True, True], n_groups=2)
+    ReliabilityCurve(confidence=array([0.65, 0.95]), accuracy=array([0.5, 1. ]), ...)
+    """
+    stated, hit = np.asarray(confidence, np.float64), np.asarray(right, np.float64)
+    order = np.argsort(stated, kind="stable")
+    groups = [group for group in np.array_split(order, n_groups) if len(group)]
+    return ReliabilityCurve(
+        np.array([stated[group].mean() for group in groups]),
+        np.array([hit[group].mean() for group in groups]),
+        np.array([len(group) for group in groups]),
+    )
+
+
+class ReliabilityDisplay(Drawn):
+    """Accuracy among records with similar confidence, for any number of classes.
+
+    On the diagonal predicted probabilities are calibrated; below it predictions are overconfident.
+    The figure is computed without noise: use public records, or do not publish it.
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+    label : str, optional
+        Name in the legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        What it is drawn on.
+    line_ : matplotlib Line2D
+        The curve.
+    calibration_error_ : float
+        Mean distance between confidence and accuracy over the groups.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from dpbayes_sklearn import BayesianNaiveBayes
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = BayesianNaiveBayes(
+    ...     epsilon=2.0, classes=[0, 1], bounds=(X.min(0), X.max(0)), n_bins=4, random_state=0
+    ... ).fit(X[::2], y[::2])
+    >>> display = ReliabilityDisplay.from_estimator(
+    ...     model, X[1::2], y[1::2], ax=Figure().subplots()
+    ... )
+    >>> display.calibration_error_ < 0.2
+    True
+    """
+
+    def __init__(self, curve: ReliabilityCurve, label: str | None = None) -> None:
+        self.curve = curve
+        self.label = label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        n_groups: int = 10,
+        label: str | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Predict and draw.
+
+        Parameters
+        ----------
+        estimator : fitted classifier with ``predict_proba``
+        X, y : records that it was not fitted to, with their classes
+        n_groups : int, default=10
+            Groups of equally many records.
+        label : str, optional
+            The name of the estimator if left out.
+        ax : matplotlib Axes, optional
+        **plot_options
+            See :meth:`plot`.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        named = type(estimator).__name__ if label is None else label
+        probabilities = estimator.predict_proba(X)
+        options: Any = {"n_groups": n_groups, "label": named, "ax": ax, **plot_options}
+        return cls.from_predictions(y, probabilities, classes=estimator.classes_, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: npt.ArrayLike,
+        y_prob: npt.ArrayLike,
+        *,
+        classes: npt.ArrayLike,
+        n_groups: int = 10,
+        label: str | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw precomputed predictions.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+        y_prob : array-like of shape (n_samples, n_classes)
+        classes : array-like of shape (n_classes,)
+            What the columns of ``y_prob`` are about.
+        n_groups : int, default=10
+        label : str, optional
+        ax : matplotlib Axes, optional
+        **plot_options
+            See :meth:`plot`.
+        """
+        truth, chances = np.asarray(y_true), np.asarray(y_prob, np.float64)
+        check_consistent_length(truth, chances)
+        right = np.asarray(classes)[chances.argmax(axis=1)] == truth
+        curve = reliability_curve(chances.max(axis=1), right, n_groups)
+        return cls(curve, label).plot(ax, **plot_options)
+
+    def plot(self, ax: Axes | None = None, *, color: str = COLOURS[0]) -> Self:
+        """Draw the curve with two standard errors of every accuracy; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a figure of its own if left out.
+        color : matplotlib colour
+
+        Returns
+        -------
+        self
+        """
+        ax = self._axes(ax, (4.8, 4.6))
+        stated, accuracy, n = self.curve
+        self.calibration_error_ = float(np.average(np.abs(stated - accuracy), weights=n))
+        error = 2 * np.sqrt(accuracy * (1 - accuracy) / n)
+        ax.errorbar(stated, accuracy, error, fmt="none", color=color, alpha=0.5, lw=1.2)
+        (self.line_,) = ax.plot(stated, accuracy, "o-", color=color, ms=5, lw=1.6, label=self.label)
+        low = min(stated.min(), (accuracy - error).min())
+        ax.set(xlabel="stated probability", ylabel="share that is right")
+        against_diagonal(ax, max(0.0, min(low - 0.03, *ax.get_xlim())), self.label)
+        return self
+
+
+LEVELS = np.array([0.05, *np.arange(0.1, 0.91, 0.1), 0.95, 0.99])
+
+
+def coverage_curve(
+    y_true: npt.ArrayLike, mean: npt.ArrayLike, std: npt.ArrayLike, levels: npt.ArrayLike = LEVELS
+) -> FloatArray:
+    """Return the share of targets within mean ± z std, where z has the level between -z and z.
+
+    Examples
+    --------
+    >>> coverage_curve([0.0, 1.0, 3.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.5, 0.95])
+    array([0.3333..., 0.6666...])
+    """
+    truth, centre, spread = (np.asarray(a, np.float64) for a in (y_true, mean, std))
+    check_consistent_length(truth, centre, spread)
+    half_widths = norm.ppf((1 + np.asarray(levels, np.float64)) / 2)
+    distance = np.abs(truth - centre)
+    return np.array([(distance <= z * spread).mean() for z in half_widths])
+
+
+class CoverageDisplay(Drawn):
+    """Share of targets within prediction intervals, by the level of the interval.
+
+    On the diagonal intervals have their stated coverage; below it they are too narrow. The figure
+    is computed without noise: use public records, or do not publish it.
+
+    Parameters
+    ----------
+    levels : array-like of shape (n_levels,)
+        Stated probabilities of the intervals.
+    coverage : array-like of shape (n_levels,)
+        Shares of targets within them.
+    label : str, optional
+        Name in the legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        What it is drawn on.
+    line_ : matplotlib Line2D
+        The curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from dpbayes_sklearn import BayesianLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1, (4000, 2))
+    >>> y = X @ [2.0, -1.0] + rng.normal(0, 0.3, 4000)
+    >>> model = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(-2, 3), random_state=0)
+    >>> model = model.fit(X[:2000], y[:2000])
+    >>> display = CoverageDisplay.from_estimator(
+    ...     model, X[2000:], y[2000:], ax=Figure().subplots()
+    ... )
+    >>> bool(abs(display.coverage[-2] - 0.95) < 0.06)
+    True
+    """
+
+    def __init__(
+        self, levels: npt.ArrayLike, coverage: npt.ArrayLike, label: str | None = None
+    ) -> None:
+        self.levels = np.asarray(levels, np.float64)
+        self.coverage = np.asarray(coverage, np.float64)
+        self.label = label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        label: str | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Predict with standard deviations and draw.
+
+        Parameters
+        ----------
+        estimator : fitted regression whose ``predict`` has ``return_std``
+        X, y : records that it was not fitted to, with their targets
+        label : str, optional
+            The name of the estimator if left out.
+        ax : matplotlib Axes, optional
+        **plot_options
+            See :meth:`plot`.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        mean, std = estimator.predict(X, return_std=True)
+        named = type(estimator).__name__ if label is None else label
+        return cls.from_predictions(y, mean, std, label=named, ax=ax, **plot_options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: npt.ArrayLike,
+        mean: npt.ArrayLike,
+        std: npt.ArrayLike,
+        *,
+        label: str | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw precomputed predictions.
+
+        Parameters
+        ----------
+        y_true, mean, std : array-like of shape (n_samples,)
+        label : str, optional
+        ax : matplotlib Axes, optional
+        **plot_options
+            See :meth:`plot`.
+        """
+        return cls(LEVELS, coverage_curve(y_true, mean, std), label).plot(ax, **plot_options)
+
+    def plot(self, ax: Axes | None = None, *, color: str = COLOURS[0]) -> Self:
+        """Draw the curve; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a figure of its own if left out.
+        color : matplotlib colour
+
+        Returns
+        -------
+        self
+        """
+        ax = self._axes(ax, (4.8, 4.6))
+        style: Any = {"color": color, "ms": 5, "lw": 1.6, "label": self.label}
+        (self.line_,) = ax.plot(self.levels, self.coverage, "o-", **style)
+        ax.set(xlabel="stated level of the interval", ylabel="share of targets within it")
+        against_diagonal(ax, 0.0, self.label)
+        return self

@@ -1,1 +1,0 @@
-"""Released posteriors: means, draws and predictions."""

@@ -1,1 +1,0 @@
-"""Exact Bayes on noisy counts: messages between the tables of a star network."""

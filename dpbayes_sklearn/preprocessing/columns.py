@@ -1,0 +1,197 @@
+"""Base class of the transformers of numeric columns: one private plan of questions per column."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.base.parameters import PROTECTION
+from dpbayes_sklearn.columns.plans import Answers, Plan, Plans, SortedColumns
+from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
+from dpbayes_sklearn.data.reading import read_table, read_unlabelled
+from dpbayes_sklearn.data.records import Records, quiet_numpy
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
+from dpbayes_sklearn.privacy import PrivacyGuarantee
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.schema.declared import intervals_from_bounds
+from dpbayes_sklearn.schema.values import Kind, as_numbers
+from dpbayes_sklearn.serialization.models import COLUMN_TRANSFORMER
+
+__all__ = ["Columns", "ColumnwiseTransformer"]
+
+
+_NUMERIC: frozenset[Kind] = frozenset({"booleans", "integers", "numbers", "dates", "anything"})
+
+
+class Columns(NamedTuple):
+    """What is public about the columns.
+
+    Attributes
+    ----------
+    n : int
+        Number of records, or what is known about it.
+    bounds : tuple
+        Declared bounds of each column, None where there are none.
+    epsilon : float
+        Budget of each column.
+    unit : PrivacyUnit
+        Who is protected.
+    """
+
+    n: int
+    bounds: tuple[tuple[float, float] | None, ...]
+    epsilon: float
+    unit: PrivacyUnit
+
+
+def check_numeric(estimator: Any, table: Table) -> None:
+    """Refuse columns that by their types can hold neither numbers nor dates."""
+    for j in range(table.n_columns):
+        if table.kind(j) not in _NUMERIC:
+            name = f"column {j}" if table.names is None else f"the column {table.names[j]!r}"
+            raise ValueError(
+                f"X holds {table.kind(j)} in {name} by its type, but {type(estimator).__name__} "
+                "takes numbers and dates: leave it out, for instance with a ColumnTransformer. "
+                "Nothing was spent."
+            )
+
+
+class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
+    """A transformer of every column by itself; subclasses say what they ask of a column."""
+
+    bounds: Any
+    _answers: Answers
+
+    _exported = COLUMN_TRANSFORMER
+    _schema_looks_at_n = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateEstimator._parameter_constraints,
+        "bounds": ["array-like", None],
+        **PROTECTION,
+    }
+
+    @abstractmethod
+    def _plan(self, j: int, columns: Columns) -> Plan:
+        """Return what is asked of column j."""
+
+    @abstractmethod
+    def _set(self, answers: Answers) -> None:
+        """Set the fitted attributes from the released answers of all columns."""
+
+    @abstractmethod
+    def _apply(self, numbers: FloatArray) -> Any:
+        """Return the transformed numbers, all columns at once; NaN is a missing value."""
+
+    def _resolve_mechanism(self) -> Mechanism:
+        return Quantiles()
+
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
+        secret = self._unit.size_is_secret
+        records = read_unlabelled(self, X, reset=reset, may_be_empty=secret)
+        check_numeric(self, records.table)
+        return records
+
+    def _public_schema(self, records: Records) -> tuple[Columns, tuple[str, ...]]:
+        d, (_, rest) = records.table.n_columns, self._shares(self._budget())
+        n, bounds = self._public_n(records.n), self._each_bounds(d)
+        return Columns(n, bounds, float(rest.epsilon) / d, rest.unit), ()
+
+    def _each_bounds(self, d: int) -> tuple[tuple[float, float] | None, ...]:
+        if self.bounds is None:
+            return (None,) * d
+        return tuple((i.low, i.high) for i in intervals_from_bounds(self.bounds, d))
+
+    def _statistics(self, public: Columns, records: Records) -> SortedColumns:
+        return SortedColumns(records)
+
+    def _prior(self, public: Columns) -> Plans:
+        return Plans(tuple(self._plan(j, public) for j in range(len(public.bounds))))
+
+    def _attach(self, public: Columns, release: Release[Any]) -> Self:
+        return self._become_fitted(release.posterior, release.guarantee)
+
+    def _become_fitted(self, answers: Answers, guarantee: PrivacyGuarantee) -> Self:
+        self._answers, self.guarantee_ = answers, guarantee
+        self._set(answers)
+        return self
+
+    def _restore(self, **released: Any) -> Self:
+        answers, guarantee = released.values()
+        nobody = Columns(1, self._each_bounds(len(answers)), guarantee.epsilon, self._unit)
+        plans = [self._plan(j, nobody) for j in range(len(answers))]
+        if not all(plan.could_answer(found) for plan, found in zip(plans, answers, strict=True)):
+            raise ValueError("the numbers are not those that the parameters ask for")
+        return self._become_fitted(answers, guarantee)
+
+    def _epsilon_wanted(self, n: int, n_features: int) -> float:
+        """Return what finds a range of every column: 800 records per column and epsilon."""
+        return 800 * n_features / n * self._unit.moves / RECORD.moves
+
+    def transform(self, X: Any) -> Any:
+        """Return the transformed columns; every value has its place, and a missing one the middle.
+
+        Parameters
+        ----------
+        X : array, data frame or dask collection of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features), a lazy one of a dask collection
+        """
+        check_is_fitted(self)
+        secret = self._unit.size_is_secret
+        table = read_table(self, X, reset=False, declared=True, may_be_empty=secret)
+        check_numeric(self, table)
+        if isinstance(table, PartitionedTable):
+            return rowwise(self._transformed, table, self._apply(np.empty((0, table.n_columns))))
+        return self._transformed(table)
+
+    def _transformed(self, table: Table) -> Any:
+        with quiet_numpy():
+            return self._apply(_numbers(table))
+
+    def _inverse_input(self, X: Any) -> FloatArray:
+        """Return transformed columns to be mapped back, checked for shape."""
+        check_is_fitted(self)
+        checked: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+        if checked.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {checked.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return checked
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = True  # every value has its place
+        return tags
+
+
+def _numbers(table: Table) -> FloatArray:
+    numbers = np.empty((table.n_rows, table.n_columns))
+    for rows, chunk in table.chunks():
+        together = table.as_numbers(chunk)
+        if together is not None:
+            numbers[rows] = together
+            continue
+        for j in range(table.n_columns):
+            numbers[rows, j] = as_numbers(table.column(j, chunk))
+    return numbers
+
+
+def share(value: Any) -> Fraction:
+    """Return a quantile as a fraction of few digits.
+
+    >>> share(0.01)
+    Fraction(1, 100)
+    """
+    return Fraction(str(float(value))).limit_denominator(10_000)

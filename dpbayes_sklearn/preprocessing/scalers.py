@@ -1,0 +1,266 @@
+"""Columns mapped to a public range by private quantiles."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.columns.plans import Answers, CentreAndSpread, OuterQuantiles, Plan
+from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, share
+from dpbayes_sklearn.privacy import BudgetAccountant
+
+__all__ = ["PrivateMinMaxScaler", "PrivateStandardScaler"]
+
+
+class PrivateMinMaxScaler(ColumnwiseTransformer):
+    """Scale columns to a public range by two private quantiles; no bounds need to be known.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, shared equally by the columns. ``float("inf")`` gives exact
+        quantiles.
+    feature_range : tuple (low, high), default=(0, 1)
+        Range of what is returned: the public domain of the output.
+    quantiles : tuple (low, high), default=(0.01, 0.99)
+        Which quantiles of a column are mapped to the ends of ``feature_range``; values beyond are
+        clipped. If there are too few records for them at this ``epsilon``, quantiles nearer to
+        the median are found, and their distance from it is stretched as for a normal law.
+    bounds : tuple (low, high), optional
+        Public bounds of the columns, numbers or one entry per column, if something is known: the
+        quantiles are looked for between them only.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record, or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(X, y, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source; seeds are for tests and papers.
+
+    Attributes
+    ----------
+    data_min_, data_max_ : ndarray of shape (n_features,)
+        The private quantiles, the ends of the range of each column.
+    guarantee_ : PrivacyGuarantee
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` and ``neighbours`` say who is
+    protected. Nothing needs to be
+    declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
+    quantile and is mapped to the middle. Dates are seconds since 1970.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
+    >>> wages = np.random.default_rng(0).lognormal(7, 0.5, size=(5_000, 1))
+    >>> scaler = PrivateMinMaxScaler(epsilon=0.5, random_state=0).fit(wages)
+    >>> scaler.transform([[0.0], [1e9]])
+    array([[0.],
+           [1.]])
+    >>> bool(150 < scaler.data_min_[0] < 500), bool(2_500 < scaler.data_max_[0] < 4_500)
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ColumnwiseTransformer._parameter_constraints,
+        "feature_range": [tuple],
+        "quantiles": [tuple],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        feature_range: tuple[float, float] = (0, 1),
+        quantiles: tuple[float, float] = (0.01, 0.99),
+        bounds: Any = None,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.feature_range = feature_range
+        self.quantiles = quantiles
+        self.bounds = bounds
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _plan(self, j: int, columns: Columns) -> Plan:
+        low, high = two_numbers(self, "quantiles", 0.0, 1.0)
+        if not low < 0.5 < high:
+            raise InvalidParameterError(
+                "The 'quantiles' parameter of PrivateMinMaxScaler must have low < 0.5 < high. "
+                f"Got {self.quantiles!r} instead."
+            )
+        two_numbers(self, "feature_range", -1e300, 1e300)
+        return OuterQuantiles(
+            share(low), share(high), columns.n, columns.epsilon, columns.bounds[j], columns.unit
+        )
+
+    @property
+    def _looks_at_n(self) -> bool:  # type: ignore[override]
+        return self.bounds is None  # between bounds, all quantiles are asked for as they are
+
+    def _set(self, answers: Answers) -> None:
+        self.data_min_, self.data_max_ = np.array(answers).T.copy()
+
+    def _apply(self, numbers: FloatArray) -> FloatArray:
+        low, high = self.feature_range
+        span = self.data_max_ - self.data_min_
+        inside = np.clip(numbers, self.data_min_, self.data_max_) - self.data_min_
+        shares = np.where(span > 0, inside / np.where(span > 0, span, 1.0), 0.5)
+        shares = np.where(np.isnan(numbers), 0.5, shares)
+        return np.asarray(np.clip(low + shares * (high - low), low, high))
+
+    def inverse_transform(self, X: Any) -> FloatArray:
+        """Return numbers of the columns' own units; what was clipped stays clipped.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
+        low, high = self.feature_range
+        shares = (self._inverse_input(X) - low) / (high - low)
+        return np.asarray(self.data_min_ + shares * (self.data_max_ - self.data_min_))
+
+
+def two_numbers(estimator: Any, name: str, least: float, most: float) -> tuple[float, float]:
+    """Return a parameter that must be a pair low < high within a range."""
+    given = getattr(estimator, name)
+    try:
+        low, high = (float(end) for end in given)
+        fine = least <= low < high <= most
+    except (TypeError, ValueError):
+        fine = False
+    if not fine:
+        raise InvalidParameterError(
+            f"The {name!r} parameter of {type(estimator).__name__} must be a tuple (low, high) of "
+            f"numbers from {least:g} to {most:g}, low < high. Got {given!r} instead."
+        )
+    return low, high
+
+
+class PrivateStandardScaler(ColumnwiseTransformer):
+    """Centre columns at a private median and scale them by a private spread.
+
+    The spread is the standard deviation of a normal law with as many records within the same
+    distance of the median: robust against outliers, unlike a standard deviation.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit, shared equally by the columns. ``float("inf")`` gives the exact
+        median and spread.
+    clip : float, default=3.0
+        What is returned lies between ``-clip`` and ``clip``: the public domain of the output.
+    bounds : tuple (low, high), optional
+        Public bounds of the columns, numbers or one entry per column, if something is known.
+    privacy_unit : {"record", "person"}, default="record"
+        Who is protected: one record, or all records of one person.
+    max_records_per_person : int, optional
+        For ``privacy_unit="person"``: how many records of a person are protected together. With
+        ``fit(X, y, groups=...)`` no more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        "replace": neighbours have as many records, so their number is public. "add_remove": a
+        record (or a person) is there or not, so the number of records is secret.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source; seeds are for tests and papers.
+
+    Attributes
+    ----------
+    center_, scale_ : ndarray of shape (n_features,)
+        The private median and spread of each column; a spread of 0 becomes 1.
+    guarantee_ : PrivacyGuarantee
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` and ``neighbours`` say who is
+    protected. Nothing needs to be
+    declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
+    quantile and is mapped to 0. Dates are seconds since 1970.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpbayes_sklearn.preprocessing import PrivateStandardScaler
+    >>> heights = np.random.default_rng(0).normal(170, 10, size=(5_000, 1))
+    >>> scaler = PrivateStandardScaler(epsilon=0.5, random_state=0).fit(heights)
+    >>> scaler.center_.round(-1), scaler.scale_.round(-1)
+    (array([170.]), array([10.]))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ColumnwiseTransformer._parameter_constraints,
+        "clip": [Range(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        clip: float = 3.0,
+        bounds: Any = None,
+        privacy_unit: str = "record",
+        max_records_per_person: int | None = None,
+        neighbours: str = "replace",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.clip = clip
+        self.bounds = bounds
+        self.privacy_unit = privacy_unit
+        self.max_records_per_person = max_records_per_person
+        self.neighbours = neighbours
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _plan(self, j: int, columns: Columns) -> Plan:
+        return CentreAndSpread(columns.n, columns.epsilon, columns.bounds[j], columns.unit)
+
+    def _set(self, answers: Answers) -> None:
+        self.center_, spread = np.array(answers).T.copy()
+        self.scale_ = np.where(spread > 0, spread, 1.0)
+
+    def _apply(self, numbers: FloatArray) -> FloatArray:
+        scaled = np.clip((numbers - self.center_) / self.scale_, -self.clip, self.clip)
+        return np.where(np.isnan(scaled), 0.0, scaled)
+
+    def inverse_transform(self, X: Any) -> FloatArray:
+        """Return numbers of the columns' own units; what was clipped stays clipped.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
+        return np.asarray(self.center_ + self._inverse_input(X) * self.scale_)

@@ -1,0 +1,1 @@
+"""Linear regression: design, moments, their release and inference."""

@@ -1,0 +1,158 @@
+"""A table of released coefficients: names, units, estimates and intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.regression.design import MISSING, Design
+from dpbayes_sklearn.schema import Categories, Schema
+
+__all__ = ["Coefficient", "CoefficientTable", "coefficient_table", "contrasts"]
+
+
+_COLUMNS = ("coefficient", "estimate", "sd", "low", "high")
+
+
+class Coefficient(NamedTuple):
+    """One row: a slope per unit of its column, or the difference of a category from the first.
+
+    ``x missing`` is the difference between records whose x is missing and records with x in the
+    middle of its bounds. Without intervals, ``sd``, ``low`` and ``high`` are NaN.
+    """
+
+    name: str
+    estimate: float
+    sd: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class CoefficientTable:
+    """Coefficients with intervals that include the privacy noise, all computed from the release.
+
+    Attributes
+    ----------
+    rows : tuple of Coefficient
+    level : float
+        Nominal coverage of the intervals.
+    no_intervals : str
+        Why there are estimates only; empty if there are intervals.
+    """
+
+    rows: tuple[Coefficient, ...]
+    level: float
+    no_intervals: str = ""
+
+    def estimates(self, reason: str) -> CoefficientTable:
+        """Return the table without intervals, and the reason why it has none."""
+        rows = tuple(Coefficient(row.name, row.estimate, *[math.nan] * 3) for row in self.rows)
+        return CoefficientTable(rows, self.level, reason)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Coefficient:
+        return {row.name: row for row in self.rows}[name]
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row for each coefficient."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=list(_COLUMNS)).set_index("coefficient")
+
+    @property
+    def cells(self) -> list[tuple[str, ...]]:
+        """Rows as text, for printing."""
+        shown = 1 if self.no_intervals else 4
+        return [(row.name, *(f"{value:.4g}" for value in row[1:][:shown])) for row in self.rows]
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Names of the columns, for printing."""
+        if self.no_intervals:
+            return _COLUMNS[:2]
+        return ("coefficient", "estimate", "sd", f"{100 * self.level:g} % from", "to")
+
+    def __repr__(self) -> str:
+        lines = [self.heads, *self.cells]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        printed = [
+            "  ".join(
+                cell.ljust(width) if i == 0 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in lines
+        ]
+        return "\n".join([*printed, *([self.no_intervals] if self.no_intervals else [])])
+
+    def _repr_html_(self) -> str:
+        def line(cells: tuple[str, ...], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+        body = "".join(line(cells, "td") for cells in self.cells)
+        why = f"<caption>{escape(self.no_intervals)}</caption>" if self.no_intervals else ""
+        return f"<table>{why}<thead>{line(self.heads, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def coefficient_table(
+    schema: Schema,
+    design: Design,
+    mean: FloatArray,
+    covariance: FloatArray,
+    target_half: float,
+    target_centre: float,
+    level: float,
+) -> CoefficientTable:
+    """Return the table of a belief about (constant, coefficients) on the scale of the bounds.
+
+    Categories are compared with the first one of their column; the intercept is the expected
+    target if all numbers are 0 and all categories are the first ones.
+    """
+    names, combined = contrasts(schema, design)
+    values = combined @ mean * target_half
+    spread = np.einsum("ij,jk,ik->i", combined, covariance, combined)
+    sds = np.sqrt(np.maximum(spread, 0.0)) * target_half
+    values[0] += target_centre
+    reach = float(ndtri(0.5 + level / 2))
+    rows = zip(names, values, sds, values - reach * sds, values + reach * sds, strict=True)
+    found = tuple(Coefficient(name, *map(float, numbers)) for name, *numbers in rows)
+    return CoefficientTable(found if design.intercept else found[1:], level)
+
+
+def contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
+    """Return names, and for each the combination of (constant, coordinates) that it is."""
+    centres, halves = design.scales
+    rows, names = [np.eye(design.width + 1)[0]], ["intercept"]
+    for j, (column, domain) in enumerate(design.features):
+        name, places = [*schema.columns][column], 1 + np.flatnonzero(design.column == j)
+        if not isinstance(domain, Categories):
+            slope = np.zeros(design.width + 1)
+            slope[places] = 1 / halves[j]
+            rows[0] = rows[0] - centres[j] * slope
+            rows.append(slope)
+            names.append(str(name))
+            continue
+        signs = design.signs[places[0] - 1]
+        units = np.zeros((domain.n_values, design.width + 1))
+        units[:, places] = [[-1.0], [1.0]] if signs else np.eye(domain.n_values)
+        first = units[0] if design.intercept else 0.0
+        rows[0] = rows[0] + first
+        kept = range(1 if design.intercept else 0, domain.n_values)
+        rows += [units[k] - first for k in kept]
+        names += [_called(name, domain, k) for k in kept]
+    return names, np.array(rows)
+
+
+def _called(name: str, domain: Categories, k: int) -> str:
+    """Return the name of a category of a column, or of missing values."""
+    if domain is MISSING:
+        return f"{name} {'missing' if domain.values[k] else 'present'}"
+    return f"{name}={domain.values[k]}"

@@ -1,0 +1,338 @@
+"""How the columns of a table become the coordinates of a linear model, and their clipping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.encoder import PerColumn, long_rows
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
+
+__all__ = ["MISSING", "WHOLE", "Design", "Feature", "Reach", "Scale", "Window", "Windows"]
+
+
+class Window(NamedTuple):
+    """A range of the target, on its own scale, that is mapped to [-1, 1] around ``centre``."""
+
+    low: float = -1.0
+    high: float = 1.0
+    centre: float = 0.0
+
+    @classmethod
+    def around(cls, centre: float, half: float) -> Window:
+        """Return the part of the bounds that is not farther from the centre than ``half``."""
+        return cls(max(-1.0, centre - half), min(1.0, centre + half), centre)
+
+    @property
+    def half(self) -> float:
+        """Return the distance from the centre to the farther end."""
+        return max(self.high - self.centre, self.centre - self.low)
+
+    def map(self, y: FloatArray) -> FloatArray:
+        """Return clipped targets as numbers in [-1, 1]."""
+        mapped = (np.clip(y, self.low, self.high) - self.centre) / self.half
+        return np.clip(mapped, -1.0, 1.0)
+
+
+WHOLE = Window()
+"""The target as its bounds have it."""
+
+
+class Reach(NamedTuple):
+    """How far windows reach beyond where the data usually are: public once they were located.
+
+    Attributes
+    ----------
+    deviations : array of shape (width + 1,)
+        Standard deviations that the windows of the numbers and, last, of the target reach.
+    signs : array or None
+        The means that the signs are centred at, if they are.
+    """
+
+    deviations: FloatArray
+    signs: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The same for the coordinates: x becomes (x - centre)/half, clipped to [-1, 1].
+
+    A sign becomes (x - c)/(1 + abs(c)), with two values of different size: a value that is rare
+    is large, the usual one is small.
+
+    Attributes
+    ----------
+    centres, halves : arrays of shape (width,)
+        On the scale of the bounds; 0 and 1 leave a coordinate as it is.
+    """
+
+    centres: FloatArray
+    halves: FloatArray
+
+    @classmethod
+    def whole(cls, width: int) -> Windows:
+        """Leave every coordinate as its bounds have it."""
+        return cls(np.zeros(width), np.ones(width))
+
+    def clip(self, x: FloatArray, grid: int = 1) -> FloatArray:
+        """Clip coordinates, in steps of a grid, in place; they stay on the scale of the bounds."""
+        if (self.centres != 0).any() or (self.halves != 1).any():
+            low, high = (grid * (self.centres + side * self.halves) for side in (-1, 1))
+            np.clip(x, *((low, high) if grid == 1 else (np.rint(low), np.rint(high))), out=x)
+        return x
+
+    @property
+    def square_slopes(self) -> FloatArray:
+        """Return the change of a sign's square with the sign: -2c/h."""
+        return -2 * self.centres / self.halves
+
+    def squares_of_signs(self, sums: FloatArray, n: float) -> FloatArray:
+        r"""Return the sums of the squares of n signs with these sums.
+
+        With :math:`s = \pm1`, :math:`x = (s - c)/h` has :math:`x^2 = (1 - c^2)/h^2 - 2cx/h`.
+        """
+        return (1 - self.centres**2) / self.halves**2 * n + self.square_slopes * sums
+
+    def to_bounds(self) -> FloatArray:
+        r"""Return the linear map of (constant, coefficients) to coordinates on their bounds.
+
+        :math:`w_0 + \sum w_j (x_j - c_j)/h_j`: slopes are over h, the constant less their sum.
+        """
+        back = np.diag(np.concatenate([[1.0], 1 / self.halves]))
+        back[0, 1:] = -self.centres / self.halves
+        return back
+
+
+_CHUNK_CELLS = 1 << 18  # stay in the cache, and are worth the turns that threads take
+_PRODUCT_ROWS = 512  # of a wide table: so many that adding their product is little of the work
+
+
+MISSING = Categories([False, True])
+"""Whether a value is missing."""
+
+
+class Scale(NamedTuple):
+    """The linear map of an interval to [-1, 1]: (value - centre) / half."""
+
+    centre: float
+    half: float
+
+    @classmethod
+    def of(cls, interval: Interval, intercept: bool) -> Scale:
+        """Map the middle to 0, or 0 to 0 where there is no intercept to absorb a shift."""
+        if intercept:
+            return cls(interval.middle, (interval.high - interval.low) / 2)
+        return cls(0.0, max(abs(interval.low), abs(interval.high)))
+
+
+class Feature(NamedTuple):
+    """Something about a column of the table; :data:`MISSING` is whether its value is missing."""
+
+    column: int
+    domain: Domain
+
+
+@dataclass(frozen=True)
+class Design:
+    """The public map from columns to coordinates that all lie in [-1, 1].
+
+    - An :class:`Interval` is one *number*: its bounds are mapped to -1 and 1. If it marks missing
+      values, whether a value is missing is a feature of two categories beside it.
+    - :class:`Categories` of two values are one *sign*, -1 or 1, if there is an intercept. It
+      carries what two indicators would, and its square is always 1.
+    - Other :class:`Categories` are one *level* (0 or 1) per value, exactly one of which is 1.
+
+    Attributes
+    ----------
+    domains : tuple of Interval or Categories
+        One per column.
+    intercept : bool
+        Whether the model has a constant.
+
+    Examples
+    --------
+    >>> design = Design((Interval(0, 10), Categories("ab"), Categories("xyz")))
+    >>> table = Table(np.array([[10, "a", "z"], [5, "b", "x"]], dtype=object))
+    >>> [chunk.tolist() for _, chunk in design.chunks(table)]
+    [[[1.0, -1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0, 0.0]]]
+    """
+
+    domains: tuple[Domain, ...]
+    intercept: bool = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the declared fields only, so that cached values reveal no earlier use."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """Return what the columns are made into: one feature each, two if one marks missing."""
+        found: list[Feature] = []
+        for j, domain in enumerate(self.domains):
+            found.append(Feature(j, domain))
+            if isinstance(domain, Interval) and domain.marks_missing:
+                found.append(Feature(j, MISSING))
+        return tuple(found)
+
+    def _is_sign(self, domain: Domain) -> bool:
+        return isinstance(domain, Categories) and domain.n_values == 2 and self.intercept
+
+    @cached_property
+    def column(self) -> npt.NDArray[np.intp]:
+        """Return the feature that each coordinate comes from."""
+        widths = [
+            1 if isinstance(d, Interval) or self._is_sign(d) else d.n_values
+            for _, d in self.features
+        ]
+        return np.repeat(np.arange(len(widths)), widths)
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates, the constant not counted."""
+        return len(self.column)
+
+    @cached_property
+    def numbers(self) -> npt.NDArray[np.bool_]:
+        """Tell which coordinates are numbers."""
+        is_interval = np.array([isinstance(d, Interval) for _, d in self.features], dtype=bool)
+        return is_interval[self.column]
+
+    @cached_property
+    def signs(self) -> npt.NDArray[np.bool_]:
+        """Tell which coordinates are signs."""
+        return np.array([self._is_sign(d) for _, d in self.features], dtype=bool)[self.column]
+
+    @property
+    def single(self) -> npt.NDArray[np.bool_]:
+        """Tell which coordinates are numbers or signs: the only one of their feature."""
+        return self.numbers | self.signs
+
+    @property
+    def levels(self) -> npt.NDArray[np.bool_]:
+        """Tell which coordinates are levels of categories."""
+        return ~self.single
+
+    @cached_property
+    def n_values(self) -> FloatArray:
+        """Return the number of levels beside each coordinate, itself included."""
+        counts = np.bincount(self.column, minlength=len(self.features))
+        return counts[self.column].astype(np.float64)
+
+    @cached_property
+    def scales(self) -> tuple[FloatArray, FloatArray]:
+        """Return centre and half-width of every feature; 0 and 1 for categories."""
+        pairs = [
+            Scale.of(d, self.intercept) if isinstance(d, Interval) else Scale(0.0, 1.0)
+            for _, d in self.features
+        ]
+        centres, halves = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+        return centres, halves
+
+    def chunks(
+        self, table: Table, grid: int | None = None, windows: Windows | None = None
+    ) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield ``(rows, coordinates)``; the array is used again for the next chunk.
+
+        Numbers are clipped, and a missing one is what stands in for it. With ``windows`` they are
+        clipped and mapped further, and signs are mapped too. With a ``grid`` the coordinates are
+        multiplied by it and rounded to integers.
+        """
+        maps = self._maps if windows is None else self._narrowed(windows)
+        width = max(1, self.width, table.n_columns)
+        step = max(1, _CHUNK_CELLS // width, min(_PRODUCT_ROWS, width))
+        buffer = np.empty((min(step, table.n_rows), self.width))
+        for rows, chunk in table.chunks(step):
+            out = buffer[: rows.stop - rows.start]
+            self._fill(table, chunk, out, grid, maps)
+            yield rows, out
+
+    def _fill(
+        self, table: Table, chunk: Any, out: FloatArray, grid: int | None, maps: _Maps
+    ) -> None:
+        whole = table.as_numbers(chunk) if self.numbers.all() and self.width else None
+        if whole is not None:
+            for x, mapped, rows in long_rows(whole, out, *maps):
+                _map_numbers(x, [each.of(rows) for each in maps], mapped, grid or 1)
+                if grid:
+                    np.rint(mapped, out=mapped)
+            return
+        for j, (column, domain) in enumerate(self.features):
+            values, places = table.column(column, chunk), np.flatnonzero(self.column == j)
+            mapped = out[:, places[0] : places[-1] + 1]
+            if isinstance(domain, Interval):
+                numbers = as_numbers(values)[:, None]
+                _map_numbers(numbers, [each.each[j] for each in maps], mapped, grid or 1)
+                continue
+            codes = domain.encode(np.isnan(as_numbers(values)) if domain is MISSING else values)
+            if self._is_sign(domain):
+                factor, shift, _ = (each.each[j] for each in maps)
+                mapped[:, 0] = (grid or 1) * (factor * (2 * codes - 1) - shift)
+            else:
+                levels = codes[:, None] == np.arange(domain.n_values)
+                np.multiply(levels, grid or 1, out=mapped)
+        if grid:
+            np.rint(out, out=out)
+
+    @cached_property
+    def _maps(self) -> _Maps:
+        """The map of every feature: factor, shift, and where missing numbers go."""
+        centres, halves = self.scales
+        return _Maps(*map(PerColumn, (1 / halves, centres / halves, self.stand_ins)))
+
+    @cached_property
+    def stand_ins(self) -> FloatArray:
+        """Return what stands for a missing number, on the scale of the bounds; 0 of categories."""
+        centres, halves = self.scales
+        numbers = [d.stand_in if isinstance(d, Interval) else 0.0 for _, d in self.features]
+        return (np.array(numbers, dtype=np.float64) - centres) / halves
+
+    def _narrowed(self, windows: Windows) -> _Maps:
+        """Return the map of every feature to its window."""
+        (centres, halves), (c, h) = self.scales, np.zeros((2, len(self.features)))
+        h[:] = 1.0
+        single = self.single
+        c[self.column[single]] = windows.centres[single]
+        h[self.column[single]] = windows.halves[single]
+        each = (1 / (halves * h), (centres / halves + c) / h, (self.stand_ins - c) / h)
+        return _Maps(*map(PerColumn, each))
+
+    def in_units_of_columns(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
+        """Return slopes per unit of each column, or per category, and the constant.
+
+        A sign has the slopes -w and w of its two categories.
+        """
+        centres, halves = (values[self.column] for values in self.scales)
+        slopes = coefficients[1:] / halves
+        constant = float(coefficients[0] - slopes @ centres)
+        by_column = [[-w, w] if sign else [w] for w, sign in zip(slopes, self.signs, strict=True)]
+        return np.concatenate([*by_column, []]), constant
+
+
+class _Maps(NamedTuple):
+    """x becomes factor x - shift; a missing one becomes ``missing``."""
+
+    factor: PerColumn
+    shift: PerColumn
+    missing: PerColumn
+
+
+def _map_numbers(chunk: Any, maps: Sequence[Any], out: FloatArray, grid: int) -> None:
+    """Write numbers mapped to [-grid, grid]; infinities go to the ends, NaN where it is told."""
+    factor, shift, missing = maps
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.multiply(chunk, grid * factor, out=out)
+        if np.ndim(shift) or shift:
+            out -= grid * shift
+        # looking at the cache is cheaper than clipping; the first look finds a NaN, too
+        low = out.min(initial=0.0)
+        if np.isnan(low):
+            np.copyto(out, grid * missing, where=np.isnan(out))
+        if not low >= -grid or out.max(initial=0.0) > grid:
+            np.clip(out, -grid, grid, out=out)

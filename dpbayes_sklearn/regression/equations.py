@@ -1,0 +1,381 @@
+r"""The normal equations of released moments, with the errors of everything in them.
+
+**The normal equations with the errors of everything in them.**
+
+With the errors :math:`e` of the mean products, of the means and of the target's mean, the residual
+of :math:`g = Cw` is, to first order,
+
+.. math:: e_{jt} - \sum_k e_{jk} w_k - e_j \alpha_j - m_j\Big(e_t - \sum_k e_k w_k\Big), \qquad
+          \alpha_j = \bar t - m^\top w + \beta_j w_j
+
+(:math:`\beta_j` is the change of the square of j with j itself: 1 for a level, 0 for a number). So,
+averaged over the belief about w with :math:`B = ww^\top + S`, its covariance V has
+
+.. math:: \tfrac{\sigma^2}{n} C + \operatorname{diag}(v_g) + v_{jk}B_{jk} +
+    [j = k]\sum_{l \ne j} v_{jl}B_{ll} + [j = k] v_j\alpha_j^2 +
+    m_jm_k\Big(v_t + \sum_l v_l B_{ll}\Big) - q_jm_k - m_jq_k, \quad q = v_m w \alpha .
+
+The belief :math:`S = (CV^{-1}C + \Lambda)^{-1}`, :math:`w = SCV^{-1}g` and the weights are computed
+in turn until they agree to a small part of a standard deviation.
+
+**The posterior of the variance of a coordinate, given a noisy one: computed on a grid.**
+
+The prior is log-normal. It is centred at the spread that the shells told, if the column was
+located; otherwise at what is usual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dposv
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.location import Located, Location
+from dpbayes_sklearn.regression.moments import ReleasedMoments
+
+__all__ = [
+    "EXPLAINED",
+    "Belief",
+    "Centred",
+    "Solution",
+    "VariancePosterior",
+    "centred",
+    "divided",
+    "eigenvalues_at_least",
+    "solve",
+    "variance_posterior",
+]
+
+
+_CLIPPED = 0.05  # by which clipping may move the mean of a window
+_CENTRED = 0.1  # by which a sign may be away from the mean at which it was centred
+_USUAL_TARGET = 0.1  # variance of a target on the scale of its bounds, if not known better
+
+
+@dataclass(frozen=True)
+class Centred:
+    """Means, covariances and products with the target, and the variances of their noise.
+
+    Attributes
+    ----------
+    design : Design
+    n : int
+    mean, mean_error : arrays of shape (width,)
+        0 without an intercept: then nothing is centred.
+    target, target_error : float
+        Mean of the target.
+    covariance, error : arrays of shape (width, width)
+        ``error`` is that of the mean products: 0 where they are public, or known by the means.
+    cross, cross_error : arrays of shape (width,)
+        Covariances with the target; the errors are again those of the mean products.
+    total, total_error : float
+        Variance of the target.
+    places : Located
+    square_slope : array of shape (width,)
+        Change of a coordinate's mean square with its mean, if that is all it depends on: 1 for a
+        level, whose square is itself; 0 for numbers.
+    """
+
+    design: Design
+    n: int
+    mean: FloatArray
+    mean_error: FloatArray
+    target: float
+    target_error: float
+    covariance: FloatArray
+    error: FloatArray
+    cross: FloatArray
+    cross_error: FloatArray
+    total: float
+    total_error: float
+    places: Located | None
+    square_slope: FloatArray
+
+    @property
+    def own_error(self) -> FloatArray:
+        """Variance of the errors of the variances, those of the means counted in."""
+        slope, v = self.square_slope - 2 * self.mean, self.mean_error
+        return np.asarray(np.diag(self.error) + slope**2 * v + 2 * v**2)
+
+    @property
+    def numbers(self) -> Location | None:
+        """Where the numbers lie, if they were located."""
+        return None if self.places is None else self.places.numbers
+
+    def with_constant(
+        self, w: FloatArray, spread: FloatArray, rest: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and covariance of (constant, coefficients): constant = target - m'w."""
+        mean, covariance = np.append(0.0, w), np.zeros((len(w) + 1,) * 2)
+        covariance[1:, 1:] = spread
+        if self.design.intercept:
+            m = self.mean
+            mean[0] = self.target - m @ w
+            covariance[0, 1:] = covariance[1:, 0] = -spread @ m
+            covariance[0, 0] = (
+                m @ spread @ m
+                + self.target_error
+                + rest / self.n
+                + self.mean_error @ (w**2 + np.diag(spread))
+            )
+        return mean, covariance
+
+
+def centred(released: ReleasedMoments, places: Located | None) -> Centred:
+    """Return means and covariances of released moments."""
+    design, n, x, t = released.design, released.n, slice(1, -1), -1
+    gram = (released.gram - released.increment * np.eye(len(released.gram))) / n
+    noise = released.variance / n**2
+    mean, mean_error = np.zeros(design.width), np.zeros(design.width)
+    target = target_error = 0.0
+    if design.intercept:
+        mean, mean_error = _means(gram[0, x], noise[0, x], design, places)
+        at = None if places is None else places.target
+        target, target_error = _averaged(
+            gram[0, t], noise[0, t], at.error[0] / at.half[0] if at else np.inf
+        )
+    covariance = gram[x, x] - np.outer(mean, mean)
+    error = noise[x, x].copy()
+    own, windows = np.diag(gram[x, x]).copy(), released.windows
+    square_slope = np.where(design.signs, windows.square_slopes, 0.0)
+    if design.intercept:
+        own[design.levels], square_slope[design.levels] = mean[design.levels], 1.0
+        own[design.signs] = windows.squares_of_signs(mean, 1)[design.signs]
+    covariance[np.diag_indices_from(covariance)] = own - mean**2 - mean_error
+    if design.intercept:  # a level's square is its sum: known by the means
+        error[design.levels, design.levels] = 0.0
+    usual = min(_USUAL_TARGET / released.window.half**2, 0.5)
+    total_error = noise[t, t] + 4 * target**2 * target_error
+    total = _positive(gram[t, t] - target**2 - target_error, total_error, usual)
+    return Centred(
+        design,
+        n,
+        mean,
+        mean_error,
+        float(target),
+        float(target_error),
+        covariance,
+        error,
+        gram[x, t] - mean * target,
+        noise[x, t],
+        total,
+        float(total_error),
+        places,
+        square_slope,
+    )
+
+
+def _averaged(value: float, error: float, known: float) -> tuple[float, float]:
+    """Average a mean in its window with the centre of the window, known to a deviation."""
+    prior = known**2 + _CLIPPED**2
+    kept = prior / (prior + error) if np.isfinite(prior) else 1.0
+    return float(kept * np.clip(value, -1, 1)), float(kept * error)
+
+
+def _means(
+    value: FloatArray, error: FloatArray, design: Design, places: Located | None
+) -> tuple[FloatArray, FloatArray]:
+    """Average means with what is known: windows, or columns that fill their domain."""
+    k, levels = design.n_values, design.levels
+    guess = np.where(levels, 1 / k, 0.0)
+    spread = np.where(levels, np.sqrt((k - 1) / (k + 1)) / k, np.sqrt(1 / 3))
+    if places is not None and places.numbers is not None:
+        at = places.numbers
+        spread[design.numbers] = np.hypot(at.error / at.half, _CLIPPED)
+    if places is not None and places.signs is not None:
+        spread[design.signs] = _CENTRED
+    with np.errstate(divide="ignore"):
+        kept = 1 / (1 + error / np.maximum(spread, 1e-6) ** 2)
+    mean = np.clip(guess + kept * (value - guess), np.where(levels, 0.0, -1.0), 1.0)
+    return mean, kept * error
+
+
+def _positive(value: float, error: float, guess: float) -> float:
+    """Return a variance averaged with a guess of the same size, and not below half its error."""
+    kept = guess**2 / (guess**2 + error)
+    least = max(np.sqrt(kept * error) / 2, np.finfo(float).tiny ** 0.25)
+    return float(max(guess + kept * (value - guess), least))
+
+
+_MOST_ROUNDS = 40
+_AGREE = 1e-4  # standard deviations
+_DEGREES = 4.0  # of freedom of the prior where it has heavy tails
+
+
+class Solution(NamedTuple):
+    """Mean and covariance of the coefficients, and the unexplained variance.
+
+    ``evidence`` is the log density of g under a normal prior of all precisions, up to a constant.
+    """
+
+    w: FloatArray
+    spread: FloatArray
+    rest: float
+    evidence: float
+
+
+def solve(
+    known: Centred,
+    c: FloatArray,
+    error: FloatArray,
+    precisions: FloatArray,
+    noise: float | None,
+    heavy: FloatArray | None = None,
+) -> Solution:
+    """Return the belief about the coefficients, for covariances c with errors ``error``.
+
+    Parameters
+    ----------
+    known : Centred
+    c, error : arrays of shape (width, width)
+    precisions : array of shape (width,)
+        Of the prior.
+    noise : float or None
+        Variance of the target around the regression; learned if None.
+    heavy : array of shape (width,), optional
+        Precisions of a second prior, Student's with four degrees of freedom, found by EM.
+    """
+    g, total, diagonal = known.cross, known.total, np.diag_indices_from(c)
+    prior = first = precisions if heavy is None else precisions + heavy
+    w, spread = np.zeros(len(g)), np.diag(1 / first)
+    rest = total if noise is None else noise
+    least = max(0.3 * float(np.sqrt(known.total_error)), 0.02 * total)
+    last, part = np.inf, 1.0
+    for _ in range(_MOST_ROUNDS):
+        v = _variance_of_residual(known, c, error, w, spread, rest)
+        inverse_c, _ = divided(v, c)
+        inner = c @ inverse_c
+        inner[diagonal] += prior
+        spread, _ = divided(inner, np.eye(len(g)))
+        new = spread @ (inverse_c.T @ g)
+        if heavy is not None:
+            student = (_DEGREES + 1) / (_DEGREES / heavy + new**2 + np.diag(spread))
+            prior = precisions + student
+        if noise is None:
+            left = total - new @ c @ new - 0.5 * float(np.sum(c * spread))
+            rest = float(np.clip(left, min(least, total), total))
+        step = np.max(np.abs(new - w) / np.sqrt(np.diag(spread)), initial=0.0)
+        if step > 0.7 * last:  # the weights depend on w themselves, so steps may go to and fro
+            part = max(part / 2, 0.25)
+        w, last = w + part * (new - w), step
+        if step <= _AGREE:
+            break
+    expected, root = divided(v + (c / first) @ c, g[:, None])
+    evidence = -0.5 * float(g @ expected[:, 0]) - float(np.log(np.diag(root)).sum())
+    return Solution(w, spread, rest, evidence)
+
+
+def divided(matrix: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return matrix⁻¹ right and the Cholesky factor; the diagonal is raised if it has to be."""
+    diagonal = np.diag_indices_from(matrix)
+    own, positive = matrix[diagonal], matrix.copy()
+    size = float(np.abs(own).max(initial=0.0)) + 1e-300
+    for raised in (1e-12, 1e-9, 1e-6, 1e-3, 1.0):
+        positive[diagonal] = own + raised * size
+        root, solution, failed = dposv(positive, right)
+        if not failed:
+            break
+    return np.asarray(solution), np.asarray(root)
+
+
+def _variance_of_residual(
+    known: Centred, c: FloatArray, error: FloatArray, w: FloatArray, spread: FloatArray, rest: float
+) -> FloatArray:
+    """Return V."""
+    m, mean_error, diagonal = known.mean, known.mean_error, np.diag_indices_from(c)
+    second = np.outer(w, w) + spread
+    squares = np.diag(second)
+    alpha = known.target - m @ w + known.square_slope * w
+    v = error * second + rest / known.n * c
+    v[diagonal] += error @ squares - np.diag(error) * squares
+    v[diagonal] += known.cross_error + mean_error * alpha**2
+    q = mean_error * w * alpha
+    v += np.outer(m, m) * (known.target_error + mean_error @ squares)
+    v -= np.outer(q, m) + np.outer(m, q)
+    return v
+
+
+def eigenvalues_at_least(floor: float, matrix: FloatArray) -> FloatArray:
+    """Return the matrix with its small eigenvalues raised."""
+    values, axes = np.linalg.eigh(matrix)
+    raised: FloatArray = (axes * np.maximum(values, floor)) @ axes.T
+    return raised
+
+
+_LEAST = 1e-7
+_GRID = 600
+
+
+@dataclass(frozen=True)
+class VariancePosterior:
+    """Probabilities of the same values for every coordinate.
+
+    Attributes
+    ----------
+    values : array of shape (grid,)
+    probabilities : array of shape (width, grid)
+    """
+
+    values: FloatArray
+    probabilities: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return the expected variance of every coordinate."""
+        return np.asarray(self.probabilities @ self.values)
+
+    @property
+    def error(self) -> FloatArray:
+        """Return the variance of the variance."""
+        return np.asarray(self.probabilities @ self.values**2 - self.mean**2)
+
+    def quantiles(self, levels: FloatArray) -> FloatArray:
+        """Return quantiles of every variance, shape (width, levels)."""
+        below = np.cumsum(self.probabilities, axis=1)
+        logs = np.log(self.values)
+        return np.exp([np.interp(levels, row, logs) for row in below]).reshape(-1, len(levels))
+
+
+def variance_posterior(
+    known: Centred, centre: float, width: float, loose: float
+) -> VariancePosterior:
+    """Return the posterior of every variance.
+
+    Parameters
+    ----------
+    known : Centred
+    centre, width : float
+        Mean and standard deviation of the logarithm for a number that was not located, on the
+        scale of the bounds; a width of infinity is a flat prior.
+    loose : float
+        Standard deviation of the logarithm about the located spread, beside its error.
+    """
+    design, own, error = known.design, np.diag(known.covariance), known.own_error
+    log_c = np.linspace(np.log(_LEAST), 0.0, _GRID)
+    centres, widths = np.full(design.width, centre), np.full(design.width, width)
+    if known.numbers is not None:
+        at = known.numbers
+        centres[design.numbers] = 2 * (at.log_spread - np.log(at.half))
+        widths[design.numbers] = np.hypot(2 * at.log_spread_sd, loose)
+    log_p = -0.5 * ((log_c - centres[:, None]) / widths[:, None]) ** 2
+    log_p[design.levels] = log_c  # a share between 0 and 1: flat
+    gap = np.exp(log_c) - own[:, None]
+    log_p = log_p - 0.5 * gap**2 / np.maximum(error, 1e-300)[:, None]
+    weight = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+    return VariancePosterior(np.exp(log_c), weight / weight.sum(axis=1, keepdims=True))
+
+
+EXPLAINED = 0.2
+"""Public guess: the share of the target's variance that the features explain."""
+
+
+class Belief(NamedTuple):
+    """Mean and covariance of (constant, coefficients), and the variance around the regression."""
+
+    mean: FloatArray
+    covariance: FloatArray
+    noise: float

@@ -1,0 +1,274 @@
+r"""Where target and columns lie: the first releases of a regression.
+
+**Location and spread of a column, from noisy counts of shells around its noisy mean.**
+
+The model is :math:`x = c + \delta + 0.85\,s\,t_6` with the released mean c, its error
+:math:`\delta` and Student's distribution with six degrees of freedom, of standard deviation about
+s. Counts of shells have noise of known variance, and real columns differ from the model by a few
+percent of the records. The posterior of :math:`(s, \delta)` is computed on a grid.
+
+1. The sums of the target and of the numbers; a record changes each by at most 2.
+2. Counts of shells around the released means; a record changes two counts of a column.
+3. The sums of the signs, at which they are centred.
+
+They become windows (:mod:`dpbayes_sklearn.regression.location`), in which moments are taken. So
+noise is relative to what the data do, not to the width of their bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import stdtr
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.regression import step_noise
+from dpbayes_sklearn.regression.design import Design, Reach, Window, Windows
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.record_sums import RADII
+from dpbayes_sklearn.regression.sensitivity import Block, location_block, shell_block, target_block
+from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.sizes import drawn_sample
+
+__all__ = ["Located", "Location", "locate", "located"]
+
+
+_SPREADS = np.geomspace(0.005, 1.0, 61)
+_USUAL, _USUAL_SD = 0.3, 0.8  # a spread on the scale of the bounds, and its log's deviation
+_SHIFTS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.75])  # delta, in errors of the mean
+_SHAPE = 0.03  # share of the records by which a shell differs from the model
+_STUDENT, _STUDENT_SCALE = 6.0, 0.85
+_NOT_LOCATED = 2.5  # standard deviations that bounds reach, if nothing is known
+
+
+@dataclass(frozen=True)
+class Location:
+    """What is known about some columns, on the scale of their bounds; one entry for each.
+
+    Attributes
+    ----------
+    centre : array
+        The released mean.
+    error : array
+        Standard deviation of its noise.
+    log_spread, log_spread_sd : arrays
+        Mean and standard deviation of the logarithm of the spread.
+    half : array
+        Half of the width of the window.
+    shells : array of shape (columns, len(RADII))
+        Shares of the records: the released ones averaged with the model.
+    shell_errors : array of the same shape
+        Their variances.
+    """
+
+    centre: FloatArray
+    error: FloatArray
+    log_spread: FloatArray
+    log_spread_sd: FloatArray
+    half: FloatArray
+    shells: FloatArray
+    shell_errors: FloatArray
+
+    def beyond(self, part: float = 1.0) -> FloatArray:
+        """Return the shares of the records outside of a part of the windows, seldom too small.
+
+        They are half a standard deviation above their means. A shell that the end cuts is counted
+        in proportion; nothing lies beyond the bounds.
+        """
+        inner, end = np.append(RADII[1:], 0.0), part * self.half[:, None]
+        outer = np.minimum(RADII, 1 + np.abs(self.centre)[:, None])
+        outside = np.clip((outer - end) / np.maximum(outer - inner, 1e-9), 0.0, 1.0)
+        error = np.sqrt((self.shell_errors * outside**2).sum(axis=1))
+        return np.asarray(np.clip((self.shells * outside).sum(axis=1) + error / 2, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Located:
+    """Public locations: of the target, and of numbers and signs if there was a budget for them.
+
+    Attributes
+    ----------
+    target : Location
+    numbers : Location or None
+    signs : array or None
+        Released means of the signs, at which they are centred.
+    target_end : float
+        Part of the target's window beyond which records of otherwise usual size are scaled.
+    """
+
+    target: Location
+    numbers: Location | None
+    signs: FloatArray | None = None
+    target_end: float = 1.0
+
+    @property
+    def window(self) -> Window:
+        """Return where the target is clipped."""
+        return Window.around(float(self.target.centre[0]), float(self.target.half[0]))
+
+    def reach(self, design: Design) -> Reach:
+        """Return how many standard deviations the windows of coordinates and target reach.
+
+        It is 2.5 for coordinates that were not located.
+        """
+        reach = np.full(design.width + 1, _NOT_LOCATED)
+        reach[-1] = self.window.half / np.exp(self.target.log_spread[0])
+        if self.numbers is not None:
+            reach[:-1][design.numbers] = self.numbers.half / np.exp(self.numbers.log_spread)
+        return Reach(reach, self.signs)
+
+    def windows(self, design: Design) -> Windows:
+        """Return where the coordinates are clipped, and what they are centred at."""
+        windows = Windows.whole(design.width)
+        if self.numbers is not None:
+            windows.centres[design.numbers] = self.numbers.centre
+            windows.halves[design.numbers] = self.numbers.half
+        if self.signs is not None:
+            windows.centres[design.signs] = self.signs
+            windows.halves[design.signs] = 1 + np.abs(self.signs)
+        return windows
+
+
+def locate(
+    centre: FloatArray, error: FloatArray, shells: FloatArray, variance: float, reach: float
+) -> Location:
+    """Return what shares of shells tell.
+
+    Parameters
+    ----------
+    centre, error : arrays of shape (columns,)
+        Released means and the standard deviations of their noise.
+    shells : array of shape (columns, len(RADII))
+        Released shares of the records.
+    variance : float
+        Variance of the noise in a share.
+    reach : float
+        Standard deviations that the window reaches.
+    """
+    delta = error[:, None] * _SHIFTS  # (columns, shifts)
+    errors, which = np.unique(error, return_inverse=True)  # most columns have the same
+    cells = _shares(tuple(errors.tolist()))[which]  # (columns, shifts, spreads, shells)
+    misfit = _misfit(shells[:, None, None] - cells, variance).sum(axis=-1)
+    prior = -0.5 * ((np.log(_SPREADS) - np.log(_USUAL)) / _USUAL_SD) ** 2
+    log_p = prior - 0.5 * _SHIFTS[:, None] ** 2 - misfit
+    weight = np.exp(log_p - log_p.max(axis=(1, 2), keepdims=True))
+    weight /= weight.sum(axis=(1, 2), keepdims=True)
+
+    def moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean = (weight * values).sum(axis=(1, 2))
+        square = (weight * (values - mean[:, None, None]) ** 2).sum(axis=(1, 2))
+        return mean, np.sqrt(square)
+
+    spread = np.broadcast_to(np.log(_SPREADS), weight.shape)
+    far, far_sd = moments(np.log(reach * _SPREADS + delta[:, :, None]))
+    half = np.minimum(np.exp(far + far_sd / 2), 1 + np.abs(centre))
+    tails = (weight[..., None] * cells).sum(axis=(1, 2))
+    # averaged with the model by inverse variance; a shell differs from it by few times its share
+    shape = np.minimum(_SHAPE, 2 * tails)
+    kept = shape**2 / (shape**2 + variance)
+    seen = tails + kept * (shells - tails)
+    return Location(centre, error, *moments(spread), half, seen, kept * variance)
+
+
+def _misfit(gap: FloatArray, variance: float) -> FloatArray:
+    """Return minus the log density of a gap: normal near 0, as heavy as Laplace noise far out.
+
+    d² (sqrt(1 + (x/d)²) - 1)/v, where d makes the slope 1/b for large x, b the scale of the noise.
+    """
+    v = variance + _SHAPE**2
+    d = v / np.sqrt(variance / 2 + 1e-12)
+    return np.asarray(d**2 * (np.sqrt(1 + (gap / d) ** 2) - 1) / v)
+
+
+@lru_cache
+def _shares(errors: tuple[float, ...]) -> FloatArray:
+    """Return the shares of all shells, for every error, shift and spread.
+
+    Releases of the same size and budget have the same errors.
+    """
+    scale = _STUDENT_SCALE * _SPREADS[:, None]
+    shift = (np.array(errors)[:, None] * _SHIFTS)[..., None, None]
+    within = stdtr(_STUDENT, (RADII - shift) / scale) - stdtr(_STUDENT, (-RADII - shift) / scale)
+    within[..., 0] = 1.0  # what lies farther out was clipped to the bounds
+    inner = np.concatenate([within[..., 1:], np.zeros((*within.shape[:-1], 1))], axis=-1)
+    return np.asarray(within - inner)
+
+
+_MOST_RECORDS = 100_000  # times 1/epsilon: more records say nothing new about a location
+_LEAST_RECORDS = 10_000
+_TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
+_ANYWHERE = 1 / 3  # variance of a place within [-1, 1], of which nothing is known
+_TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
+_FARTHEST_SIGN = 0.95  # mean that a sign is centred at
+
+
+def located(statistics: Moments, shares: Shares, source: RandomSource, reach: float) -> Located:
+    """Release where the target lies, and numbers and signs if they have a share.
+
+    Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
+    """
+    design, n, epsilon = statistics.design, statistics.n, shares.per_record
+    every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
+    grid = shares.grid(design, n)
+    asked = statistics.about(drawn_sample(n, every, statistics.unit, source))
+    rows, sums = asked.location_sums(grid)
+    numbers, signs = (sums[:-1][kind[design.single]] for kind in (design.numbers, design.signs))
+    columns, sums = len(numbers), np.append(numbers, sums[-1])
+    steps = Steps(rows, grid, shares, source)
+    blocks = (
+        (slice(columns, None), target_block(), shares.target, _TARGET_MEAN),
+        (slice(columns), location_block(design.numbers), shares.columns, _NUMBER_MEAN),
+    )
+    centres, errors = np.zeros(columns + 1), np.zeros(columns + 1)
+    if design.intercept:  # without it, columns must not be shifted
+        for which, block, share, part in blocks:
+            if share:
+                centres[which], errors[which] = steps.means(sums[which], block, part * share)
+    counts = asked.shell_counts(centres)
+    found: list[Location | None] = []
+    for (which, block, share, part), at in zip(blocks, (_TARGET_REACH, _NUMBER_REACH), strict=True):
+        rest = share * (1 - part) if design.intercept else share
+        if not rest:
+            found.append(None)
+            continue
+        seen, variance = steps.shells(counts[which], len(block), rest)
+        found.append(locate(centres[which], errors[which], seen, variance, at * reach))
+    target, others = found
+    assert target is not None
+    if not shares.signs:
+        return Located(target, others)
+    means, _ = steps.means(signs, location_block(design.signs), shares.signs)
+    return Located(target, others, np.clip(means, -_FARTHEST_SIGN, _FARTHEST_SIGN))
+
+
+class Steps:
+    """The noisy means and shares of so many records."""
+
+    def __init__(self, rows: int, grid: int, shares: Shares, source: RandomSource) -> None:
+        self._rows, self._grid, self._shares, self._source = rows, grid, shares, source
+
+    def means(self, sums: IntArray, block: Block, share: Fraction) -> tuple[FloatArray, FloatArray]:
+        """Release means, and return them, averaged with a prior, and their standard deviations.
+
+        The prior is that of any place within the bounds: mean 0 and variance 1/3.
+        """
+        noisy, noise = self._noisy(sums, block, share)
+        variance = noise / self._rows**2
+        kept = _ANYWHERE / (_ANYWHERE + variance)
+        return kept * np.clip(noisy / self._rows, -1.0, 1.0), np.sqrt(kept * variance)
+
+    def shells(self, counts: IntArray, columns: int, share: Fraction) -> tuple[FloatArray, float]:
+        """Release shares of shells, and return the variance of their noise."""
+        sums = counts.ravel() * self._grid**2
+        noisy, variance = self._noisy(sums, shell_block(columns, len(RADII)), share)
+        return noisy.reshape(counts.shape) / self._rows, float(variance.max()) / self._rows**2
+
+    def _noisy(
+        self, sums: IntArray, block: Block, share: Fraction
+    ) -> tuple[FloatArray, FloatArray]:
+        step = self._shares.step(block)
+        return step_noise.add_noise(sums, step, self._grid, share, self._source)

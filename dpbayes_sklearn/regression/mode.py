@@ -1,0 +1,398 @@
+r"""The mode of a robust posterior, perturbed before it is sought: one release of d coefficients.
+
+The records give coefficients w the loss :math:`\sum \rho(t - w^\top x)` with Huber's
+:math:`\rho`, of slope at most h (:mod:`dpbayes_sklearn.regression.record_sums`). Released is the
+minimum of
+
+.. math:: J(w) = \sum_i \rho(t_i - w^\top x_i) + \tfrac12 w^\top \Lambda w - u^\top w
+
+with noise u in the sup norm (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
+2012). It pays for d numbers, where a release of moments pays for all products of two; neither
+coefficients nor predictions need a bound.
+
+**Claim.** If u has density :math:`\propto e^{-\|u\|_\infty/b}`, then w is private with
+:math:`\varepsilon_1 = mh/b + k \ln(1 + q)`, where m records come or go, k of them at most at a
+time (a replaced record goes, and another comes: m = 2, k = 1), and :math:`q = \max_x
+x^\top\Lambda^{-1}x`.
+*Proof.* The minimum solves :math:`u = F(w) = \Lambda w - \sum_i x_i\psi(t_i - w^\top x_i)`. F is
+strongly monotone and Lipschitz, so it is one to one, and w has the density
+:math:`p(F(w))\,|\det DF(w)|` with :math:`DF = \Lambda + \sum_{|r_i|<h} x_ix_i^\top` almost
+everywhere. A record has :math:`|x_j| \le 1` and :math:`|\psi| \le h`, so neighbours differ in no
+entry of F(w) by more than mh: the first term. Both :math:`DF` are :math:`A + \sum xx^\top` over at
+most k records, with the same :math:`A \succeq \Lambda`, so each determinant lies between that of A
+and :math:`(1+q)^k` times it: the second. ∎
+
+**Exactly.** On a computer u is drawn from a lattice, and the minimum is found only nearly. Both
+are repaired by noise on what is released, at the price of :math:`\varepsilon_2`.
+
+1. Integers z with :math:`P(z) \propto e^{-\lceil\|z\|\rceil/b}`, spread evenly over the cells of
+   their lattice, are a u with a density. A shift by mh, a whole number M of steps, changes the norm
+   of the cell by at most M, so the claim holds for this u as it stands.
+2. The minimum :math:`w^*` for this u, which nobody computes, is private. With the integers
+   themselves and a w whose gradient is g, :math:`\|w - w^*\| \le (\|g\| + \sqrt d\,\eta)/\lambda`,
+   where :math:`\eta` bounds the half of a cell and :math:`\lambda` is the smallest entry of
+   :math:`\Lambda`. The search goes on until this is at most one step s of a public lattice;
+   gradients are exact sums of integers, up to a rounding that is counted. It ends, because
+   :math:`w^*` lies where gradients can be asked for: :math:`\psi(r)(t - r) \le \tfrac14` makes
+   :math:`\|w^*\| \le \sqrt{n/4\lambda} + \|u\|/\lambda`, which a ridge of n/1024 and half of the
+   noise's deviation keeps below about :math:`16 + 2\sqrt d`. Up to 500 coefficients that is half of
+   the range of the lattice, and the noise exceeds it with negligible probability.
+3. So w and :math:`w^*`, rounded to that lattice, differ by one step at most. Noise in the sup norm
+   of scale :math:`2/\varepsilon_2` steps changes probabilities by :math:`e^{\varepsilon_2/2}`
+   between the two, on either data set: together :math:`\varepsilon_1 + \varepsilon_2`. ∎
+
+**A belief about coefficients that is known by a few released draws, or by a released mode.**
+
+The moments are not released, so the error of a draw is not known from the release. *Nominally*,
+for columns that fill their domains evenly, a draw around a public centre c is
+
+.. math:: \tilde w_j \approx c_j + g_j (w_j - c_j) + N(0, v_j)
+
+with a gain g below one, because a prior holds the draw back, and a variance v. ``plug_in`` takes
+the draws as they are; ``noise_aware`` does Bayes on them with a prior around c, so that a draw
+which is mostly noise counts for little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.records import blas_for
+from dpbayes_sklearn.noise import SupNorm, add
+from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.equations import EXPLAINED, Belief
+from dpbayes_sklearn.regression.location import located
+from dpbayes_sklearn.regression.moments import Moments, Window, Windows, largest_grid
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.record_sums import LATTICE, Pulls, on_lattice, rounding
+from dpbayes_sklearn.regression.release import calibrated
+from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.regression.step_noise import widening
+
+__all__ = [
+    "LIMIT",
+    "CoefficientDraws",
+    "DrawLaw",
+    "Mode",
+    "ModePlan",
+    "Units",
+    "check_mode",
+    "even_squares",
+    "perturbed_mode",
+    "plan_mode",
+    "posterior_of_draws",
+    "read_units",
+    "release_mode",
+    "released_mode",
+    "shares_of",
+    "usual_variances",
+]
+
+
+LIMIT = Fraction(1, 2)
+"""The h: residuals pull with at most half of the target's window."""
+
+_VOLUME, _SEARCH = Fraction(1, 8), Fraction(1, 64)  # of the budget; the rest is for the pulls
+_MOST_SEARCH = Fraction(64)  # from there on its noise is far below any other error
+_FINEST = -30  # power of two: the finest lattice of what is released
+_NARROW = 2.0**-20  # parts of a step that are not told apart
+_RECORDS = 2**10  # have a ridge of 1 at least
+_SHARPEST = 2**8  # times what records and noise can pull: a sharper prior leaves nothing, either
+_UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
+
+
+class ModePlan(NamedTuple):
+    """Public choices of one release.
+
+    Attributes
+    ----------
+    grid : int
+        Steps from 0 to 1 of coordinates and target.
+    limit : int
+        The h, in steps of the grid.
+    ridge : array of shape (width + 1,)
+        The diagonal of the regulariser.
+    pull : SupNorm
+        The noise of the pulls, in units of 1/grid².
+    error : float
+        The norm that the gradient may have at the end of the search, its rounding included.
+    step : float
+        The s: what is released is a multiple of it, or of a part of it.
+    jitter : SupNorm
+        The noise of what is released, in steps.
+    """
+
+    grid: int
+    limit: int
+    ridge: FloatArray
+    pull: SupNorm
+    error: float
+    step: float
+    jitter: SupNorm
+
+    @property
+    def noise(self) -> float:
+        """Return the variance of the noise of a pull."""
+        return float(self.pull.variances[0]) / self.grid**4
+
+
+def plan_mode(
+    design: Design, n: int, precisions: FloatArray, epsilon: Fraction, unit: PrivacyUnit
+) -> ModePlan:
+    """Choose noise and regulariser; ``precisions`` of the prior are added to the latter."""
+    size, volume = len(precisions), epsilon * _VOLUME
+    search = min(epsilon * _SEARCH, _MOST_SEARCH)
+    pulled = epsilon - volume - search
+    grid = largest_grid(32 * n, 100 * size**2 / float(pulled / unit.max_records))
+    limit = int(LIMIT * grid)
+    if not limit:
+        raise ValueError("epsilon is too small for exact noise; use a larger one.")
+    squares = len(design.features) + design.intercept
+    pull = SupNorm.of((1,) * size, unit.moves * limit * grid, pulled)
+    noise = math.sqrt(float(pull.variances[0])) / grid**2
+    least = max(least_ridge(squares, volume, unit), n / _RECORDS, noise / 2)
+    ridge = np.minimum(precisions, _SHARPEST * (n + noise)) + least
+    steepest = n * squares + float(ridge.max())  # no second derivative is larger
+    error = 4 * math.sqrt(size) * (steepest * LATTICE + n * rounding(grid) + grid**-2)
+    step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
+    return ModePlan(
+        grid,
+        limit,
+        ridge,
+        pull,
+        error,
+        step,
+        SupNorm.of((1,) * size, 2, search),
+    )
+
+
+def least_ridge(squares: int, epsilon: Fraction, unit: PrivacyUnit) -> float:
+    r"""Return the :math:`\lambda` with :math:`k\ln(1 + R^2/\lambda) = \varepsilon`.
+
+    :math:`R^2` is the square of the largest norm of a record: one for every number, sign, column
+    of levels and the constant.
+    """
+    return squares / math.expm1(min(float(epsilon) / unit.max_records, 700.0)) * _UPWARD
+
+
+def perturbed_mode(
+    statistics: Moments, window: Window, windows: Windows, plan: ModePlan, source: RandomSource
+) -> FloatArray:
+    """Release the perturbed mode; without an intercept the constant is 0."""
+    first = 0 if statistics.design.intercept else 1
+    nothing = np.zeros(len(plan.ridge), np.int64)
+    noise = np.asarray(add([nothing], plan.pull, source)[0], np.float64) / plan.grid**2
+    exact = statistics.gram(plan.grid, window, windows)[first:-1, first:] / plan.grid**2
+    released = np.zeros(first + len(nothing))
+
+    def pulls(w: FloatArray) -> Pulls:
+        released[first:] = w
+        found = statistics.pulls(plan.grid, window, windows, released, plan.limit)
+        return Pulls(found.pull[first:], found.curvature[first:, first:], found.rows)
+
+    with blas_for(len(nothing)):
+        start = _solved(exact[:, :-1] + np.diag(plan.ridge), exact[:, -1] + noise)
+        mode = _minimum(pulls, start, noise, plan)
+    steps = np.rint(mode / plan.step).astype(np.int64)
+    released[first:] = add([steps], plan.jitter, source)[0] * plan.step
+    return released
+
+
+def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve positive definite equations; scipy's solve could warn of what the records are."""
+    return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right, check_finite=False))
+
+
+class _Point(NamedTuple):
+    """Coefficients, the negative gradient there, the second derivatives, and a bound on the error.
+
+    The last is the norm of the gradient with all that is not exact about it.
+    """
+
+    w: FloatArray
+    descent: FloatArray
+    curvature: FloatArray
+    error: float
+
+
+def _minimum(
+    pulls: Callable[[FloatArray], Pulls], start: FloatArray, noise: FloatArray, plan: ModePlan
+) -> FloatArray:
+    """Search the minimum by Newton's steps until the gradient is small enough.
+
+    A step that leads to the far side of the valley is shortened, so that the objective falls with
+    every step; it is a parabola almost everywhere, so that few are needed.
+    """
+
+    def point(w: FloatArray) -> _Point:
+        w = on_lattice(w)
+        found = pulls(w)
+        if not np.abs(found.pull).max() <= found.rows * plan.limit / plan.grid + 1:
+            raise FloatingPointError("Records that are not finite have no mode.")
+        descent = found.pull + noise - plan.ridge * w
+        inexact = math.sqrt(len(w)) * (found.rows * rounding(plan.grid) + plan.grid**-2)
+        curvature = found.curvature + np.diag(plan.ridge)
+        return _Point(w, descent, curvature, float(np.linalg.norm(descent)) + inexact)
+
+    here = point(start)
+    while here.error > plan.error:
+        step = _solved(here.curvature, here.descent)
+        near, far, part = 0.0, 1.0, 1.0
+        there = point(here.w + step)
+        while there.error > plan.error and far - near > _NARROW:
+            left, before = float(there.descent @ step), float(here.descent @ step)
+            if left >= 0 and (part == 1.0 or left <= before / 2):
+                break
+            near, far = (part, far) if left > 0 else (near, part)
+            part = (near + far) / 2
+            there = point(here.w + part * step)
+        here = there
+    return here.w
+
+
+class Units(NamedTuple):
+    """Where target and columns lie, and how the target varies in its window: all released."""
+
+    window: Window
+    windows: Windows
+    variance: float
+
+
+class DrawLaw(NamedTuple):
+    """The nominal law of a draw of (constant, coefficients), by public facts.
+
+    Attributes
+    ----------
+    centre : array of shape (width + 1,)
+        Where draws are centred.
+    gain, noise : arrays of shape (width + 1,)
+        The share of a distance from the centre that a draw shows, and its variance.
+    expected : array of shape (width + 1,)
+        Variance of the coefficients around the centre.
+    """
+
+    centre: FloatArray
+    gain: FloatArray
+    noise: FloatArray
+    expected: FloatArray
+
+    def belief(self, draws: FloatArray, inference: str) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of the coefficients, given draws."""
+        mean, noise = draws.mean(axis=0), self.noise / len(draws)
+        if inference != "noise_aware":
+            return mean, self.noise + noise
+        variance = 1 / (self.gain**2 / noise + 1 / self.expected)
+        return self.centre + variance * self.gain / noise * (mean - self.centre), variance
+
+
+@dataclass(frozen=True)
+class CoefficientDraws(GaussianPosterior):
+    """A belief whose draws are public, on the scale of the bounds."""
+
+    draws: FloatArray
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return ``n`` of the draws, with replacement."""
+        return self.draws[rng.integers(len(self.draws), size=n)]
+
+
+def posterior_of_draws(
+    draws: FloatArray, law: DrawLaw, units: Units, prior: GaussianPrior
+) -> CoefficientDraws:
+    """Return the belief that draws leave, in units of the windows, on the scale of the bounds."""
+    mean, variance = law.belief(draws, prior.inference)
+    if not prior.design.intercept:
+        mean[0], variance[0] = 0.0, 0.0
+    moved = draws @ units.windows.to_bounds().T * units.window.half
+    moved[:, 0] += units.window.centre
+    belief = Belief(mean, np.diag(variance), units.variance)
+    scaled = GaussianPosterior.of(belief, belief, units.window, units.windows)
+    return CoefficientDraws(**vars(scaled), draws=moved)
+
+
+def usual_variances(design: Design, target_variance: float) -> FloatArray:
+    """Variances of (constant, coefficients) that explain a public share of the target's."""
+    columns = len(design.features) + design.intercept
+    return EXPLAINED * target_variance / (columns * even_squares(design))
+
+
+def even_squares(design: Design) -> FloatArray:
+    """Mean squares of (constant, coordinates) of columns that fill their domains evenly."""
+    squares = np.where(design.numbers, 1 / 3, np.where(design.signs, 1.0, 1 / design.n_values))
+    return np.concatenate([[1.0], squares])
+
+
+class Mode(NamedTuple):
+    """A released mode, and what is nominally known about its error."""
+
+    coefficients: FloatArray
+    law: DrawLaw
+
+
+def shares_of(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
+    """Share the budget; residuals have a part of it unless their variance is declared."""
+    numbers = int(statistics.design.numbers.sum())
+    learn = prior.noise_variance is None
+    return Shares.of(budget, statistics.n, numbers, mean=False, residuals=learn)
+
+
+def read_units(
+    statistics: Moments, prior: GaussianPrior, shares: Shares, source: RandomSource
+) -> Units:
+    """Release where target and columns lie; a declared variance stands for the released one."""
+    places = located(statistics, shares, source, widening(statistics.n * float(shares.per_record)))
+    window = places.window
+    spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
+    variance = min((spread / window.half) ** 2, 1.0)
+    if prior.noise_variance is not None:
+        variance = prior.noise_variance / window.half**2
+    return Units(window, places.windows(statistics.design), variance)
+
+
+def check_mode(statistics: Moments, epsilon: Fraction, budget: Budget) -> None:
+    """Refuse, from public facts, budgets for which there is no exact noise."""
+    nothing = np.zeros(statistics.design.width + statistics.design.intercept)
+    plan_mode(statistics.design, statistics.n, nothing, epsilon, budget.unit)
+
+
+def released_mode(
+    statistics: Moments,
+    prior: GaussianPrior,
+    units: Units,
+    epsilon: Fraction,
+    source: RandomSource,
+) -> Mode:
+    """Release the perturbed mode of the posterior in the windows."""
+    design, first = statistics.design, 0 if statistics.design.intercept else 1
+    precisions = units.variance * prior.precisions(units.window, units.windows)[first:]
+    plan = plan_mode(design, statistics.n, precisions, epsilon, statistics.unit)
+    mode = perturbed_mode(statistics, units.window, units.windows, plan, source)
+    seen = statistics.n * even_squares(design)
+    even = seen.copy()
+    even[first:] += plan.ridge
+    declared = prior.precisions(units.window, units.windows)
+    usual = 1 / (1 / usual_variances(design, units.variance) + declared)
+    law = DrawLaw(np.zeros(len(seen)), seen / even, plan.noise / even**2, usual)
+    return Mode(mode, law)
+
+
+def release_mode(
+    statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+) -> CoefficientDraws:
+    """Read the units, release the mode, calibrate."""
+    shares = shares_of(statistics, prior, budget)
+    units = read_units(statistics, prior, shares, source)
+    mode = released_mode(statistics, prior, units, shares.model, source)
+    posterior = posterior_of_draws(mode.coefficients[None], mode.law, units, prior)
+    return calibrated(posterior, statistics, shares, source)

@@ -1,0 +1,400 @@
+r"""Exact sums over the records of one shard: products, counts in shells, gradients.
+
+**A bound on the norm of a record, beside the bounds of its entries.**
+
+The squares of many numbers are hardly ever large in the same record: their sum is close to its
+mean. So a bound on the sum that few records exceed is far below the sum of the bounds. A record
+that exceeds it is scaled: its numbers and its target are multiplied by the same factor, which
+leaves a linear relation between them as it is.
+
+**How the records pull at the coefficients of a robust regression: exact sums over one shard.**
+
+The loss of a record is Huber's: with the residual :math:`r = t - w^\top x` and a limit h it is
+:math:`r^2/2` up to h and grows linearly from there. Its negative gradient, the *pull*
+:math:`x\,\psi(r)` with :math:`\psi(r) = \max(-h, \min(r, h))`, has no entry above h, wherever the
+coefficients are; its second derivative is :math:`xx^\top` where :math:`|r| < h`, and 0 beyond.
+
+Sums must not depend on the order of the records. So coefficients and pulls are split into two
+integers of some twenty bits each, whose products with the coordinates are exact in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg.blas import dsyrk
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.data.records import Shard
+from dpbayes_sklearn.regression.design import WHOLE, Design, Scale, Window, Windows
+from dpbayes_sklearn.schema.domains import as_numbers
+
+__all__ = [
+    "LATTICE",
+    "RADII",
+    "Predictive",
+    "Pulls",
+    "RowNorm",
+    "coordinates",
+    "count_in_shells",
+    "gram",
+    "location_sums",
+    "on_lattice",
+    "plain_gram",
+    "pull_sums",
+    "rounded",
+    "rounding",
+    "scaled_target",
+    "shell_counts",
+    "squared_residuals",
+]
+
+
+RADII = 2.0 ** (1 - np.arange(17) / 2)
+"""Outer radii of shells around the centre of a column, on the scale of its bounds."""
+
+_MANTISSA, _BIAS = 52, 1023  # of a double
+_OUTER = 1  # squares in the outer shell are beyond 2**1
+
+
+def count_in_shells(values: FloatArray, centres: FloatArray) -> IntArray:
+    """Count for every column how many values lie in each shell; the values are overwritten.
+
+    Shell i holds the distances in (RADII[i+1], RADII[i]], the last one all that are nearer. Their
+    squares lie in (2**(1-i), 2**(2-i)], so that the exponent of a double tells the shell.
+
+    >>> count_in_shells(np.array([[1.5], [1.0], [0.8], [0.0]]), np.zeros(1))[:, [0, 1, 2, 16]]
+    array([[1, 0, 2, 1]])
+    """
+    shells = len(RADII)
+    values -= centres  # in place: fresh memory costs more than all the rest
+    np.square(values, out=values)
+    exponents = values.view(np.int64)
+    exponents -= 1  # a power of two belongs to the shell below it, as an end of its interval
+    exponents >>= _MANTISSA
+    outer = _BIAS + _OUTER
+    np.clip(exponents, outer - shells + 1, outer, out=exponents)
+    cells = np.subtract(outer + shells * np.arange(len(centres)), exponents, out=exponents)
+    counts = np.bincount(cells.ravel(), minlength=shells * len(centres))
+    return counts.reshape(len(centres), shells)
+
+
+_DOUBLE = 2**53  # integers up to here are exact in float64
+_MARGIN = 2.0**-30  # pays for the rounding of floats, however many columns there are
+
+
+@dataclass(frozen=True)
+class RowNorm:
+    r"""The bound :math:`\sum_j k_j x_j^2 + k_t t^2 \le c` on numbers and target of every record.
+
+    Attributes
+    ----------
+    squares : tuple of int
+        The :math:`k_j` of the coordinates and, last, of the target; 0 for signs and levels.
+    limit : int
+        The c.
+    """
+
+    squares: tuple[int, ...]
+    limit: int
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        return np.array(self.squares, np.float64)
+
+    @cached_property
+    def _scaled(self) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(self.squares[:-1])
+
+    def clip(self, x: FloatArray, t: FloatArray, grid: int) -> None:
+        """Scale the records beyond the bound, in place; all entries are integers up to ``grid``.
+
+        Scaled entries are rounded towards 0, so that they stay integers within the bound.
+        """
+        kept, weights = self._scaled, self._weights
+        if self.limit >= weights.sum():
+            return
+        numbers = x if len(kept) == x.shape[1] else x[:, kept]
+        most = self.limit * float(grid) ** 2 * (1 - _MARGIN)
+        # the sum of squares is read off faster than the weighted one, which is never larger
+        largest = weights[kept].max(initial=0.0) * np.einsum("ij,ij->i", numbers, numbers)
+        maybe = np.flatnonzero(largest + weights[-1] * np.square(t) > most)
+        norm = self._norms(numbers[maybe], t[maybe], grid)
+        far = maybe[norm > most]
+        if len(far):
+            factor = np.sqrt(most / norm[norm > most])
+            x[np.ix_(far, kept)] = np.trunc(x[np.ix_(far, kept)] * factor[:, None])
+            t[far] = np.trunc(t[far] * factor)
+
+    def _norms(self, numbers: FloatArray, t: FloatArray, grid: int) -> FloatArray | IntArray:
+        """Return the weighted sums of squares, exactly: BLAS may round a row by its neighbours."""
+        exact = np.float64 if self._weights.sum() * float(grid) ** 2 <= _DOUBLE else np.int64
+        weights = self._weights.astype(exact)
+        squares, own = (np.square(each).astype(exact, copy=False) for each in (numbers, t))
+        norms: FloatArray | IntArray = squares @ weights[self._scaled] + weights[-1] * own
+        return norms
+
+
+_TARGETS = 1 << 15  # targets mapped at a time
+_COEFFICIENT_STEPS = 2.0**20  # steps from 0 to 1 that coefficients are rounded to
+_LARGE = 2.0**6  # no larger coefficient can stand for a regression on this scale
+
+
+class Predictive(NamedTuple):
+    """A public model whose residuals are asked for.
+
+    Attributes
+    ----------
+    coefficients : array of shape (width + 1, 1 + k)
+        First those of the mean, then k columns whose products with (1, x) are squared and added to
+        ``noise`` for the predictive variance.
+    noise : float
+    reach : float
+        Residuals are clipped at so many predictive standard deviations.
+    windows : Windows
+        Where the coordinates are clipped.
+    """
+
+    coefficients: FloatArray
+    noise: float
+    reach: float
+    windows: Windows
+
+
+def location_sums(shard: Shard, design: Design, scale: Scale, grid: int) -> IntArray:
+    """Return the sums of numbers, signs and target in units of 1/grid², exactly."""
+    total = np.zeros(1 + int(design.single.sum()), np.int64)
+    for x, y in _scaled(shard, design, scale, grid):
+        steps = np.append(x.sum(axis=0)[design.single], np.rint(grid * y).sum())
+        total += grid * steps.astype(np.int64)
+    return total
+
+
+def shell_counts(shard: Shard, design: Design, scale: Scale, centres: FloatArray) -> IntArray:
+    """Count for numbers and target how many lie in each shell around its centre."""
+    total = np.zeros((len(centres), len(RADII)), np.int64)
+    for x, y in _scaled(shard, design, scale):
+        numbers = x if design.numbers.all() else x[:, design.numbers]
+        total[:-1] += count_in_shells(numbers, centres[:-1])
+        total[-1:] += count_in_shells(y[:, None], centres[-1:])
+    return total
+
+
+def _scaled(
+    shard: Shard, design: Design, scale: Scale, grid: int | None = None
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield coordinates and scaled targets."""
+    y = as_numbers(shard.target)
+    for rows, x in design.chunks(shard.table, grid):
+        yield x, scaled_target(y[rows], scale)
+
+
+def gram(
+    shard: Shard,
+    design: Design,
+    scale: Scale,
+    grid: int,
+    window: Window,
+    windows: Windows | None,
+    norm: RowNorm | None = None,
+) -> IntArray:
+    """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t).
+
+    Records whose norm is beyond its bound are scaled. Coordinates are rounded to integers of at
+    most ``grid`` steps. Products of integer-valued doubles are exact while a partial sum stays
+    below 2**53, whatever the order in which BLAS adds them; from there the sums go on in 64-bit
+    integers. So neither the order of the rows nor the size of a chunk can change a single bit.
+    """
+    rows_at_once = _DOUBLE // grid**2
+    total = np.zeros((design.width + 2,) * 2, np.int64)
+    partial = _Products(design.width)
+    for x, edge in coordinates(shard, design, scale, window, grid, windows):
+        if norm is not None:
+            norm.clip(x, edge[:, 1], grid)
+        if partial.rows + len(x) > rows_at_once:
+            total += partial.matrix().astype(np.int64)
+            partial = _Products(design.width)
+        partial.add(x, edge)
+    return total + partial.matrix().astype(np.int64)
+
+
+def plain_gram(shard: Shard, design: Design, scale: Scale) -> FloatArray:
+    """Return the sums of zz' in floats, for z = (1, x, t)."""
+    total = _Products(design.width)
+    for x, edge in coordinates(shard, design, scale, WHOLE):
+        total.add(x, edge)
+    return total.matrix()
+
+
+def squared_residuals(
+    shard: Shard, design: Design, scale: Scale, model: Predictive, grid: int
+) -> int:
+    """Return the sum of min(1, |y - f|/bound)² in units of 1/grid².
+
+    Each square lies in [0, 1]. Rounded coefficients make the products of rows and coefficients
+    integers, so that no bit depends on a chunk.
+    """
+    steps = rounded(model.coefficients, grid)
+    total, space = 0, np.empty((0, steps.shape[1]))
+    for x, y in _scaled(shard, design, scale, grid):
+        if len(x) > len(space):  # at the first chunk; fresh memory costs more than the product
+            space = np.empty((len(x), steps.shape[1]))
+        products = np.matmul(model.windows.clip(x, grid), steps[1:], out=space[: len(x)])
+        products += grid * steps[0]
+        products /= grid * _COEFFICIENT_STEPS
+        residual, roots = y - products[:, 0], products[:, 1:]
+        variance = model.noise + np.square(roots, out=roots).sum(axis=1)
+        share = np.abs(residual) / (model.reach * np.sqrt(variance))
+        total += int((np.rint(np.minimum(share, 1.0) * grid).astype(np.int64) ** 2).sum())
+    return total
+
+
+def rounded(coefficients: FloatArray, grid: int) -> FloatArray:
+    """Return coefficients in whole steps, so small that all products with a row are exact."""
+    most = min(_LARGE * _COEFFICIENT_STEPS, _DOUBLE // (grid * len(coefficients)))
+    return np.clip(np.rint(coefficients * _COEFFICIENT_STEPS), -most, most)
+
+
+def scaled_target(y: FloatArray, scale: Scale) -> FloatArray:
+    """Return targets on the scale of their bounds, in [-1, 1]; a missing one is the middle."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (y - scale.centre) / scale.half
+    return np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
+
+
+def coordinates(
+    shard: Shard,
+    design: Design,
+    scale: Scale,
+    window: Window,
+    grid: int | None = None,
+    windows: Windows | None = None,
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield chunks of x and of (1, t), in [-1, 1], or in steps of a grid."""
+    y, first, t = as_numbers(shard.target), 0, np.empty(0)
+    for rows, x in design.chunks(shard.table, grid, windows):
+        if rows.stop > first + len(t):  # targets of several chunks at once
+            first = rows.start
+            t = window.map(scaled_target(y[first : first + max(len(x), _TARGETS)], scale))
+            if grid:
+                t = np.rint(grid * t)
+        edge = np.full((len(x), 2), float(grid or 1))
+        edge[:, 1] = t[rows.start - first : rows.stop - first]
+        yield x, edge
+
+
+class _Products:
+    """Sums of zz' for z = (1, x, t), from chunks of x and of (1, t)."""
+
+    def __init__(self, width: int) -> None:
+        self.rows = 0
+        self._inner, self._latest = np.zeros((width, width)), np.empty((width, width))
+        self._cross = np.zeros((2, width))
+        self._outer = np.zeros((2, 2))
+
+    def add(self, x: FloatArray, edge: FloatArray) -> None:
+        """Add the records of one chunk."""
+        self.rows += len(x)
+        # numpy calls syrk for a matrix and its transpose; scipy's would make other threads wait
+        self._inner += np.matmul(x.T, x, out=self._latest)
+        for total, column in zip(self._cross, edge.T, strict=True):
+            total += column @ x
+        self._outer += edge.T @ edge
+
+    def matrix(self) -> FloatArray:
+        """Return the symmetric matrix of all sums."""
+        (one, both), (_, square) = self._outer
+        first, last = self._cross
+        return np.block(
+            [
+                [np.full((1, 1), one), first[None], np.full((1, 1), both)],
+                [first[:, None], self._inner, last[:, None]],
+                [np.full((1, 1), both), last[None], np.full((1, 1), square)],
+            ]
+        )
+
+
+_HALF = 2.0**22  # coefficients are so many parts, and those so many parts again
+_LARGEST = 2.0**16  # of all coefficients together: none in units of the windows are larger
+_COARSE, _FINE = 2.0**5, 2.0**20  # likewise of a pull, in steps of the grid
+_ROWS = 1 << 16  # at a time: then no partial sum exceeds 2**53
+
+LATTICE = 1 / _HALF**2
+"""Coefficients at which pulls are asked for are multiples of this."""
+
+
+class Pulls(NamedTuple):
+    """All that the records say about one set of coefficients.
+
+    Attributes
+    ----------
+    pull : array of shape (width + 1,)
+        The sum of x ψ(r), of the constant first.
+    curvature : array of shape (width + 1, width + 1)
+        The sum of xx' over the records whose residual is below the limit.
+    rows : int
+        Number of records.
+    """
+
+    pull: FloatArray
+    curvature: FloatArray
+    rows: int
+
+    @classmethod
+    def read(cls, sums: IntArray, grid: int) -> Pulls:
+        """Return what ``pull_sums`` has added up."""
+        rows, (coarse, fine), products = int(sums[0, 0]), sums[1:3], sums[3:]
+        pull = (coarse / _COARSE + fine / (_COARSE * _FINE)) / grid**2
+        return cls(pull, products / grid**2, rows)
+
+
+def rounding(grid: int) -> float:
+    """Return the error of one record's pull, at most, from the rounding of pulls and residuals."""
+    return 1 / (_COARSE * _FINE * grid)
+
+
+def on_lattice(coefficients: FloatArray) -> FloatArray:
+    """Return the nearest coefficients at which pulls can be asked for."""
+    most = min(_LARGEST / len(coefficients), 2.0**8)
+    steps: FloatArray = np.rint(np.clip(coefficients, -most, most) / LATTICE)
+    return steps * LATTICE
+
+
+def pull_sums(
+    shard: Shard,
+    design: Design,
+    scale: Scale,
+    grid: int,
+    window: Window,
+    windows: Windows,
+    coefficients: FloatArray,
+    limit: int,
+) -> IntArray:
+    """Return rows, coarse and fine parts of the pulls, and the products, one below the other.
+
+    ``limit`` is in steps of the grid, ``coefficients`` are (constant, coordinates) on the lattice.
+    """
+    size = design.width + 1
+    whole = np.rint(coefficients * _HALF)
+    parts = np.column_stack([whole, np.rint((coefficients * _HALF - whole) * _HALF)])
+    total = np.zeros((size + 3, size), np.int64)
+    for x, edge in coordinates(shard, design, scale, window, grid, windows):
+        for first in range(0, len(x), _ROWS):
+            rows = slice(first, first + _ROWS)
+            z = np.column_stack([edge[rows, 0], x[rows]])
+            coarse, fine = (z @ parts).T
+            residual = (edge[rows, 1] * _HALF - coarse) / _HALF - fine / _HALF**2
+            pull = np.clip(residual, -limit, limit)
+            upper = np.rint(pull * _COARSE)
+            lower = np.rint((pull * _COARSE - upper) * _FINE)
+            total[0, 0] += len(z)
+            total[1:3] += (np.stack([upper, lower]) @ z).astype(np.int64)
+            z *= (np.abs(residual) < limit)[:, None]
+            inside = dsyrk(1.0, z.T)
+            total[3:] += (np.triu(inside) + np.triu(inside, 1).T).astype(np.int64)
+    return total

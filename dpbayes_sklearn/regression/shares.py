@@ -1,0 +1,149 @@
+"""How the steps of a regression share the budget: by public facts alone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.sensitivity import Block
+from dpbayes_sklearn.regression.step_noise import Step, gaussian_grid, grid_for
+
+__all__ = ["Shares"]
+
+
+_TARGET_RECORDS = 150  # the target's location gets the budget that so many records are worth
+_MEAN_RECORDS = 80  # likewise for its mean in its window
+_FEW_RECORDS = 40  # with fewer, there is nothing but the mean of the target to learn
+_COLUMN_RECORDS = 60  # likewise for the location of a number
+_LEAST_RECORDS = 350  # for each number; with fewer, locating them costs more than it gives
+_SIGN_RECORDS = 5  # likewise for the mean of a sign, which need not be exact
+_LEAST_SIGN_RECORDS = 50  # for each sign
+_LEAST_OF_SIGNS = 10_000  # signs get at least so small a part: what grids are made for
+_RESIDUAL_RECORDS = 50  # likewise for the residuals
+
+# A share of rho shrinks noise with its root only, so these are records over the noise of a release
+# of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.
+_GAUSSIAN_TARGET, _GAUSSIAN_MEAN, _GAUSSIAN_COLUMN, _GAUSSIAN_RESIDUAL = 100, 60, 60, 200
+_GAUSSIAN_LEAST = 250
+_GAUSSIAN_SIGN, _GAUSSIAN_LEAST_SIGN = 13, 60
+
+
+class Shares(NamedTuple):
+    """Exact parts of the budget, in the order in which they are spent; they add up to it.
+
+    Attributes
+    ----------
+    target, columns, signs, mean, model, residuals : Fraction
+        Parts of epsilon, or of rho if the noise is Gaussian.
+    epsilon : Fraction
+        The epsilon of all together.
+    gaussian : bool
+    unit : PrivacyUnit
+        Who is protected.
+    """
+
+    target: Fraction
+    columns: Fraction
+    signs: Fraction
+    mean: Fraction
+    model: Fraction
+    residuals: Fraction
+    epsilon: Fraction
+    gaussian: bool = False
+    unit: PrivacyUnit = RECORD
+
+    @property
+    def per_record(self) -> Fraction:
+        """Return the epsilon of one replaced record that needs as much noise."""
+        return Fraction(self.unit.equivalent(self.epsilon))
+
+    @property
+    def total(self) -> Fraction:
+        """Return all parts together: epsilon, or rho."""
+        return sum(self[:6], Fraction(0))
+
+    def step(self, block: Block) -> Step:
+        """Return sums as they are released: with pure or with Gaussian noise."""
+        own = block.protecting(self.unit)
+        return own.gaussian() if self.gaussian else own
+
+    def grid(self, design: Design, n: int) -> int:
+        """Return the finest grid on which all noise is exact."""
+        k = self.unit.max_records
+        if self.gaussian:
+            return gaussian_grid(design, n, self.total / k**2)
+        return grid_for(design, n, self.total / k)
+
+    @classmethod
+    def of(
+        cls,
+        budget: Budget,
+        n: int,
+        numbers: int,
+        signs: int = 0,
+        *,
+        mean: bool = True,
+        residuals: bool,
+    ) -> Shares:
+        """Share the budget: to locate the columns, for the target's mean, model, residuals.
+
+        All parts but the model's shrink with n epsilon, since a few hundred records suffice to
+        locate a column and to estimate the error of the model. Numbers are located if there are
+        350 records, times epsilon, for each, signs if there are 50. With less than about a
+        hundred in all, most of the budget is spent on the mean of the target.
+
+        >>> parts = Shares.of(Budget(Fraction(1)), 1000, 1, residuals=True)
+        >>> [str(part) for part in parts[:6]]
+        ['3/20', '3/50', '0', '2/25', '33/50', '1/20']
+        """
+        epsilon = Fraction(budget.epsilon)
+        records = n * Fraction(budget.unit.equivalent(epsilon))
+        first = _within(_TARGET_RECORDS / records, 25, 3)
+        own = _within(_MEAN_RECORDS / records, 100, 12)
+        own = max(own, min((_FEW_RECORDS / records) ** 2, Fraction(1, 2))) * mean
+        pays = 0 < _LEAST_RECORDS * numbers <= records
+        second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
+        centred = 0 < _LEAST_SIGN_RECORDS * signs <= records
+        third = _within(_SIGN_RECORDS * signs / records, _LEAST_OF_SIGNS, 10) * centred
+        last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
+        rest = 1 - first - second - third - own - last
+        parts = (epsilon * f for f in (first, second, third, own, rest, last))
+        return cls._make([*parts, epsilon, False, budget.unit])
+
+    @classmethod
+    def of_rho(
+        cls,
+        rho: Fraction,
+        budget: Budget,
+        n: int,
+        numbers: int,
+        signs: int = 0,
+        *,
+        mean: bool = True,
+        residuals: bool,
+    ) -> Shares:
+        """Share rho among the same steps with Gaussian noise.
+
+        >>> parts = Shares.of_rho(Fraction(1, 32), Budget(Fraction(1)), 2000, 1, residuals=True)
+        >>> [str(part * 32) for part in parts[:6]], parts.total
+        (['1/25', '1/50', '0', '9/625', '516/625', '1/10'], Fraction(1, 32))
+        """
+        records = 2 * rho * n**2 / budget.unit.max_records**2
+        first = _within(_GAUSSIAN_TARGET**2 / records, 100, 4)
+        own = _within(_GAUSSIAN_MEAN**2 / records, 200, 12) * mean
+        pays = 0 < _GAUSSIAN_LEAST**2 * numbers <= records
+        second = _within(_GAUSSIAN_COLUMN**2 * numbers / records, 50, 4) * pays
+        centred = 0 < _GAUSSIAN_LEAST_SIGN**2 * signs <= records
+        third = _within(_GAUSSIAN_SIGN**2 * signs / records, _LEAST_OF_SIGNS, 21) * centred
+        last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
+        rest, epsilon = 1 - first - second - third - own - last, Fraction(budget.epsilon)
+        parts = (rho * f for f in (first, second, third, own, rest, last))
+        return cls._make([*parts, epsilon, True, budget.unit])
+
+
+def _within(share: Fraction, least: int, most: int) -> Fraction:
+    """Return the share, at least 1/least and at most 1/most."""
+    return min(max(share, Fraction(1, least)), Fraction(1, most))

@@ -1,0 +1,243 @@
+"""One column of any container as texts, numbers or dates, each value read by itself.
+
+**One column of any container, read so that no value influences how another one is read.**
+
+numpy chooses the dtype of a list, a nullable or a categorical column by its values: with one value
+missing, integers become floats, and 2^53 + 1 becomes 2^53. One record would recode all others. So
+only columns of a fixed dtype are converted by numpy; all others are read cell by cell, as objects.
+Lists have no type that says what a row is: every row of them is read alone, too.
+
+**Dates and times of any type as numbers: seconds since the start of 1970 in UTC.**
+
+The same instant gives the same number in every unit of numpy and in every time zone. What has no
+time zone is taken as UTC.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from itertools import chain
+from numbers import Rational
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._typing import FloatArray
+
+__all__ = [
+    "WHOLE",
+    "Date",
+    "Kind",
+    "as_cells",
+    "as_numbers",
+    "cells_of",
+    "is_date",
+    "joined",
+    "kind_of",
+    "number_of",
+    "seconds",
+    "seconds_of_column",
+]
+
+
+_LISTS = ("to_list", "to_pylist", "tolist")  # of pandas and polars, pyarrow, anything like numpy
+_POLARS = ("Float32", "Float64", "Date", "Datetime")  # what is missing is NaN or NaT there
+
+
+def cells_of(column: Any) -> npt.NDArray[Any]:
+    """Return a series, array or list as an array: of its own numpy type, or of objects.
+
+    In a list, a row of one cell is that cell; any other row is an odd value, like any other.
+
+    Examples
+    --------
+    >>> cells_of([2**53 + 1, None]).tolist() == [2**53 + 1, None]
+    True
+    >>> cells_of([[0], [1], None, [0, 1]]).tolist()
+    [0, 1, None, [0, 1]]
+    """
+    dtype = getattr(column, "dtype", None)
+    if isinstance(dtype, np.dtype) or repr(dtype).split("(")[0] in _POLARS:
+        return np.asarray(column)
+    for name in _LISTS:
+        if hasattr(column, name):
+            return as_cells(getattr(column, name)(), len(getattr(column, "shape", "n")))
+    if not _is_list(column):
+        return np.asarray(column)
+    return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
+
+
+def as_cells(values: Any, ndim: int) -> npt.NDArray[Any]:
+    """Return an array; of a list every cell as it is, row by row.
+
+    Rows have as many cells as most of them have. Of a row that has another number, or that is
+    none, all cells are missing: it must not decide how other rows are read.
+
+    >>> as_cells([[1, 2], None, [3, 4], [5]], 2).tolist()
+    [[1, 2], [None, None], [3, 4], [None, None]]
+    """
+    if not _is_list(values):
+        return np.asarray(values)
+    rows = [None] * len(values) if ndim == 1 else [*map(_row, values)]
+    widths = Counter(len(row) for row in rows if row is not None)
+    if not widths:
+        return np.fromiter(values, dtype=object, count=len(values))
+    width = max(widths, key=lambda width: (widths[width], width))
+    blank = [None] * width
+    whole = (row if row is not None and len(row) == width else blank for row in rows)
+    cells = np.fromiter(chain.from_iterable(whole), dtype=object, count=len(rows) * width)
+    return cells.reshape(len(rows), width)
+
+
+def joined(parts: Sequence[npt.NDArray[Any]], axis: int = 0) -> npt.NDArray[Any]:
+    """Return arrays as one; if their types differ, cell by cell, for numpy would choose one type.
+
+    >>> joined([np.array([2**53 + 1]), np.array([np.nan])]).dtype
+    dtype('O')
+    """
+    one_type = len({part.dtype for part in parts}) == 1
+    return np.concatenate(parts if one_type else [*map(_objects, parts)], axis=axis)
+
+
+def _objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array of objects; numpy itself would make integers of dates in nanoseconds."""
+    return np.fromiter(array.flat, dtype=object, count=array.size).reshape(array.shape)
+
+
+def _is_list(values: object) -> bool:
+    listed = isinstance(values, Sequence) and not _is_text(values)
+    return listed and not hasattr(values, "__array__")
+
+
+def _only_cell(cell: Any) -> Any:
+    """Return what a row of one cell holds, anything else as it is."""
+    kind = type(cell)  # compared by identity: what it is asked may raise anything
+    row = kind is list or kind is tuple or (kind is np.ndarray and cell.ndim == 1)
+    return cell[0] if row and len(cell) == 1 else cell
+
+
+def _row(value: Any) -> Sequence[Any] | None:
+    """Return the cells of a row, None if it is none; its own methods may raise anything."""
+    try:
+        sized = hasattr(value, "__len__") and not _is_text(value)
+        return [*value] if sized else None
+    except Exception:
+        return None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, (str, bytes))
+
+
+Date = date | np.datetime64
+"""A date or a time: of the standard library, of numpy, or a pandas Timestamp."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LONG = {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 7 * 86400}  # seconds in a unit
+_SHORT = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+_MOST_MONTHS = 12 * 10**6  # from 1970; numpy's calendar overflows far beyond
+
+
+def is_date(value: object) -> bool:
+    """Tell whether a value is a date or a time."""
+    return isinstance(value, (date, np.datetime64))
+
+
+def seconds(value: Any) -> float:
+    """Return the number of one date or time, NaN if it is missing.
+
+    Examples
+    --------
+    >>> seconds(date(1970, 1, 2)), seconds(np.datetime64("1970-01-01T00:00:01.5"))
+    (86400.0, 1.5)
+    """
+    if isinstance(value, np.datetime64):
+        return float(seconds_of_column(np.array([value]))[0])
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    since = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
+    fraction = 1000 * since.microseconds + getattr(since, "nanoseconds", 0)
+    return float(since.days * 86400 + since.seconds + fraction / 10**9)
+
+
+def seconds_of_column(values: npt.NDArray[Any]) -> FloatArray:
+    """Return the numbers of an array of ``datetime64``, NaN for what is missing."""
+    unit, step = np.datetime_data(values.dtype)
+    missing = np.isnat(values)
+    if unit in {"Y", "M"}:
+        most = _MOST_MONTHS // (step * (12 if unit == "Y" else 1))
+        steps = np.clip(values.astype(np.int64), -most, most).astype(values.dtype)
+        values, unit, step = steps.astype("datetime64[D]"), "D", 1
+    ticks = values.astype(np.int64)
+    if unit in _LONG:
+        numbers: FloatArray = ticks.astype(np.float64) * (step * _LONG[unit])
+    else:
+        # the fraction by itself: the same for all units, and exact where it can be
+        per_second = _SHORT.get(unit, 1)
+        whole, rest = np.divmod(ticks, per_second)
+        exact = whole.astype(np.float64) + rest / per_second
+        numbers = exact if step == 1 else ticks * np.float64(step / per_second)
+    return np.where(missing, np.nan, numbers)
+
+
+def as_numbers(values: npt.NDArray[Any]) -> FloatArray:
+    """Return ``values`` as float64, with NaN wherever there is no number to read.
+
+    A date is the number of seconds since the start of 1970 in UTC.
+    """
+    # beyond the largest float is infinity, a signalling NaN is a NaN: both without a warning
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind in "biuf":
+            return values.astype(np.float64, copy=False)
+        if values.dtype.kind == "M":
+            return seconds_of_column(values)
+        return np.fromiter((number_of(v) for v in values.ravel()), np.float64).reshape(values.shape)
+
+
+def number_of(value: object) -> float:
+    """Return a value as a float, NaN if it is no number; never raises or warns."""
+    if isinstance(value, (np.complexfloating, np.ndarray)):  # numpy would warn
+        return math.nan
+    try:
+        return seconds(value) if is_date(value) else float(value)  # type: ignore[arg-type]
+    except OverflowError:  # an integer or a fraction beyond the largest float
+        if isinstance(value, Rational):
+            return math.inf if int(value.numerator) > 0 else -math.inf
+        return math.nan
+    except Exception:
+        return math.nan
+
+
+Kind = Literal["booleans", "integers", "numbers", "text", "dates", "durations", "anything"]
+"""Kind of the values of a column: ``anything`` where its dtype does not determine it."""
+
+WHOLE: frozenset[Kind] = frozenset({"booleans", "integers"})
+
+_NAMES: dict[Kind, str] = {  # how the types of numpy, pandas, polars and pyarrow begin
+    "booleans": r"bool",
+    "integers": r"u?int\d",
+    "numbers": r"float|double|halffloat|longdouble|decimal",
+    "text": r"str|utf8|large_str|large_utf8",
+    "dates": r"date|timestamp",
+    "durations": r"duration|timedelta",
+}
+
+
+def kind_of(dtype: Any) -> Kind:
+    """Return the kind of values that a type declares; it is read off its name, never off a value.
+
+    Examples
+    --------
+    >>> kind_of(np.dtype("int8")), kind_of(np.dtype("<U3")), kind_of(np.dtype(object))
+    ('integers', 'text', 'anything')
+    """
+    name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+    for kind, pattern in _NAMES.items():
+        if re.match(pattern, name.lower()):
+            return kind
+    return "anything"

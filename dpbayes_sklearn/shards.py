@@ -1,0 +1,171 @@
+"""Exact statistics of shards, to be merged before the one release that is published."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.schema import Schema
+
+__all__ = ["ExactStatistics", "merge"]
+
+
+_NO_SHARDS = "merge takes a list of what exact_statistics(X, y) of an estimator returns."
+
+
+class ExactStatistics:
+    """**Sensitive**: exact statistics of one shard of the records, without noise.
+
+    Treat it like the records. It comes from ``estimator.exact_statistics(X, y)``, is added up by
+    :func:`merge`, and ends in ``estimator.fit_statistics(merged)``, which adds the noise once. A
+    fitted estimator never holds it, and it refuses to be pickled.
+
+    For classifiers it is tables of counts, which :meth:`to_bytes` sends elsewhere. A regression
+    asks several questions of its records, so there it refers to the records themselves.
+
+    Attributes
+    ----------
+    schema : Schema
+        The public domains.
+    n : int
+        Number of records: public.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        names: Sequence[str] | None,
+        sums: CountTables | Moments,
+        shards: Iterable[str] = (),
+    ) -> None:
+        self.schema = schema
+        self._names = None if names is None else tuple(names)
+        self._sums = sums
+        self._shards = frozenset(shards) or frozenset({uuid.uuid4().hex})  # what was added up
+
+    @property
+    def n(self) -> int:
+        """Number of records: public."""
+        return self._sums.n
+
+    def _public(self) -> tuple[Any, ...]:
+        """Return the public structure that merged statistics must match."""
+        return tuple(self.schema.columns.items()), self.schema.target, self._names
+
+    def _structure(self) -> Any:
+        """Return the public structure of the model."""
+        return self._sums.structure
+
+    def __repr__(self) -> str:
+        return f"<ExactStatistics: {self._sums.kind} of n={self.n} records, SENSITIVE>"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            "Exact statistics are sensitive and are not pickled. Send counts as to_bytes() over a "
+            "channel that keeps them secret."
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return exact counts as bytes, **as sensitive as the records**; no pickle is involved.
+
+        The categories of the schema must be JSON values.
+        """
+        if not isinstance(self._sums, CountTables):
+            raise TypeError(
+                "The statistics of a regression refer to its records and cannot be sent; fit dask "
+                "collections, which are read where they are."
+            )
+        header = {
+            "schema": self.schema.to_json(),
+            "names": self._names,
+            "parents": self._sums.network.parents,
+            "n": self.n,
+            "shards": sorted(self._shards),
+        }
+        tables = {str(i): table for i, table in enumerate(self._sums.tables)}
+        stream = io.BytesIO()
+        np.savez_compressed(stream, header=np.array(json.dumps(header)), **tables)  # type: ignore[arg-type]
+        return stream.getvalue()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> ExactStatistics:
+        """Return what :meth:`to_bytes` wrote."""
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                header = json.loads(str(archive["header"]))
+                tables = tuple(archive[str(i)] for i in range(len(archive.files) - 1))
+            schema = Schema.from_json(header["schema"])
+            domains = [*schema.columns.values(), schema.classes]
+            network = Network(
+                tuple(d.n_values for d in domains), tuple(map(tuple, header["parents"]))
+            )
+            whole = all(t.dtype == np.int64 and (t >= 0).all() for t in tables)
+            totals = {int(t.sum()) for t in tables}
+            fits = tuple(t.shape for t in tables) == network.shapes
+            shards = frozenset(map(str.lower, header["shards"]))
+        except Exception:
+            fits = False
+        if not (fits and whole and totals == {header["n"]}):
+            raise ValueError("These bytes were not written by ExactStatistics.to_bytes().")
+        return cls(schema, header["names"], CountTables(network, tables, header["n"]), shards)
+
+
+def merge(shards: Iterable[ExactStatistics]) -> ExactStatistics:
+    """Add up the exact statistics of shards: those of all their records together.
+
+    **The result is as sensitive as the records.**
+
+    Parameters
+    ----------
+    shards : iterable of ExactStatistics
+        From estimators with the same parameters. No person may be in two of them.
+
+    Returns
+    -------
+    ExactStatistics
+
+    Examples
+    --------
+    Two hospitals count, one release is made of both:
+
+    >>> import numpy as np
+    >>> from dpbayes_sklearn import BayesianNaiveBayes
+    >>> from dpbayes_sklearn.shards import merge
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.integers(0, 2, (1000, 3)), rng.integers(0, 2, 1000)
+    >>> model = BayesianNaiveBayes(
+    ...     bounds=(0, 1), n_bins=2, classes=[0, 1], temperature=1, random_state=0
+    ... )
+    >>> halves = (X[:300], y[:300]), (X[300:], y[300:])
+    >>> shards = [model.exact_statistics(*half) for half in halves]
+    >>> merge(shards)
+    <ExactStatistics: counts of n=1000 records, SENSITIVE>
+    >>> merged = model.fit_statistics(merge(shards)).predict(X)
+    >>> bool((merged == model.fit(X, y).predict(X)).all())
+    True
+    """
+    given = list(shards)
+    if not given or not all(isinstance(shard, ExactStatistics) for shard in given):
+        raise TypeError(_NO_SHARDS)
+    together = frozenset[str]().union(*(shard._shards for shard in given))
+    if len(together) < sum(len(shard._shards) for shard in given):
+        raise ValueError("A shard was given twice, so its records would be counted twice.")
+    first = given[0]
+    for shard in given[1:]:
+        if shard._public() != first._public():
+            raise ValueError(
+                "Shards can only be merged if their columns, domains, bins and classes are the "
+                "same, in the same order: declare one Schema for all."
+            )
+    sums = first._sums
+    for shard in given[1:]:
+        sums = sums + shard._sums  # type: ignore[operator]
+    return ExactStatistics(first.schema, first._names, sums, together)

@@ -1,1 +1,0 @@
-"""Quantiles of columns without declared bounds: public lattices, rank scores, order of release."""

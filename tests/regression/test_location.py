@@ -1,0 +1,66 @@
+"""Reading noisy shells: centre, spread and window of a column."""
+
+import numpy as np
+import pytest
+
+from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.location import Located, locate
+from dpbayes_sklearn.regression.record_sums import RADII
+from dpbayes_sklearn.schema import Categories, Interval
+
+
+def shells_of(x, centre):
+    away = np.abs(np.clip(x, -1, 1) - centre)
+    inner = np.append(RADII[1:], -1.0)
+    return np.array(
+        [[np.mean((away > a) & (away <= b)) for a, b in zip(inner, RADII, strict=True)]]
+    )
+
+
+def read(x, centre, error=0.001, noise=1e-4, reach=2.5):
+    shells = shells_of(x, centre) + np.random.default_rng(1).normal(size=len(RADII)) * noise
+    return locate(np.array([centre]), np.array([error]), shells, noise**2, reach)
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("draw", ["normal", "uniform"])
+def test_the_spread_is_found(spread, draw):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=50_000) if draw == "normal" else rng.uniform(-1, 1, 50_000) * np.sqrt(3)
+    found = read(0.2 + spread * x, 0.2)
+    assert np.exp(found.log_spread[0]) == pytest.approx(spread, rel=0.4)
+    assert found.half[0] == pytest.approx(2.5 * spread, rel=0.45)
+    outside = np.mean(np.abs(spread * x) > found.half[0])
+    assert found.beyond()[0] == pytest.approx(outside, abs=0.02)
+    within = np.mean(np.abs(spread * x) > 0.6 * found.half[0])
+    assert found.beyond(0.6)[0] == pytest.approx(within, abs=0.05)
+
+
+def test_noise_leaves_the_spread_open_and_the_window_wide():
+    x = 0.05 * np.random.default_rng(0).normal(size=50_000)
+    sharp, blunt = read(x, 0.0, noise=0.01), read(x, 0.0, noise=0.5)
+    assert sharp.log_spread_sd[0] < 0.3 < blunt.log_spread_sd[0]
+    assert sharp.half[0] < blunt.half[0]
+
+
+def test_an_uncertain_centre_widens_the_window():
+    x = 0.1 + 0.05 * np.random.default_rng(0).normal(size=50_000)
+    assert read(x, 0.0, error=0.1).half[0] > 1.3 * read(x, 0.1, error=0.001).half[0]
+
+
+def test_no_window_is_wider_than_the_bounds():
+    x = np.random.default_rng(0).uniform(-1, 1, 10_000)
+    assert read(x, 0.3, reach=50.0).half[0] == 1.3
+
+
+def test_places_become_windows_of_the_numbers_and_signs_that_were_located():
+    place = read(0.1 * np.random.default_rng(0).normal(size=1000), 0.0)
+    design = Design((Categories("ab"), Interval(0, 1)))
+    assert Located(place, None).windows(design).halves.tolist() == [1.0, 1.0]
+    windows = Located(place, place).windows(design)
+    assert windows.halves.tolist() == [1.0, place.half[0]]
+    assert windows.centres.tolist() == [0.0, 0.0]
+    assert Located(place, place).window.half == pytest.approx(place.half[0])
+    centred = Located(place, None, np.array([-0.5])).windows(design)
+    assert centred.halves.tolist() == [1.5, 1.0]
+    assert centred.centres.tolist() == [-0.5, 0.0]

@@ -1,0 +1,56 @@
+"""Shares of the budget of a regression: within bounds for which noise can be drawn."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
+from dpbayes_sklearn.noise.law import representable_scale
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.sensitivity import location_block
+from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.schema import Categories, Interval
+
+
+def designs():
+    for numbers, signs in ((0, 1), (3, 1), (0, 2), (1, 30)):
+        yield Design((Interval(0, 1),) * numbers + (Categories("ab"),) * signs)
+
+
+def shares(design, n, epsilon, rho=None):
+    counts = int(design.numbers.sum()), int(design.signs.sum())
+    budget = Budget(epsilon)
+    if rho is None:
+        return Shares.of(budget, n, *counts, residuals=True)
+    return Shares.of_rho(rho, budget, n, *counts, residuals=True)
+
+
+@pytest.mark.parametrize("n", [10**3, 20_000, 54_875, 10**6, 10**9])
+@pytest.mark.parametrize("rho", [None, Fraction(1, 50), Fraction(1)])
+def test_the_noise_of_signs_can_be_drawn_for_any_number_of_records(n, rho):
+    for design in designs():
+        parts = shares(design, n, Fraction(1), rho)
+        assert parts.total == (1 if rho is None else rho)
+        if not parts.signs:
+            continue
+        law = parts.step(location_block(design.signs)).law(parts.signs, parts.grid(design, n))
+        for parameter in law.parameters if rho else law.scales if hasattr(law, "scales") else ():
+            (representable_variance if rho else representable_scale)(parameter)
+
+
+def test_no_signs_no_share():
+    design = Design((Interval(0, 1),) * 2)
+    for rho in (None, Fraction(1, 50)):
+        assert not shares(design, 10**6, Fraction(1), rho).signs
+
+
+def test_model_keeps_most_of_a_large_budget():
+    for design in designs():
+        for rho in (None, Fraction(1, 50)):
+            parts = shares(design, 10**9, Fraction(1), rho)
+            assert parts.model / parts.total > 0.8
+            assert np.isclose(float(parts.signs / parts.total), 1e-4)
