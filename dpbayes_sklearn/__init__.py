@@ -16,7 +16,7 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarn
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.model_selection import PrivateSearchCV
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
-from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
@@ -38,6 +38,7 @@ __all__ = [
     "PosteriorQuerySession",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivacyUnit",
     "PrivacyUtilityDisplay",
     "PrivateSearchCV",
     "ReliabilityDisplay",

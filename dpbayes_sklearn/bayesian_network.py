@@ -25,6 +25,7 @@ from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.table import Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip, Release
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Domain, Schema
 
 __all__ = ["BayesianNetworkClassifier", "tree_augmented"]
@@ -46,7 +47,7 @@ class PrivateTree(SupervisedEstimator):
         With bins for every interval and the classes as target.
     model_epsilon : float, optional
         Budget of the model that the tree is for; by default nine times ``epsilon``.
-    privacy_unit, max_records_per_person, neighbours
+    privacy_unit : "record" or PrivacyUnit, default="record"
         Who is protected, as for all estimators.
     accountant : BudgetAccountant, optional
     random_state : int, RandomState or None, default=None
@@ -73,9 +74,7 @@ class PrivateTree(SupervisedEstimator):
         *,
         schema: Schema | None = None,
         model_epsilon: float | None = None,
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -83,8 +82,6 @@ class PrivateTree(SupervisedEstimator):
         self.schema = schema
         self.model_epsilon = model_epsilon
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -170,16 +167,13 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         Equal-width bins per feature.
     schema : Schema, optional
         Public domains by column name, instead of ``bounds``.
-    privacy_unit : {"record", "feature", "person"}, default="record"
-        Who is protected: one record, one feature value of it (its label is then not
-        protected), or all records of one person.
-    max_records_per_person : int, optional
-        For ``privacy_unit="person"``: how many records of a person are protected together. With
-        ``fit(X, y, groups=...)`` no more of them count.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        "replace": neighbours have as many records, so their number is public. "add_remove": a
-        record (or a person) is there or not, so the number of records is secret. The same noise
-        then protects with half the epsilon, of which a small part is spent on the number.
+    privacy_unit : "record", "feature" or PrivacyUnit, default="record"
+        Who is protected: one record, or one feature value of it (its label is then
+        not protected). A :class:`PrivacyUnit` protects all
+        records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
+        ``fit(..., groups=...)``, or whether a record or person is there at all,
+        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
+        protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -234,9 +228,7 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         bounds: Any = None,
         n_bins: Any = "auto",
         schema: Schema | None = None,
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -252,8 +244,6 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         self.n_bins = n_bins
         self.schema = schema
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -275,9 +265,7 @@ def tree_augmented(
     *,
     epsilon: float | None = None,
     model_epsilon: float | None = None,
-    privacy_unit: str = "record",
-    max_records_per_person: int | None = None,
-    neighbours: str = "replace",
+    privacy_unit: PrivacyUnit | str = "record",
     groups: Any = None,
     accountant: BudgetAccountant | None = None,
     random_state: int | np.random.RandomState | None = None,
@@ -306,7 +294,7 @@ def tree_augmented(
     model_epsilon : float, optional
         Budget of the model that the tree is for, by which the price of noise is known. By default
         nine times ``epsilon``.
-    privacy_unit, max_records_per_person, neighbours, groups
+    privacy_unit, groups
         Who is protected, as for all estimators and their ``fit``.
     accountant : BudgetAccountant, optional
         The ledger that a private tree is charged to.
@@ -338,16 +326,14 @@ def tree_augmented(
             schema=schema,
             model_epsilon=model_epsilon,
             privacy_unit=privacy_unit,
-            max_records_per_person=max_records_per_person,
-            neighbours=neighbours,
             accountant=accountant,
             random_state=random_state,
         ).fit(X, y, groups=groups)
         return LearnedParents(_below_the_class(schema, learner.edges_), learner.guarantee_)
-    if groups is not None or (privacy_unit, neighbours) != ("record", "replace"):
+    if groups is not None or PrivacyUnit.of(privacy_unit) != RECORD:
         raise ValueError(
-            "groups, privacy_unit and neighbours say whom a private tree protects: give epsilon. "
-            "Without it the data must be public."
+            "groups and privacy_unit say whom a private tree protects: give epsilon. Without it "
+            "the data must be public."
         )
     return _below_the_class(schema, _exact_tree(X, y, schema).items())
 

@@ -30,6 +30,7 @@ from dpbayes_sklearn.mechanisms._certification import (
     optimal_distance,
 )
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.schema.values import Kind
 from dpbayes_sklearn.serialization.models import CONJUGATE_MODEL
@@ -47,7 +48,7 @@ __all__ = [
 Codes = npt.NDArray[np.intp]
 
 
-class Column(NamedTuple):
+class DeclaredColumn(NamedTuple):
     """Values of one variable, and what the type of their column declares them to be."""
 
     values: npt.NDArray[Any]
@@ -58,7 +59,7 @@ class Column(NamedTuple):
         """Number of records."""
         return len(self.values)
 
-    def at(self, positions: Codes) -> Column:
+    def at(self, positions: Codes) -> DeclaredColumn:
         """Return the records at some positions."""
         return self._replace(values=self.values[positions])
 
@@ -95,16 +96,16 @@ class PosteriorRelease(PrivateEstimator):
         mechanism._validate_params()
         return mechanism
 
-    def _records(self, X: Any, y: Any, *, reset: bool) -> Column:
+    def _records(self, X: Any, y: Any, *, reset: bool) -> DeclaredColumn:
         # a data frame has a name for the column
         validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
         values = read_column(X, may_be_empty=self._unit.size_is_secret)
-        return Column(values, column_kind(X))
+        return DeclaredColumn(values, column_kind(X))
 
-    def _check_types(self, public: Categories, records: Column) -> None:
+    def _check_types(self, public: Categories, records: DeclaredColumn) -> None:
         check_kind(public, records.kind, "X")
 
-    def _statistics(self, public: Categories, records: Column) -> SimplexCounts:
+    def _statistics(self, public: Categories, records: DeclaredColumn) -> SimplexCounts:
         return SimplexCounts.count(self._codes(public, records.values), public.n_values)
 
     def _prior(self, public: Categories) -> SimplexPrior:
@@ -185,15 +186,12 @@ class BetaBinomial(PosteriorRelease):
         the noisy count, clipped to [0, n], or the posterior that was chosen; "median" the posterior
         median of the exact count. These two agree for a flat prior and epsilon above log 2; for
         smaller epsilon "median" is closer.
-    privacy_unit : {"record", "person"}, default="record"
-        Who is protected: one record or all records of one person.
-    max_records_per_person : int, optional
-        For ``privacy_unit="person"``: how many records of a person are protected together. With
-        ``fit(x, groups=...)`` no more of them count.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        "replace": neighbours have as many records, so their number is public. "add_remove": a
-        record (or a person) is there or not, so the number of records is secret. Only for
-        mechanisms that add noise.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record. A :class:`PrivacyUnit` protects
+        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
+        ``fit(..., groups=...)``, or whether a record or person is there at all,
+        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
+        protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -215,7 +213,7 @@ class BetaBinomial(PosteriorRelease):
     Notes
     -----
     **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one, unless ``privacy_unit`` and ``neighbours`` say otherwise; every ``fit`` spends ``epsilon``.
+    one, unless ``privacy_unit`` says otherwise; every ``fit`` spends ``epsilon``.
     The number of records is public, except for ``neighbours="add_remove"``. A value that is
     neither 0 nor 1 is refused before anything is spent, so make sure by a public rule that there
     is none: whether a fit is refused is not private.
@@ -245,9 +243,7 @@ class BetaBinomial(PosteriorRelease):
         prior: Sequence[float] = (1.0, 1.0),
         calibrate: bool = True,
         inference: str = "noise_aware",
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -258,12 +254,10 @@ class BetaBinomial(PosteriorRelease):
         self.calibrate = calibrate
         self.inference = inference
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
-    def _public_schema(self, records: Column) -> tuple[Categories, tuple[str, ...]]:
+    def _public_schema(self, records: DeclaredColumn) -> tuple[Categories, tuple[str, ...]]:
         # the first parameter of a Beta goes with the ones
         return Categories((1, 0)), () if records.values.dtype == bool else (REFUSES,)
 
@@ -309,15 +303,12 @@ class DirichletMultinomial(PosteriorRelease):
         average, but their intervals are too narrow, since they take counts as exact: "plug_in" the
         noisy ones, projected to the simplex, or the posterior that was chosen; "median" the
         posterior median of every exact count.
-    privacy_unit : {"record", "person"}, default="record"
-        Who is protected: one record or all records of one person.
-    max_records_per_person : int, optional
-        For ``privacy_unit="person"``: how many records of a person are protected together. With
-        ``fit(x, groups=...)`` no more of them count.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        "replace": neighbours have as many records, so their number is public. "add_remove": a
-        record (or a person) is there or not, so the number of records is secret. Only for
-        mechanisms that add noise.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record. A :class:`PrivacyUnit` protects
+        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
+        ``fit(..., groups=...)``, or whether a record or person is there at all,
+        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
+        protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -341,7 +332,7 @@ class DirichletMultinomial(PosteriorRelease):
     Notes
     -----
     **Privacy.** The unit is one record, neighbours have the same number of records and differ in
-    one, unless ``privacy_unit`` and ``neighbours`` say otherwise; every ``fit`` spends ``epsilon``.
+    one, unless ``privacy_unit`` says otherwise; every ``fit`` spends ``epsilon``.
     The number of records is public, except for ``neighbours="add_remove"``. Categories read from
     the data become a condition of the guarantee, with a :class:`PrivacyLeakWarning`. A value
     outside a declared list is refused before anything is spent; whether a fit is refused is
@@ -377,9 +368,7 @@ class DirichletMultinomial(PosteriorRelease):
         categories: int | Sequence[Any] | Categories | None = None,
         calibrate: bool = True,
         inference: str = "noise_aware",
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -391,12 +380,10 @@ class DirichletMultinomial(PosteriorRelease):
         self.calibrate = calibrate
         self.inference = inference
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
-    def _public_schema(self, records: Column) -> tuple[Categories, tuple[str, ...]]:
+    def _public_schema(self, records: DeclaredColumn) -> tuple[Categories, tuple[str, ...]]:
         declared = self._declared()
         if declared is None:
             return categories_from_data(records.values), (

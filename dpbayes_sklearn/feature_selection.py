@@ -28,6 +28,7 @@ from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip, Release
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Domain, Interval, Schema
 from dpbayes_sklearn.schema.declared import Bins, declared_classes, intervals_from_bounds
 from dpbayes_sklearn.schema.domains import as_numbers
@@ -55,8 +56,6 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         keeps all columns if there are enough records.
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` chooses by exact scores.
-    score_func : {"dependence"}, default="dependence"
-        How columns are compared.
     classes : array-like, optional
         The public list of classes, for classification.
     bounds : tuple (low, high), optional
@@ -67,14 +66,12 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         Bins that intervals are cut into.
     schema : Schema, optional
         Public domains by column name, and of the target, instead of all bounds and classes.
-    privacy_unit : {"record", "person"}, default="record"
-        Who is protected: one record, or all records of one person.
-    max_records_per_person : int, optional
-        For ``privacy_unit="person"``: how many records of a person are protected together. With
-        ``fit(X, y, groups=...)`` no more of them count.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        "replace": neighbours have as many records, so their number is public. "add_remove": a
-        record (or a person) is there or not, so the number of records is secret.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record. A :class:`PrivacyUnit` protects
+        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
+        ``fit(..., groups=...)``, or whether a record or person is there at all,
+        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
+        protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -90,7 +87,7 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
 
     Notes
     -----
-    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` and ``neighbours`` say who is
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` says who is
     protected. What is published is
     which columns were chosen. What is not declared is read from the data, with a
     :class:`PrivacyLeakWarning`. Columns of chosen names keep their values.
@@ -117,7 +114,6 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         "k": [StrOptions({"auto"}), Range(Integral, 1, None, closed="left")],
-        "score_func": [StrOptions({"dependence"})],
         "classes": ["array-like", None],
         "bounds": ["array-like", None],
         "bounds_y": ["array-like", None],
@@ -131,29 +127,23 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         k: int | str = 10,
         *,
         epsilon: float = 1.0,
-        score_func: str = "dependence",
         classes: npt.ArrayLike | None = None,
         bounds: Any = None,
         bounds_y: Any = None,
         n_bins: int | npt.ArrayLike = 8,
         schema: Schema | None = None,
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.k = k
         self.epsilon = epsilon
-        self.score_func = score_func
         self.classes = classes
         self.bounds = bounds
         self.bounds_y = bounds_y
         self.n_bins = n_bins
         self.schema = schema
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 

@@ -26,6 +26,7 @@ from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.coefficients import CoefficientTable, coefficient_table
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments
@@ -89,15 +90,12 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     schema : Schema, optional
         Public domains by column name, instead of ``bounds_X``; also for text columns. Its target,
         an :class:`Interval`, stands for ``bounds_y``.
-    privacy_unit : {"record", "person"}, default="record"
-        Who is protected: one record or all records of one person.
-    max_records_per_person : int, optional
-        For ``privacy_unit="person"``: how many records of a person are protected together. With
-        ``fit(X, y, groups=...)`` no more of them count.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        "replace": neighbours have as many records, so their number is public. "add_remove": a
-        record (or a person) is there or not, so the number of records is secret. The same noise
-        then protects with half the epsilon, of which a small part is spent on the number.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record. A :class:`PrivacyUnit` protects
+        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
+        ``fit(..., groups=...)``, or whether a record or person is there at all,
+        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
+        protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -183,9 +181,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         bounds_X: Any = None,
         bounds_y: Any = None,
         schema: Schema | None = None,
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -201,8 +197,6 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         self.bounds_y = bounds_y
         self.schema = schema
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 

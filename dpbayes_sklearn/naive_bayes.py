@@ -13,6 +13,7 @@ from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Schema
 
 __all__ = ["BayesianNaiveBayes"]
@@ -63,16 +64,13 @@ class BayesianNaiveBayes(DiscreteClassifier):
         epsilon.
     schema : Schema, optional
         Public domains by column name, instead of ``bounds``; also for text columns.
-    privacy_unit : {"record", "feature", "person"}, default="record"
-        Who is protected: one record, one feature value of it (its label is then not
-        protected), or all records of one person.
-    max_records_per_person : int, optional
-        For ``privacy_unit="person"``: how many records of a person are protected together. With
-        ``fit(X, y, groups=...)`` no more of them count.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        "replace": neighbours have as many records, so their number is public. "add_remove": a
-        record (or a person) is there or not, so the number of records is secret. The same noise
-        then protects with half the epsilon, of which a small part is spent on the number.
+    privacy_unit : "record", "feature" or PrivacyUnit, default="record"
+        Who is protected: one record, or one feature value of it (its label is then
+        not protected). A :class:`PrivacyUnit` protects all
+        records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
+        ``fit(..., groups=...)``, or whether a record or person is there at all,
+        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
+        protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -132,9 +130,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
         bounds: Any = None,
         n_bins: Any = "auto",
         schema: Schema | None = None,
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -149,8 +145,6 @@ class BayesianNaiveBayes(DiscreteClassifier):
         self.n_bins = n_bins
         self.schema = schema
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 

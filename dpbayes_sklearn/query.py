@@ -45,7 +45,7 @@ class PosteriorQuerySession:
     y : array-like of shape (n_samples,)
         Their classes.
     groups : array-like of shape (n_samples,), optional
-        Whose record it is, if the estimator has ``privacy_unit="person"``.
+        Whose record it is, if a person is the privacy unit of the estimator.
     accountant : BudgetAccountant, optional
         The ledger that every query is charged to; by default the estimator's, or that of an open
         ``with`` block. A session must have one.

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.model_selection import cross_val_predict
 
 from dpbayes_sklearn import BayesianNaiveBayes, BetaBinomial, BudgetAccountant, BudgetError
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 3000)
@@ -28,7 +29,7 @@ ledger = BudgetAccountant(epsilon=2.0, path=path)
 # Monday: a proportion. Tuesday: five folds, in two processes. Wednesday: two wards without common
 # patients, so the privacy cost is the larger of the two, not the sum. That needs
 # ``neighbours="add_remove"``: the number of records is secret, and released by each fit.
-common = {"neighbours": "add_remove", "accountant": ledger}
+common = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove"), "accountant": ledger}
 model = BayesianNaiveBayes(0.2, classes=[0, 1], bounds=(0, 1), n_bins=2, **common)
 BetaBinomial(0.1, **common).fit(y == 1)
 guesses = cross_val_predict(model, X, y, cv=5, n_jobs=2)

@@ -26,6 +26,7 @@ from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, m
 from dpbayes_sklearn.data.records import _BLAS
 from dpbayes_sklearn.privacy.active import _BRANCH
 from dpbayes_sklearn.privacy.ledger_file import _GATE
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Scores are computed:dpbayes_sklearn.PrivacyLeakWarning"
@@ -133,7 +134,7 @@ def test_the_innermost_open_accountant_is_charged():
 
 def test_batches_in_a_parallel_scope_cost_their_maximum():
     accountant = BudgetAccountant()
-    model = classifier(accountant, neighbours="add_remove")
+    model = classifier(accountant, privacy_unit=PrivacyUnit("record", neighbours="add_remove"))
     with accountant.parallel():
         model.partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
     assert len(accountant) == 4

@@ -19,6 +19,7 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn.mechanisms import Laplace
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 X = np.random.default_rng(0).random((200, 2))
 Y = (X[:, 0] > 0.5).astype(int)
@@ -111,5 +112,7 @@ def test_a_card_says_what_unlisted_and_missing_values_count_as() -> None:
 
 
 def test_a_secret_number_of_records_is_not_stated_as_exact() -> None:
-    model = BayesianNaiveBayes(schema=SCHEMA, neighbours="add_remove").fit(X, Y)
+    model = BayesianNaiveBayes(
+        schema=SCHEMA, privacy_unit=PrivacyUnit("record", neighbours="add_remove")
+    ).fit(X, Y)
     assert f"fitted to about {model.posterior_.released.n:,} records" in model.card()

@@ -17,6 +17,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.mechanisms import Sampler, mechanism_names
 from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.integers(0, 2, (300, 3)), RNG.integers(0, 2, 300)
@@ -25,8 +26,8 @@ CONTINUOUS = {"bounds_X": (0, 1), "bounds_y": (0, 1)}
 GROUPS = np.arange(300) // 2
 UNITS = [
     {},
-    {"neighbours": "add_remove"},
-    {"privacy_unit": "person", "max_records_per_person": 2},
+    {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")},
+    {"privacy_unit": PrivacyUnit("person", max_records=2)},
 ]
 SAMPLERS = [Sampler(1), Sampler(3), Sampler(40), Sampler(omega=0.05)]
 

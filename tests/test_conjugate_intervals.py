@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import BetaBinomial, DirichletMultinomial
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 MECHANISMS = ["laplace", "laplace_improved", "gaussian", "exponential", "hellinger", "local"]
 
@@ -35,9 +36,9 @@ def test_intervals_hold_with_every_mechanism(mechanism: str) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"neighbours": "add_remove"},
-        {"privacy_unit": "person", "max_records_per_person": 3},
-        {"privacy_unit": "person", "max_records_per_person": 3, "neighbours": "add_remove"},
+        {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")},
+        {"privacy_unit": PrivacyUnit("person", max_records=3)},
+        {"privacy_unit": PrivacyUnit("person", max_records=3, neighbours="add_remove")},
     ],
     ids=str,
 )

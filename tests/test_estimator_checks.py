@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import (
 import dpbayes_sklearn
 from dpbayes_sklearn import Categories, Interval, Schema
 from dpbayes_sklearn._sklearn_compat import StrOptions
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 pytestmark = [
     pytest.mark.oldest,
@@ -87,10 +88,11 @@ def test_scikit_learn_checks_with_declared_bounds(estimator, check):
     run(check, estimator)
 
 
-PERSON = {"privacy_unit": "person", "max_records_per_person": 2}
-ADDED = {"neighbours": "add_remove"}
+PERSON = {"privacy_unit": PrivacyUnit("person", max_records=2)}
+BOTH = {"privacy_unit": PrivacyUnit("person", max_records=2, neighbours="add_remove")}
+ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 OF_UNITS = [
-    dpbayes_sklearn.BayesianNaiveBayes(**PERSON, **ADDED),
+    dpbayes_sklearn.BayesianNaiveBayes(**BOTH),
     dpbayes_sklearn.BayesianNetworkClassifier(**PERSON),
     dpbayes_sklearn.BayesianLinearRegression(**ADDED),
 ]

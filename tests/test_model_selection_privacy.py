@@ -24,6 +24,7 @@ from dpbayes_sklearn.model_selection.cost import run_rho
 from dpbayes_sklearn.model_selection.runs import POINTS, points, prepared, run, sensitivity
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.random_stopping import Stopping
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 SURE = 1e-4
 RNG = np.random.default_rng(0)
@@ -272,7 +273,9 @@ def test_a_secret_number_of_records_is_part_of_the_zcdp_of_a_run(monkeypatch, n)
 
     monkeypatch.setattr(Mechanism, "release", released)
     search = gaussian_search()
-    search.estimator.set_params(neighbours="add_remove", temperature="auto")
+    search.estimator.set_params(
+        privacy_unit=PrivacyUnit("record", neighbours="add_remove"), temperature="auto"
+    )
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-4)
     search.set_params(accountant=accountant).fit(RECORDS, LABELS)
     law = Stopping.of_mean("geometric", 9)
@@ -291,7 +294,9 @@ def test_a_secret_number_of_records_is_part_of_the_zcdp_of_a_run(monkeypatch, n)
 
 def test_a_search_with_a_delta_looks_at_no_number_of_records():
     search = gaussian_search(random_state=None, runs_per_candidate=1)
-    search.estimator.set_params(neighbours="add_remove", temperature="auto")
+    search.estimator.set_params(
+        privacy_unit=PrivacyUnit("record", neighbours="add_remove"), temperature="auto"
+    )
     for n in (len(LABELS), 1):
         found = replay(
             search, RECORDS[:n], LABELS[:n], RECORDS[: n - 1], LABELS[: n - 1], freeze=SEARCH

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, mechanisms
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 INF = float("inf")
@@ -69,7 +70,9 @@ def test_the_guarantee_speaks_of_batches(mechanism):
 
 def test_nobody_changes_batch_who_is_added_or_removed():
     X, y = records()
-    model = in_batches(declared(epsilon=0.5, neighbours="add_remove"), X, y, 2)
+    model = in_batches(
+        declared(epsilon=0.5, privacy_unit=PrivacyUnit("record", neighbours="add_remove")), X, y, 2
+    )
     assert not any("replaced" in condition for condition in model.guarantee_.conditions)
 
 

@@ -21,7 +21,7 @@ DONE_BY = {
     "fit a table with very many columns": ["delta", "* 200"],
     "make one budget last a week": ['"Friday"', "existing=True", "BudgetError"],
     "protect persons who have several records, or hide who took part": [
-        "max_records_per_person",
+        "max_records",
         "groups=",
         'neighbours="add_remove"',
     ],

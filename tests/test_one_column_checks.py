@@ -14,6 +14,7 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from dpbayes_sklearn import BetaBinomial, DirichletMultinomial
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpbayes_sklearn.PrivacyLeakWarning")
 
@@ -95,7 +96,7 @@ def test_every_check_passes_or_does_not_apply(estimator: Any, check: Any) -> Non
 )
 def test_persons_and_secret_numbers_pass_the_same_checks(check: Any) -> None:
     if name_of(check) not in OF_ONE_COLUMN:
-        whom = {"privacy_unit": "person", "max_records_per_person": 2, "neighbours": "add_remove"}
+        whom = {"privacy_unit": PrivacyUnit("person", max_records=2, neighbours="add_remove")}
         check(DirichletMultinomial(**whom))
 
 

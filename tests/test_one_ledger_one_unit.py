@@ -14,7 +14,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from tests.visits import ADDED, CLASSIFIER, PERSON, visits
+from tests.visits import ADDED, CLASSIFIER, PERSON, labels, visits
 
 
 def other_units():
@@ -25,7 +25,7 @@ def other_units():
     sampler = clone(naive).set_params(mechanism="sampler", random_state=0)
 
     def fit(**whom):
-        groups = who if "privacy_unit" in whom else None
+        groups = labels(whom, who)
         return lambda ledger: (
             clone(naive).set_params(accountant=ledger, **whom).fit(X, y, groups=groups)
         )
@@ -73,7 +73,7 @@ def other_units():
 )
 def test_a_ledger_refuses_another_unit_before_anything_is_spent(fit):
     ledger = BudgetAccountant()
-    ledger.spend(0.1, unit=PrivacyUnit("person", "add_remove", 7))
+    ledger.spend(0.1, unit=PrivacyUnit("person", max_records=7, neighbours="add_remove"))
     with pytest.raises(ValueError, match="BudgetAccountant of its own"):
         fit(ledger)
     assert len(ledger) == 1
@@ -98,7 +98,9 @@ def test_a_ledger_is_about_one_number_of_records_per_person(tmp_path):
     again = BudgetAccountant(path=tmp_path / "ledger", existing=True)
     assert again.unit == "person (3 records)"
     with pytest.raises(ValueError, match="person"):
-        clone(model).set_params(max_records_per_person=4, accountant=again).fit(X, y, groups=who)
+        clone(model).set_params(
+            privacy_unit=PrivacyUnit("person", max_records=4), accountant=again
+        ).fit(X, y, groups=who)
     again.spend(1.0, label="by hand")
     clone(model).set_params(accountant=again).fit(X, y, groups=who)
     assert [entry.unit for entry in again] == 3 * ["person (3 records)"]

@@ -84,7 +84,9 @@ def test_all_neighbours_stay_within_the_claim():
         assert found.loss > 0
 
 
-@pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit("person", "add_remove", 3)], ids=str)
+@pytest.mark.parametrize(
+    "unit", [PrivacyUnit(), PrivacyUnit("person", max_records=3, neighbours="add_remove")], ids=str
+)
 def test_the_question_takes_a_quarter_of_the_budget(unit):
     """Of two candidates x nats apart, permute-and-flip draws the lower one in e^-x / 2 of cases."""
     scores, weights = np.array([[0, 50_000], [50_000, 0]]), []

@@ -17,7 +17,7 @@ from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.sizes import drawn_sample
 
-PERSON = PrivacyUnit("person", "replace", 3)
+PERSON = PrivacyUnit("person", max_records=3)
 
 
 @pytest.mark.parametrize("unit", [RECORD, FEATURE, PERSON], ids=lambda case: case.name)
@@ -32,7 +32,9 @@ def test_a_sample_is_drawn_of_a_public_number(unit: PrivacyUnit) -> None:
 
 @pytest.mark.parametrize("name", ["record", "person"])
 def test_all_records_are_asked_where_their_number_is_secret(name: str) -> None:
-    assert drawn_sample(100, 7, PrivacyUnit(name, "add_remove"), random_source(0)) is None
+    assert (
+        drawn_sample(100, 7, PrivacyUnit(name, neighbours="add_remove"), random_source(0)) is None
+    )
 
 
 @pytest.mark.parametrize("case", sorted_tables(), ids=lambda case: case.name)

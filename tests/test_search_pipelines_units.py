@@ -19,10 +19,12 @@ from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-ADDED = {"neighbours": "add_remove"}
-PERSON = {"privacy_unit": "person", "max_records_per_person": 2}
-WHOM = [ADDED, PERSON, {**ADDED, **PERSON}]
+ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
+PERSON = {"privacy_unit": PrivacyUnit("person", max_records=2)}
+BOTH = {"privacy_unit": PrivacyUnit("person", max_records=2, neighbours="add_remove")}
+WHOM = [ADDED, PERSON, BOTH]
 RNG = np.random.default_rng(0)
 N = 1200
 Y = RNG.integers(0, 2, N)
@@ -42,7 +44,7 @@ def pipe(whom):
 
 
 def persons(whom, who):
-    return {"groups": who} if "privacy_unit" in whom else {}
+    return {"groups": who} if whom["privacy_unit"].name == "person" else {}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_one_charge_for_one_unit(whom, routing):
         search.set_params(accountant=ledger).fit(X, Y, **persons(whom, WHO))
     (entry,) = ledger
     unit = search.guarantee_.privacy_unit
-    assert (entry.epsilon, unit.change) == (6.0, whom.get("neighbours", "replace"))
+    assert (entry.epsilon, unit) == (6.0, whom["privacy_unit"])
     assert entry.label.endswith(unit.label)
     steps = [step for _, step in search.best_estimator_.steps]
     assert all(step.guarantee_ == search.guarantee_ for step in steps)
@@ -80,14 +82,14 @@ def test_a_neighbour_differs_in_nothing_but_the_release(whom):
     search = PrivateSearchCV(pipe(whom), GRID, epsilon=0.9, runs_per_candidate=1, random_state=0)
     for n in (60, 2):
         who = np.repeat(np.arange(n), 2)[:n] if n > 2 else np.zeros(n)
-        own = who == who[-1] if "privacy_unit" in whom else np.arange(n) == n - 1
+        own = who == who[-1] if persons(whom, who) else np.arange(n) == n - 1
         one, other = [X[:n], Y[:n], who], [X[:n].copy(), Y[:n].copy(), who]
         other[0][own], other[1][own] = [np.nan, np.inf, -1e300, 0.0], 7
-        if "neighbours" in whom:
+        if whom["privacy_unit"].size_is_secret:
             other = [X[:n][~own], Y[:n][~own], who[~own]]
         elif n == 2:
             continue  # too few to hold some out, which is public
-        groups = (one[2], other[2]) if "privacy_unit" in whom else (None, None)
+        groups = (one[2], other[2]) if persons(whom, who) else (None, None)
         found = replay(
             search, *one[:2], *other[:2], groups=groups[0], groups2=groups[1], freeze=SEARCH
         )
@@ -118,7 +120,7 @@ def test_no_step_releases_a_number_of_records_in_the_rehearsal(monkeypatch):
 
 def test_steps_of_different_units_are_refused_before_anything_is_spent():
     ledger = BudgetAccountant()
-    mixed = clone(pipe(ADDED)).set_params(privatekbinsdiscretizer__neighbours="replace")
+    mixed = clone(pipe(ADDED)).set_params(privatekbinsdiscretizer__privacy_unit="record")
     search = PrivateSearchCV(mixed, GRID, accountant=ledger)
     with pytest.raises(ValueError, match="same unit"):
         search.fit(X, Y)

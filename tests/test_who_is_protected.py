@@ -33,7 +33,7 @@ from dpbayes_sklearn.model_selection import search as search_module
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from tests.visits import ADDED, CLASSIFIER, PERSON, WHOM, visits
+from tests.visits import ADDED, BOTH, CLASSIFIER, PERSON, WHOM, labels, unit_of, visits
 
 
 def models():
@@ -47,19 +47,15 @@ def models():
 def test_a_fit_says_whom_it_protects_and_spends_epsilon(model, y, whom):
     X, _, who = visits()
     ledger = BudgetAccountant(epsilon=1)
-    groups = who if "privacy_unit" in whom else None
+    groups = labels(whom, who)
     model = clone(model)
     model.set_params(accountant=ledger, **whom).fit(X, y, groups=groups)
-    unit = PrivacyUnit(
-        whom.get("privacy_unit", "record"),
-        whom.get("neighbours", "replace"),
-        whom.get("max_records_per_person", 1),
-    )
+    unit = unit_of(whom)
     assert ledger.total().epsilon == model.guarantee_.epsilon == 1
     assert len(ledger) == 1 + unit.size_is_secret
     assert all(entry.label.endswith(unit.label) for entry in ledger)
     assert model.guarantee_.privacy_unit == unit
-    assert unit.neighbours in str(model.guarantee_)
+    assert unit.definition in str(model.guarantee_)
     assert str(unit) in model.guarantee_._repr_html_()
     public = unit.name == "person" and not unit.size_is_secret
     assert model.guarantee_.conditions == (COUNTED.format(3),) * public
@@ -73,11 +69,11 @@ def test_a_fit_says_whom_it_protects_and_spends_epsilon(model, y, whom):
 def test_one_variable(model, whom):
     _, y, who = visits()
     model = clone(model).set_params(inference="plug_in", random_state=0)  # which tells a public n
-    model.set_params(**whom).fit(y, groups=who if "privacy_unit" in whom else None)
+    model.set_params(**whom).fit(y, groups=labels(whom, who))
     concentration = model.posterior_.concentration
-    counted = len(counted_records(who, 3)) if "privacy_unit" in whom else len(y)
+    counted = len(counted_records(who, 3)) if labels(whom, who) is not None else len(y)
     assert abs(concentration.sum() - 2 - counted) < 60
-    assert (concentration.sum() - 2 == counted) == ("neighbours" not in whom)
+    assert (concentration.sum() - 2 == counted) == (not unit_of(whom).size_is_secret)
     assert from_json(model.to_json()).guarantee_ == model.guarantee_
 
 
@@ -87,7 +83,7 @@ def test_a_number_that_missing_labels_change_is_public_or_secret(neighbours):
     whole = np.repeat(np.arange(50), 2).astype(object)
     fewer = whole.copy()
     fewer[:2] = None
-    whom = {**PERSON, "max_records_per_person": 2, "neighbours": neighbours}
+    whom = {"privacy_unit": PrivacyUnit("person", max_records=2, neighbours=neighbours)}
     whom["inference"] = "plug_in"  # which tells a public n
     fits = [BetaBinomial(**whom).fit(x, groups=labels) for labels in (whole, fewer)]
     numbers = [round(fit.posterior_.concentration.sum() - 2, 6) for fit in fits]
@@ -157,13 +153,13 @@ def test_records_without_a_label_do_not_count():
         (PERSON, [1, 2], "inconsistent numbers of samples"),
         (PERSON, np.full(600, np.nan), "must have labels"),
         (PERSON, np.ones((600, 2)), "one column"),
-        ({}, np.ones(600), "set privacy_unit='person'"),
-        ({**PERSON, "max_records_per_person": 601}, None, "more than there are records"),
-        ({**PERSON, "max_records_per_person": 0}, None, "'max_records_per_person' parameter"),
-        ({**PERSON, "max_records_per_person": None}, None, "for privacy_unit='person'"),
-        ({"max_records_per_person": 2}, None, "must be None"),
-        ({"privacy_unit": "feature", **ADDED}, None, "must be 'replace'"),
-        ({"neighbours": "swap"}, None, "'neighbours' parameter"),
+        ({}, np.ones(600), "set privacy_unit=PrivacyUnit"),
+        (
+            {"privacy_unit": PrivacyUnit("person", max_records=601)},
+            None,
+            "more than there are records",
+        ),
+        ({"privacy_unit": "person"}, None, "max_records=4"),
     ],
 )
 def test_bad_input_is_refused_before_the_charge(parameters, groups, message):
@@ -229,14 +225,14 @@ def test_groups_are_routed_by_searches_and_pipelines():
 
 def test_batches_and_shards():
     X, y, who = visits()
-    whom = {**ADDED, **PERSON}
+    whom = BOTH
     model = BayesianNaiveBayes(temperature=1, **CLASSIFIER, **whom)
     half = int(np.searchsorted(who, who[300]))
     model.partial_fit(X[:half], y[:half], groups=who[:half])
     model.partial_fit(X[half:], y[half:], groups=who[half:])
     assert len(model.posterior_.released.size_laws) == 2
-    with pytest.raises(ValueError, match="neighbours must be the same"):
-        model.set_params(neighbours="replace").partial_fit(X, y, groups=who)
+    with pytest.raises(ValueError, match="privacy_unit must be the same"):
+        model.set_params(privacy_unit="record").partial_fit(X, y, groups=who)
     shard = BayesianNaiveBayes(temperature=1, **CLASSIFIER, **whom)
     fitted = shard.fit_statistics(shard.exact_statistics(X, y, groups=who))
     assert "at most 3" in str(fitted.guarantee_)
@@ -245,7 +241,7 @@ def test_batches_and_shards():
 @pytest.mark.parametrize("whom", WHOM, ids=str)
 def test_private_searches_and_sessions(whom):
     X, y, who = visits()
-    groups = who if "privacy_unit" in whom else None
+    groups = labels(whom, who)
     ledger = BudgetAccountant(epsilon=6)
     model = BayesianNaiveBayes(temperature=1, **CLASSIFIER, **whom)
     search = PrivateSearchCV(
@@ -256,7 +252,7 @@ def test_private_searches_and_sessions(whom):
     model.set_params(epsilon=0.5, mechanism="sampler")
     with PosteriorQuerySession(model, X, y, groups=groups, accountant=ledger) as session:
         session.query(lambda tables: tables[-1])
-        opened = 0.02 if "neighbours" in whom else 0.0
+        opened = 0.02 if unit_of(whom).size_is_secret else 0.0
         assert session.spent == session.guarantee().epsilon == 0.5 + opened
     assert ledger.total().epsilon == 3.5 + opened
 
@@ -280,7 +276,7 @@ def test_half_the_noise_if_records_are_added_or_removed():
     replaced = star.utility_bound(n=1000)
     added = star.set_params(**ADDED).utility_bound(n=1000)
     assert added == pytest.approx(replaced / 2 * 25 / 24, rel=0.01)
-    star.set_params(neighbours="replace", **PERSON)
+    star.set_params(**PERSON)
     assert star.utility_bound(n=1000) == pytest.approx(3 * replaced, rel=0.03)
 
 
@@ -290,7 +286,7 @@ def test_half_the_noise_if_records_are_added_or_removed():
 @pytest.mark.parametrize("whom", WHOM, ids=str)
 def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch):
     X, y, who = visits()
-    groups, drawn = (who if "privacy_unit" in whom else None), []
+    groups, drawn = (labels(whom, who)), []
 
     def source(size):
         drawn.append(size)
@@ -332,10 +328,10 @@ def test_what_was_learned_for_another_unit_is_named(whom, as_text):
     schema = Schema.learn(frame, 1.0, target=Categories([0, 1]), bins=2, verbose=False)
     schema = Schema.from_json(schema.to_json()) if as_text else schema
     model = BayesianNaiveBayes(schema=schema, **whom)
-    model.fit(frame, y, groups=who if "person" in whom.values() else None)
+    model.fit(frame, y, groups=labels(whom, who))
     (learned,) = (c for c in model.guarantee_.conditions if "learned domains" in c)
     assert ("does not protect" in learned) == (whom in WHOM)
-    assert ("all records of one person (at most 3)" in learned) == ("person" in whom.values())
+    assert ("all records of one person (at most 3)" in learned) == (labels(whom, who) is not None)
 
 
 def test_a_tree_learned_for_another_unit_is_named():
@@ -374,7 +370,7 @@ def test_no_record_is_refused_only_where_the_number_is_public(model, X, y):
     assert clone(model).set_params(accountant=ledger).fit(X, y).guarantee_.epsilon == 1
     assert len(ledger) == 1 + model._looks_at_n
     with pytest.raises(ValueError, match="0 sample"):
-        clone(model).set_params(neighbours="replace").fit(X, y)
+        clone(model).set_params(privacy_unit="record").fit(X, y)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
@@ -385,4 +381,7 @@ def test_a_search_of_hardly_any_records(n):
         search = PrivateSearchCV(model, {"alpha": [1.0]}, runs_per_candidate=2, random_state=seed)
         assert search.fit(X[:n], y[:n]).guarantee_.epsilon == 1
     with pytest.raises(ValueError):  # noqa: PT011, the words are those of scikit-learn
-        PrivateSearchCV(model.set_params(neighbours="replace"), {"alpha": [1.0]}).fit(X[:0], y[:0])
+        PrivateSearchCV(
+            model.set_params(privacy_unit="record"),
+            {"alpha": [1.0]},
+        ).fit(X[:0], y[:0])

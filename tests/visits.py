@@ -2,10 +2,23 @@
 
 import numpy as np
 
-ADDED = {"neighbours": "add_remove"}
-PERSON = {"privacy_unit": "person", "max_records_per_person": 3}
-WHOM = [ADDED, PERSON, {**ADDED, **PERSON}]
+from dpbayes_sklearn import PrivacyUnit
+
+ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
+PERSON = {"privacy_unit": PrivacyUnit("person", max_records=3)}
+BOTH = {"privacy_unit": PrivacyUnit("person", max_records=3, neighbours="add_remove")}
+WHOM = [ADDED, PERSON, BOTH]
 CLASSIFIER = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
+
+
+def unit_of(whom):
+    """Return the unit that some parameters declare."""
+    return PrivacyUnit.of(whom.get("privacy_unit", "record"))
+
+
+def labels(whom, who):
+    """Return whose records they are, if a person is protected."""
+    return who if unit_of(whom).name == "person" else None
 
 
 def visits(n=600, seed=0):

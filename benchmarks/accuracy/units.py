@@ -31,6 +31,7 @@ from benchmarks.accuracy.unknown_ranges import CLASSIFIED, Problem, halves
 from benchmarks.data.regression import REPORTED_ON
 from benchmarks.data.tables import PUBLIC, table_split
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, Schema
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 EPSILONS = (0.1, 0.3, 1.0)
 KINDS = ("replace", "add_remove")
@@ -42,7 +43,9 @@ def on_table(name: str, seed: int, epsilon: float, neighbours: str) -> tuple[flo
     """Return accuracy and log loss on one split."""
     X, y, test_X, test_y, declared = table_split(name, seed)
     y, test_y = (np.asarray(labels).astype(str) for labels in (y, test_y))
-    model = BayesianNaiveBayes(epsilon, neighbours=neighbours, **declared).fit(X, y)
+    model = BayesianNaiveBayes(
+        epsilon, privacy_unit=PrivacyUnit("record", neighbours=neighbours), **declared
+    ).fit(X, y)
     found = score_of(model.predict_proba(test_X), model.classes_, test_y)
     return found.accuracy, found.loss
 
@@ -53,7 +56,7 @@ def on_learned(seed: int, problem: Problem, epsilon: float, neighbours: str) -> 
     train, test = halves(len(y), seed)
     domains, target = problem.declared.columns, problem.declared.target
     known = {name: domain for name, domain in domains.items() if isinstance(domain, Categories)}
-    whom: dict[str, Any] = {"neighbours": neighbours}
+    whom: dict[str, Any] = {"privacy_unit": PrivacyUnit("record", neighbours=neighbours)}
     schema = Schema.learn(
         X.iloc[train], epsilon / 5, columns=known, target=target, verbose=False, **whom
     )
@@ -77,11 +80,15 @@ def on_visits(seed: int, epsilon: float, most: int | None, neighbours: str) -> t
     """Return accuracy and log loss on visits of other persons."""
     X, y, who = visits(seed)
     test_X, test_y, _ = visits(seed + 1000)
-    model = BayesianNaiveBayes(epsilon, neighbours=neighbours, **DECLARED)
+    model = BayesianNaiveBayes(
+        epsilon, privacy_unit=PrivacyUnit("record", neighbours=neighbours), **DECLARED
+    )
     if most is None:
         model.fit(X, y)
     else:
-        model.set_params(privacy_unit="person", max_records_per_person=most).fit(X, y, groups=who)
+        model.set_params(
+            privacy_unit=PrivacyUnit("person", max_records=most, neighbours=neighbours)
+        ).fit(X, y, groups=who)
     found = score_of(model.predict_proba(test_X), model.classes_, test_y)
     return found.accuracy, found.loss
 
@@ -148,7 +155,7 @@ def persons(repeats: int, jobs: int) -> None:
 def search() -> None:
     X, y, who = visits(0, persons=1_000)
     ledger = BudgetAccountant()
-    person = {"privacy_unit": "person", "max_records_per_person": 6}
+    person = {"privacy_unit": PrivacyUnit("person", max_records=6)}
     model = BayesianNaiveBayes(0.5, accountant=ledger, temperature=1, **DECLARED, **person)
     with sklearn.config_context(enable_metadata_routing=True), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scores of private data are for this benchmark only

@@ -23,6 +23,7 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
 )
 from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["accounting"]
 
@@ -122,7 +123,10 @@ def _no_refund() -> Iterator[str]:
 
 def _one_unit() -> Iterator[str]:
     """Release for two units, whose epsilons have no sum, to one ledger."""
-    for other in ({"privacy_unit": "feature"}, {"neighbours": "add_remove"}):
+    for other in (
+        {"privacy_unit": "feature"},
+        {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")},
+    ):
         ledger = BudgetAccountant()
         naive_bayes(accountant=ledger).fit(X, Y)
         with suppress(ValueError):

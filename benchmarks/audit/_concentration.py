@@ -25,6 +25,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Sampler, sampler
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import ball_draws, step_noise
 
 __all__ = ["concentration"]
@@ -37,8 +38,8 @@ CLASSES = np.repeat([0, 1], RECORDS // 2)
 NUMBERS = RNG.uniform(0, 1, (RECORDS, 2))
 PEOPLE = {
     "record": {},
-    "two records": {"privacy_unit": "person", "max_records_per_person": 2},
-    "four records": {"privacy_unit": "person", "max_records_per_person": 4},
+    "two records": {"privacy_unit": PrivacyUnit("person", max_records=2)},
+    "four records": {"privacy_unit": PrivacyUnit("person", max_records=4)},
 }
 TINY = 1 + 1e-9  # floats
 
@@ -59,7 +60,7 @@ def _draws_of_tables() -> Iterator[str]:
         with _watched(sampler, "draw_tables", drawn):
             model.fit(BITS, CLASSES, groups=np.arange(RECORDS) if unit else None)
         ((_, log_law, _, n_draws, *_),) = drawn
-        turned, half = unit.get("max_records_per_person", 1), RECORDS // 4
+        turned, half = PrivacyUnit.of(unit.get("privacy_unit", "record")).max_records, RECORDS // 4
         exact = n_draws * sum(_turned_rho(log_law, node, half, turned) for node in range(4))
         (entry,) = ledger
         if exact > entry.rho:

@@ -30,7 +30,6 @@ from benchmarks.audit._part_worlds import (
     worlds,
 )
 from benchmarks.audit._parts import World, added_up, judged, recordings, same_steps
-from benchmarks.audit._units import unit_parameters
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -78,7 +77,11 @@ def parts() -> list[Case]:
 def _search_of_nobody_knows_how_many() -> Iterator[str]:
     """See that nothing but the answers tells how many records a search has held out."""
     bayes = BayesianNaiveBayes(
-        bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in", neighbours="add_remove"
+        bounds=(0, 1),
+        classes=[0, 1],
+        n_bins=2,
+        inference="plug_in",
+        privacy_unit=PrivacyUnit("record", neighbours="add_remove"),
     )
     search = PrivateSearchCV(bayes, {"alpha": [1.0]}, test_size=0.5, runs_per_candidate=1)
     others = frame([(i % 2, i % 3 % 2, i % 2) for i in range(40)])
@@ -175,7 +178,7 @@ def _price(part: Any, law: Any, delta: float) -> float:
 def _session(unit: PrivacyUnit) -> Iterator[str]:
     """Add up all queries of a session, and a secret number of records."""
     model = BayesianNaiveBayes(
-        mechanism="sampler", bounds=(0, 1), classes=[0, 1], n_bins=2, **unit_parameters(unit)
+        mechanism="sampler", bounds=(0, 1), classes=[0, 1], n_bins=2, privacy_unit=unit
     )
     others = frame([(0, 0, 0, 0)] * 200)
     name = f"session, {unit.label}"

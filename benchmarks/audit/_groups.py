@@ -33,7 +33,7 @@ __all__ = ["GROUPS", "ODD_LABELS", "container_of_groups", "groups_of_persons"]
 
 PERSONS, EACH, MOST = 8, 3, 2
 N = PERSONS * EACH
-UNIT = PrivacyUnit("person", "add_remove", MOST)
+UNIT = PrivacyUnit("person", max_records=MOST, neighbours="add_remove")
 Labels = list[Any]
 Kept = npt.NDArray[np.intp]
 

@@ -15,13 +15,14 @@ from dpbayes_sklearn import (
     BetaBinomial,
     DirichletMultinomial,
 )
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["SETTINGS", "covered", "excess_of_confidence", "intervals", "stated"]
 
 LEAST = 0.85  # of intervals of 95 %: what matching two moments leaves, and the error of 150 runs
 MOST = 0.12  # excess of mean confidence over accuracy
 SHARES = np.array([0.5, 0.3, 0.1, 0.05, 0.04, 0.01])
-SECRET = {"neighbours": "add_remove"}
+SECRET = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 SETTINGS: dict[str, tuple[int, float, dict[str, Any]]] = {
     "a proportion, geometric": (50, 0.1, {}),
     "a proportion, laplace": (50, 0.2, {"mechanism": "laplace"}),

@@ -24,7 +24,7 @@ from sklearn.utils import _safe_indexing
 from benchmarks.audit._cases import Case
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._subject import Subject
-from benchmarks.audit._units import PERSON, unit_parameters
+from benchmarks.audit._units import PERSON
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant, release
 from dpbayes_sklearn.audit.containers import CONTAINERS
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
@@ -81,7 +81,7 @@ def _sorted(model: Any, unit: PrivacyUnit, where: str) -> Iterator[str]:
     seen: list[list[tuple[str, Any, float]]] = []  # of every fit
     drawn: list[Any] = []
     estimator = clone(model).set_params(
-        random_state=0, accountant=BudgetAccountant(delta=1), **unit_parameters(unit)
+        random_state=0, accountant=BudgetAccountant(delta=1), privacy_unit=unit
     )
     persons = {}
     if unit.name == "person":

@@ -21,7 +21,7 @@ import dask.array as da
 import numpy as np
 
 from benchmarks.audit._cases import Case
-from benchmarks.audit._units import ADDED, PERSON, THERE, unit_parameters
+from benchmarks.audit._units import ADDED, PERSON, THERE
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, PrivateSearchCV
 from dpbayes_sklearn.counts import temperature
 from dpbayes_sklearn.counts.temperature import LossSums
@@ -110,7 +110,7 @@ def _regression(unit: PrivacyUnit, where: str, seed: int) -> Asked:
         bounds_X=(-1, 1),
         bounds_y=(-1, 1),
         random_state=seed,
-        **unit_parameters(unit),
+        privacy_unit=unit,
     )
     seen: Asked = {}
     with _few_are_enough(unit), _watched_sums(seen):
@@ -183,13 +183,13 @@ def _classifier(unit: PrivacyUnit, where: str, seed: int) -> Asked:
         classes=[*range(N)],
         inference="plug_in",
         random_state=seed,
-        **unit_parameters(unit),
+        privacy_unit=unit,
     )
     seen: Asked = {}
-    real = _temperature.choice_weights
+    real = _temperature.tempering_weights
 
     def of(log_prior: Any, evidence: Any, classes: Any) -> LossSums:
-        return LossSums(np.full(len(temperature.GRID), (1 << classes).sum()), len(classes), N)
+        return LossSums(np.full(len(temperature.TEMPERINGS), (1 << classes).sum()), len(classes), N)
 
     def chosen(losses: LossSums, *rest: Any) -> Any:
         seen["temperature"] = tuple(j for j in range(N) if losses.sums[0] >> j & 1)
@@ -199,7 +199,7 @@ def _classifier(unit: PrivacyUnit, where: str, seed: int) -> Asked:
         _few_are_enough(unit),
         mock.patch.object(LossSums, "of", of),
         mock.patch.object(LossSums, "at_most", lambda self, n: self),
-        mock.patch.object(_temperature, "choice_weights", chosen),
+        mock.patch.object(_temperature, "tempering_weights", chosen),
     ):
         model.fit(*_contained(where, np.zeros((N, 1)), np.arange(N)), **_own_groups(unit))
     return seen
@@ -219,7 +219,7 @@ def _own_groups(unit: PrivacyUnit) -> dict[str, Any]:
 
 def _held_out(unit: PrivacyUnit, runs: int) -> Iterator[str]:
     """See who is held out of a search: a set of public size, or by coins."""
-    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1], **unit_parameters(unit))
+    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1], privacy_unit=unit)
     alone = unit.name == "person" or unit.size_is_secret
     sets: Counter[Places] = Counter()
     who = np.arange(N, dtype=float)
@@ -253,7 +253,7 @@ def _surplus(runs: int) -> Iterator[str]:
             bounds_X=(-1, 1),
             bounds_y=(-1, 1),
             random_state=seed,
-            **unit_parameters(PERSON),
+            privacy_unit=PERSON,
         )
         seen: Asked = {}
         with _watched_sums(seen):

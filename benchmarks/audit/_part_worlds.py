@@ -43,8 +43,8 @@ __all__ = [
     "worlds",
 ]
 
-ADDED, PERSON = PrivacyUnit("record", "add_remove"), PrivacyUnit("person", "replace", 2)
-THERE = PrivacyUnit("person", "add_remove", 2)
+ADDED, PERSON = PrivacyUnit("record", neighbours="add_remove"), PrivacyUnit("person", max_records=2)
+THERE = PrivacyUnit("person", max_records=2, neighbours="add_remove")
 UNITS = (RECORD, ADDED, PERSON, THERE)
 NAN = float("nan")
 

@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from benchmarks.audit._units import unit_parameters
 from dpbayes_sklearn import BudgetAccountant
 from dpbayes_sklearn.audit._parts import Part, Placed, Texts, covered, lost, together
 from dpbayes_sklearn.audit._recorder import Recording, recorded
@@ -91,7 +90,7 @@ def recordings(
     fitted = []
     for side in world.sides:
         ledger, (X, y, groups) = BudgetAccountant(delta=1), world.data(side)
-        own = {"accountant": ledger, "random_state": 0, **unit_parameters(world.unit)}
+        own = {"accountant": ledger, "random_state": 0, "privacy_unit": world.unit}
         known = world.model.get_params()
         model = clone(world.model).set_params(**{k: v for k, v in own.items() if k in known})
         more = {} if groups is None else {"groups": groups}

@@ -29,6 +29,7 @@ from dpbayes_sklearn.mechanisms import Laplace, PermuteAndFlip
 from dpbayes_sklearn.mechanisms.permute_and_flip import choice_weights
 from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["plans"]
 
@@ -63,9 +64,7 @@ EDGES: dict[str, Plan] = {
         epsilon=5e-5,
         delta=1e-6,
         mechanism="auto",
-        privacy_unit="person",
-        max_records_per_person=5578,
-        neighbours="add_remove",
+        privacy_unit=PrivacyUnit("person", max_records=5578, neighbours="add_remove"),
     ),
     "tiny pseudo-counts": _tables(
         [6, 7, 1, 4],
@@ -75,9 +74,7 @@ EDGES: dict[str, Plan] = {
         delta=1e-6,
         mechanism="gaussian",
         alpha=1e-8,
-        privacy_unit="person",
-        max_records_per_person=6176,
-        neighbours="add_remove",
+        privacy_unit=PrivacyUnit("person", max_records=6176, neighbours="add_remove"),
     ),
     "huge pseudo-counts": _tables(
         [8],
@@ -86,9 +83,7 @@ EDGES: dict[str, Plan] = {
         epsilon=2.5,
         mechanism=Laplace(noise="independent"),
         alpha=1e9,
-        privacy_unit="person",
-        max_records_per_person=809_645,
-        neighbours="add_remove",
+        privacy_unit=PrivacyUnit("person", max_records=809_645, neighbours="add_remove"),
     ),
     "shares that differ": _tables(
         [4, 2, 7], 2, 205, epsilon=0.01, mechanism=Laplace(budget_split=1e6)

@@ -41,6 +41,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.sizes import ReleasedSize
 
 __all__ = ["KINDS", "Plan", "attempt", "failures", "random_plans"]
@@ -137,11 +138,11 @@ def _many(rng: Generator, most: float) -> int:
 
 
 def _protection(rng: Generator, feature: bool = False) -> dict[str, Any]:
-    unit = rng.choice(["record", "person", *["feature"] * feature])
-    neighbours = "replace" if unit == "feature" else rng.choice(["replace", "add_remove"])
+    unit = str(rng.choice(["record", "person", *["feature"] * feature]))
+    neighbours = "replace" if unit == "feature" else str(rng.choice(["replace", "add_remove"]))
     most = _ROWS if neighbours == "replace" else 1e6
-    k = _many(rng, most) if unit == "person" else None
-    return {"privacy_unit": unit, "max_records_per_person": k, "neighbours": neighbours}
+    k = _many(rng, most) if unit == "person" else 1
+    return {"privacy_unit": PrivacyUnit(unit, max_records=k, neighbours=neighbours)}
 
 
 def _common(rng: Generator, delta: bool = True, feature: bool = False) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from benchmarks.audit._cases import Case
-from benchmarks.audit._units import ADDED, THERE, UNITS, replay_pair, unit_parameters
+from benchmarks.audit._units import ADDED, THERE, UNITS, replay_pair
 from dpbayes_sklearn import BudgetAccountant, Categories, Interval, Schema
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
@@ -88,7 +88,7 @@ def replays_of_preparation() -> list[Case]:
 
 def _replay(model: Any, unit: PrivacyUnit) -> Iterator[str]:
     ledger = BudgetAccountant(delta=1)
-    estimator = clone(model).set_params(accountant=ledger, **unit_parameters(unit))
+    estimator = clone(model).set_params(accountant=ledger, privacy_unit=unit)
     own = (0 if isinstance(model, PrivateTree) else 1), isinstance(model, FrameDomains)
     for one, other in _pairs(unit, *own):
         yield from replay_pair(estimator, f"{model}, {unit.label}", one, other)

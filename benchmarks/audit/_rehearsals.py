@@ -34,6 +34,7 @@ from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["rehearsals"]
 
@@ -43,8 +44,8 @@ BITS: dict[str, Any] = dict.fromkeys("abcd", Interval(0, 1, bins=2))
 TARGET = Categories([0, 1])
 UNITS: dict[str, dict[str, Any]] = {
     "records": {},
-    "a secret number of records": {"neighbours": "add_remove"},
-    "persons": {"privacy_unit": "person", "max_records_per_person": 2},
+    "a secret number of records": {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")},
+    "persons": {"privacy_unit": PrivacyUnit("person", max_records=2)},
 }
 
 
@@ -98,7 +99,8 @@ class _Stop(BudgetAccountant):
 def _before_the_charge(name: str, unit: str) -> Iterator[str]:
     """Compare all that two data sets lead to before the charge."""
     whom = UNITS[unit]
-    n = N - 7 if "neighbours" in whom else N  # of the second
+    secret = PrivacyUnit.of(whom.get("privacy_unit", "record")).size_is_secret
+    n = N - 7 if secret else N  # of the second
     first = _up_to_the_charge(_searched(whom)[name], "a", np.arange(N) % 2)
     second = _up_to_the_charge(_searched(whom)[name], "c", np.arange(n) < n // 2)
     if first[0] != second[0]:
@@ -138,8 +140,7 @@ def _up_to_the_charge(estimator: Any, column: str, y: Any) -> tuple[Any, ...]:
 def _unit_of(estimator: Any) -> str:
     """Return the name of what a model, or the last step of a pipeline, protects."""
     steps = getattr(estimator, "steps", [("", estimator)])
-    unit: str = steps[-1][1].privacy_unit
-    return unit
+    return PrivacyUnit.of(steps[-1][1].privacy_unit).name
 
 
 def _errors_of_later_steps() -> Iterator[str]:

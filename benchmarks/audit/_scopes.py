@@ -38,7 +38,7 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 __all__ = ["scopes"]
 
 FORK = multiprocessing.get_context("fork")
-ADDED = PrivacyUnit("record", "add_remove")
+ADDED = PrivacyUnit("record", neighbours="add_remove")
 X = np.tile([[0, 1], [1, 0], [1, 1]], (20, 1))
 Y = np.array([0, 1, 1] * 20)
 SPENDS = (Spend.of(0.5), Spend.of(2), Spend.of(0.1, 1e-7), Spend.of(rho=0.25))
@@ -46,7 +46,7 @@ PLACES = (None, ("a", None), ("a", "north"), ("a", "south"))
 
 
 def naive_bayes(epsilon: float = 1.0, **params: Any) -> BayesianNaiveBayes:
-    whom = {"neighbours": "add_remove", **params}
+    whom = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove"), **params}
     return BayesianNaiveBayes(epsilon, bounds=(0, 1), classes=[0, 1], n_bins=2, **whom)
 
 
@@ -112,12 +112,18 @@ def _replaced() -> Iterator[str]:
     """Release groups of which somebody who is replaced can change from one to the other."""
     ledger = BudgetAccountant()
     with ledger.parallel(), suppress(ValueError):
-        naive_bayes(neighbours="replace", accountant=ledger).fit(X, Y)
+        naive_bayes(
+            privacy_unit=PrivacyUnit("record", neighbours="replace"), accountant=ledger
+        ).fit(X, Y)
     with ledger.parallel(), suppress(ValueError):
         ledger.spend(0.5)
     if len(ledger):
         yield "releases that protect replaced records are joined by the maximum"
-    batches = naive_bayes(neighbours="replace").partial_fit(X, Y).partial_fit(X, Y)
+    batches = (
+        naive_bayes(privacy_unit=PrivacyUnit("record", neighbours="replace"))
+        .partial_fit(X, Y)
+        .partial_fit(X, Y)
+    )
     if not any("stays in the same batch" in one for one in batches.guarantee_.conditions):
         yield "a guarantee of batches does not say that nobody changes from one to another"
 

@@ -21,6 +21,7 @@ from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchC
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection.pipelines import StepByStep
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["steps_of_pipelines"]
 
@@ -151,8 +152,10 @@ def _cache() -> Iterator[str]:
 
 def _persons() -> Iterator[str]:
     """See that every step knows whose records they are."""
-    whom: dict[str, Any] = {"privacy_unit": "person", "max_records_per_person": 2}
-    bins, model = (step.set_params(neighbours="add_remove", **whom) for step in (_bins(), _model()))
+    whom: dict[str, Any] = {
+        "privacy_unit": PrivacyUnit("person", max_records=2, neighbours="add_remove")
+    }
+    bins, model = (step.set_params(**whom) for step in (_bins(), _model()))
     who = np.arange(N) // 3
     search = PrivateSearchCV(_pipe(bins, model), GRID, epsilon=3.0, runs_per_candidate=1)
     fitted = search.fit(X, Y, groups=who)

@@ -191,9 +191,9 @@ def _sides_of_persons() -> Iterator[str]:
     """See that a person's side is drawn anew, from the source, and that records do not share it."""
     who, half = np.arange(N) // 2, 0.5
     for unit, labels in (
-        (PrivacyUnit("person", "replace", 2), who),
-        (PrivacyUnit("person", "add_remove", 2), who),
-        (PrivacyUnit("record", "add_remove"), None),
+        (PrivacyUnit("person", max_records=2), who),
+        (PrivacyUnit("person", max_records=2, neighbours="add_remove"), who),
+        (PrivacyUnit("record", neighbours="add_remove"), None),
     ):
         sides = [held_out(N, labels, unit, half, random_source(None)) for _ in range(40)]
         if len({train.tobytes() for train, _ in sides}) < 20:
@@ -262,7 +262,7 @@ def _with_a_delta() -> Iterator[str]:
 
     model = BayesianNaiveBayes(classes=[0, 1], mechanism="gaussian", **BAYES)
     search = PrivateSearchCV(model, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3)
-    secret = clone(model).set_params(neighbours="add_remove")
+    secret = clone(model).set_params(privacy_unit=PrivacyUnit("record", neighbours="add_remove"))
     with (
         mock.patch.object(Mechanism, "release", fitted),
         mock.patch.object(of_runs, "discrete_gaussian", scored),

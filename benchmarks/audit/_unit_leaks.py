@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks.audit._units import UNITS, unit_parameters
+from benchmarks.audit._units import UNITS
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -55,7 +55,7 @@ def leaks_of_units() -> Iterator[str]:
     counted = len(counted_records(who, 2))
     for model, unit in product(MODELS, UNITS):
         persons = {"groups": who} if unit.name == "person" else {}
-        fitted = clone(model).set_params(epsilon=0.1, random_state=0, **unit_parameters(unit))
+        fitted = clone(model).set_params(epsilon=0.1, random_state=0, privacy_unit=unit)
         one_column = isinstance(model, (BetaBinomial, DirichletMultinomial))
         with _watched() as seen:
             fitted.fit(*((y,) if one_column else (X, y)), **persons)

@@ -34,10 +34,10 @@ from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.schema.declared import Bins
 
-__all__ = ["replay_pair", "replays_of_units", "unit_parameters", "unit_worlds"]
+__all__ = ["replay_pair", "replays_of_units", "unit_worlds"]
 
-ADDED, PERSON = PrivacyUnit("record", "add_remove"), PrivacyUnit("person", "replace", 2)
-THERE = PrivacyUnit("person", "add_remove", 2)
+ADDED, PERSON = PrivacyUnit("record", neighbours="add_remove"), PrivacyUnit("person", max_records=2)
+THERE = PrivacyUnit("person", max_records=2, neighbours="add_remove")
 UNITS = (ADDED, PERSON, THERE)
 STAR, ONE_CLASS = Network.star([2, 2], 2), Network.star([2], 1)
 NUMBER = MomentDomain(Design((Interval(-1, 1),)), levels=2)
@@ -102,7 +102,7 @@ def replays_of_units() -> list[Case]:
 
 def _replay(model: Any, unit: PrivacyUnit) -> Iterator[str]:
     ledger = BudgetAccountant(delta=1)  # each is about one unit
-    estimator = clone(model).set_params(accountant=ledger, **unit_parameters(unit))
+    estimator = clone(model).set_params(accountant=ledger, privacy_unit=unit)
     for one, other in _pairs(model, unit):
         yield from replay_pair(estimator, f"{model}, {unit.label}", one, other)
 
@@ -127,16 +127,6 @@ def _models() -> list[Any]:
         BetaBinomial(),
         DirichletMultinomial(categories=2),
     ]
-
-
-def unit_parameters(unit: PrivacyUnit) -> dict[str, Any]:
-    """Return the parameters of an estimator that protects a unit."""
-    most = unit.max_records if unit.name == "person" else None
-    return {
-        "privacy_unit": unit.name,
-        "max_records_per_person": most,
-        "neighbours": unit.change,
-    }
 
 
 def _pairs(model: Any, unit: PrivacyUnit) -> Iterator[tuple[Any, Any]]:
@@ -177,7 +167,7 @@ def _number_of_bins(n: int) -> Any:
 def _split_persons() -> Iterator[str]:
     rng = np.random.default_rng(1)
     who = np.repeat(np.arange(100), 2)
-    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], **unit_parameters(PERSON))
+    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], privacy_unit=PERSON)
     search = PrivateSearchCV(model, {"alpha": [1.0]}, random_state=0)
     records = search._records(rng.random((200, 2)), rng.integers(0, 2, 200), reset=True)
     split, _ = search._protected(records, who)

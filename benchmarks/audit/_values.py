@@ -17,7 +17,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.mechanisms import Mechanism, Sampler
 from dpbayes_sklearn.regression import step_noise
-from dpbayes_sklearn.regression.moments import WHOLE
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW
 from dpbayes_sklearn.schema import Categories
 
 __all__ = ["values"]
@@ -75,7 +75,7 @@ def _missing_values() -> Iterator[str]:
         X[1], y[1] = middle, middle
         moments = model._read(X, y).statistics
         exact.append(
-            [moments.gram(2**10, WHOLE).tolist(), moments.location_sums(2**10)[1].tolist()]
+            [moments.gram(2**10, WHOLE_WINDOW).tolist(), moments.location_sums(2**10)[1].tolist()]
         )
     if exact[0] != exact[1]:
         yield "a missing number is not the middle of its bounds"
@@ -115,7 +115,7 @@ def _statistics(model: Any, X: Any, y: Any) -> Any:
         model.fit(X, y)
     if hasattr(seen[0], "tables"):
         return np.concatenate([t.ravel() for t in seen[0].tables])
-    return seen[0].gram(2**10, WHOLE).ravel()
+    return seen[0].gram(2**10, WHOLE_WINDOW).ravel()
 
 
 def _same_statistics() -> Iterator[str]:

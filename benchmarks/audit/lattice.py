@@ -35,7 +35,7 @@ from dpbayes_sklearn.noise import ClassRows, SupNorm
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import ball_draws, step_noise
-from dpbayes_sklearn.regression.ball_draws import LATTICE, REAL_ARITHMETIC, ball_gaussian
+from dpbayes_sklearn.regression.ball_draws import DRAW_LATTICE, REAL_ARITHMETIC, ball_gaussian
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.mode import perturbed_mode
 from dpbayes_sklearn.regression.moments import Moments
@@ -169,7 +169,7 @@ def coefficients(scale: float) -> Iterator[Row]:
     def watched(precision: Any, linear: Any, radius: float, *rest: Any) -> Any:
         drawn = ball_gaussian(precision, linear, radius, *rest)
         counted[0] += drawn.size
-        counted[1] += int((~whole(drawn / (LATTICE * radius))).sum())
+        counted[1] += int((~whole(drawn / (DRAW_LATTICE * radius))).sum())
         return drawn
 
     def mode(data: Any, window: Any, windows: Any, plan: Any, source: Any) -> Any:

@@ -26,7 +26,7 @@ MECHANISMS = ("laplace", "laplace_improved", "gaussian", "exponential", "helling
 FIXED = (0.5, 0.1, 0.01)
 SKEWED = (0.5, 0.3, 0.1, 0.05, 0.04, 0.01)
 RECORD = PrivacyUnit()
-SECRET = PrivacyUnit("record", "add_remove")
+SECRET = PrivacyUnit("record", neighbours="add_remove")
 PERSON = PrivacyUnit("person", max_records=5)
 
 

@@ -218,7 +218,7 @@ def recorded(along: Recording | None = None) -> Iterator[Recording]:
         (add, own._added),
         (finite.finite_draw, own._chosen),
         (permute_and_flip.choice_weights, own._weighed),
-        (_temperature.choice_weights, own._tempered),
+        (_temperature.tempering_weights, own._tempered),
         (quantiles.rate, own._rated),
         (integers.segment_draw, own._placed),
         (ball_draws.ball_gaussian, own._in_ball),

@@ -15,7 +15,7 @@ from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import location
 from dpbayes_sklearn.regression.gram import GramMatrix
-from dpbayes_sklearn.regression.moments import WHOLE, largest_grid
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, largest_grid
 from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.regression.sensitivity import whole_block
 
@@ -94,11 +94,11 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     if broken := _public("moments", *facts):
         return broken
     grid, block = largest_grid(one.n, 1.0), whole_block(one.design)
-    grams = [m.gram(grid, WHOLE) for m in (one, other)]
+    grams = [m.gram(grid, WHOLE_WINDOW) for m in (one, other)]
     mine, theirs = (gram[block.rows, block.columns] for gram in grams)
     steps, matrix = one.sensitivity(unit) * grid**2, GramMatrix.of(one.design, deviations=1.0)
     matrix = matrix.protecting(unit)
-    scaled = [m.gram(grid, WHOLE, None, matrix.norm) for m in (one, other)]
+    scaled = [m.gram(grid, WHOLE_WINDOW, None, matrix.norm) for m in (one, other)]
     sums = [m.location_sums(grid)[1] for m in (one, other)]
     columns = len(sums[0])
     shells = [[m.shell_counts(np.zeros(columns))] for m in (one, other)]

@@ -57,7 +57,7 @@ def _data(model: Any) -> _Section:
     n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
     features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
     parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
-    secret = getattr(model, "neighbours", None) == "add_remove"  # n is a released, noisy number
+    secret = model.guarantee_.privacy_unit.size_is_secret  # n is a released, noisy number
     records = "" if n is None else f", fitted to {'about ' * secret}{n:,} records"
     return _Section("Data", (f"{type(model).__name__} with {' and '.join(parts)}{records}.",))
 

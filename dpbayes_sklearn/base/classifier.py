@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _fit_context
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
-from dpbayes_sklearn.base.parameters import FEATURES_TOO
+from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_if_noisy, hint_at_absent_classes
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
@@ -44,7 +44,7 @@ from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.mechanisms._temperature import table_budget
-from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
+from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.schema import Domain, Interval, Schema
 from dpbayes_sklearn.schema.declared import Bins, declared_classes
 from dpbayes_sklearn.serialization.models import NETWORK_MODEL
@@ -65,13 +65,12 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
     inference: str
     n_bins: Any
     temperature: Any
-    privacy_unit: str
-    max_records_per_person: int | None
-    neighbours: str
+    privacy_unit: PrivacyUnit | str
     schema: Schema | None
 
     _exported = NETWORK_MODEL
     _metric = staticmethod(accuracy_score)
+    _unit_names = ("record", "feature")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -84,7 +83,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         "bounds": ["array-like", None],
         "n_bins": [StrOptions({"auto"}), Range(Integral, 2, None, closed="left"), "array-like"],
         "schema": [Schema, None],
-        **FEATURES_TOO,
+        **PROTECTION,
     }
 
     @abstractmethod
@@ -107,7 +106,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         classes : array-like, optional
             All classes, needed on the first call unless they are declared.
         groups : array-like of shape (n_samples,), optional
-            For ``privacy_unit="person"``: whose record it is; a person is in one batch only.
+            If a person is the privacy unit: whose record it is; a person is in one batch only.
 
         Returns
         -------
@@ -150,8 +149,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         now = self._resolve_mechanism().name(), self._unit
         if now != (self._mechanisms[0].name(), earlier.privacy_unit):
             raise ValueError(
-                "mechanism, privacy_unit, max_records_per_person and neighbours must be the same "
-                "on every call to partial_fit."
+                "mechanism and privacy_unit must be the same on every call to partial_fit."
             )
         if self._budget().infinite != math.isinf(earlier.epsilon):
             raise ValueError(

@@ -105,16 +105,16 @@ class PrivateEstimator(PublishedModel):
         Parameters
         ----------
         X : array, data frame or dask collection of shape (n_samples, n_features)
-            Records, one per person unless ``privacy_unit="person"``. Classifiers also take sparse
-            matrices, whose missing cells are zeros; the posterior of one variable takes one column.
+            Records, one per person unless a person is the privacy unit. Classifiers also take
+            sparse matrices, whose missing cells are zeros; the posterior of one variable takes one
+            column.
         y : array-like of shape (n_samples,)
             Their classes or targets; ignored where there is none to learn.
         groups : array-like of shape (n_samples,), optional
-            For ``privacy_unit="person"``: whose record it is, as any label. Of a person with more
-            than ``max_records_per_person`` records only so many count, drawn at random; records
-            without a label do not count. With ``neighbours="replace"`` the
-            number of those that count is public. Without groups, nobody having more is a condition
-            of the guarantee.
+            For ``PrivacyUnit("person", max_records=k)``: whose record it is, as any label. Of a
+            person with more than k records only k count, drawn at random; records without a label
+            do not count. With ``neighbours="replace"`` the number of those that count is public.
+            Without groups, nobody having more is a condition of the guarantee.
 
         Returns
         -------
@@ -249,6 +249,9 @@ class PrivateEstimator(PublishedModel):
         """Return what one fit may spend, read exactly."""
         epsilon = self._exact("epsilon", self.epsilon)
         return Budget(epsilon, self._delta(math.isinf(epsilon)), self._unit)
+
+    _unit_names: ClassVar[tuple[str, ...]] = ("record",)
+    """Names that the parameter ``privacy_unit`` may have, beside objects."""
 
     @property
     def _unit(self) -> PrivacyUnit:

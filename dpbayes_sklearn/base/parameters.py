@@ -1,18 +1,16 @@
-"""Who a fit protects: the parameters that say it, and the unit of privacy that they make."""
+"""Who a fit protects: the parameter that says it, and the records that count."""
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = [
     "COUNTED",
-    "FEATURES_TOO",
     "PERSONS_STREAM",
     "PROMISED",
     "PROTECTION",
@@ -21,18 +19,8 @@ __all__ = [
 ]
 
 
-PROTECTION: dict[str, list[Any]] = {
-    "privacy_unit": [StrOptions({"record", "person"})],
-    "max_records_per_person": [Range(Integral, 1, 2**31, closed="both"), None],
-    "neighbours": [StrOptions({"replace", "add_remove"})],
-}
-"""The constraints of the parameters."""
-
-FEATURES_TOO: dict[str, list[Any]] = {
-    **PROTECTION,
-    "privacy_unit": [StrOptions({"record", "feature", "person"})],
-}
-"""The same where one feature value of a record can be the unit."""
+PROTECTION: dict[str, list[Any]] = {"privacy_unit": [str, PrivacyUnit]}
+"""The constraint of the parameter; :func:`declared_unit` checks its value."""
 
 COUNTED = "the number of records that count, with a label and at most {} of a person, is public"
 """Under "replace", where it is used and published without noise."""
@@ -44,25 +32,16 @@ PROMISED = "no person has more than {} of the records (groups were not given)"
 
 
 def declared_unit(estimator: Any) -> PrivacyUnit:
-    """Return the unit that an estimator's parameters declare; contradictions are refused."""
-    name, most = estimator.privacy_unit, estimator.max_records_per_person
-    if name == "person" and most is None:
+    """Return the unit that an estimator protects; one that it cannot protect is refused."""
+    given, names = estimator.privacy_unit, estimator._unit_names
+    by_name = isinstance(given, str)  # a person has options, so it is declared as an object only
+    if (given if by_name else given.name) not in (*names, *(() if by_name else ("person",))):
         raise InvalidParameterError(
-            f"The 'max_records_per_person' parameter of {type(estimator).__name__} must be an int "
-            "in the range [1, inf) for privacy_unit='person'. Got None instead."
+            f"The 'privacy_unit' parameter of {type(estimator).__name__} must be "
+            f"{' or '.join(map(repr, names))}, or a PrivacyUnit, as in "
+            f"PrivacyUnit('person', max_records=4). Got {given!r} instead."
         )
-    if name != "person" and most is not None:
-        raise InvalidParameterError(
-            f"The 'max_records_per_person' parameter of {type(estimator).__name__} must be None "
-            f"for privacy_unit={name!r}; it goes with privacy_unit='person'. Got {most!r} instead."
-        )
-    if name == "feature" and estimator.neighbours == "add_remove":
-        raise InvalidParameterError(
-            f"The 'neighbours' parameter of {type(estimator).__name__} must be 'replace' for "
-            "privacy_unit='feature': a value of a record can only be replaced. "
-            "Got 'add_remove' instead."
-        )
-    return PrivacyUnit(name, estimator.neighbours, 1 if most is None else int(most))
+    return PrivacyUnit.of(given)
 
 
 def records_that_count(
@@ -75,13 +54,13 @@ def records_that_count(
     if unit.name != "person":
         if groups is not None:
             raise ValueError(
-                "groups says whose record it is: set privacy_unit='person' and "
-                "max_records_per_person."
+                "groups says whose record it is: set privacy_unit=PrivacyUnit('person', "
+                "max_records=...)."
             )
         return records, ()
     if not unit.size_is_secret and unit.max_records > records.n:
         raise ValueError(
-            f"max_records_per_person={unit.max_records} is more than there are records. "
+            f"max_records={unit.max_records} of the privacy_unit is more than there are records. "
             f"Got n_samples={records.n}."
         )
     if groups is None:

@@ -109,7 +109,7 @@ class SupervisedEstimator(PrivateEstimator):
         One for records holds for their feature values as well.
         """
         unit = self._unit
-        if unit.name == "feature" or unit.neighbours in str(guarantee):
+        if unit.name == "feature" or unit.definition in str(guarantee):
             return ""
         return f" (another unit than that of this model: it does not protect {unit.full})"
 
@@ -190,7 +190,7 @@ class ShardedEstimator(SupervisedEstimator):
         y : array-like of shape (n_samples,)
             Their targets.
         groups : array-like of shape (n_samples,), optional
-            For ``privacy_unit="person"``: whose record it is; a person is in one shard only.
+            If a person is the privacy unit: whose record it is; a person is in one shard only.
 
         Returns
         -------

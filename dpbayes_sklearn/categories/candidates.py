@@ -46,7 +46,7 @@ __all__ = [
     "CountNoise",
     "FiniteLaw",
     "GaussianNoise",
-    "Law",
+    "ReleaseLaw",
     "ScoredCandidates",
     "Worst",
     "noise_law",
@@ -204,7 +204,7 @@ class Worst:
     pair: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-class Law(ABC):
+class ReleaseLaw(ABC):
     """What a mechanism releases, as a probability law for every data set."""
 
     @abstractmethod
@@ -213,7 +213,7 @@ class Law(ABC):
 
 
 @dataclass(frozen=True)
-class CountNoise(Law):
+class CountNoise(ReleaseLaw):
     """Discrete Laplace noise in some counts, independent or adding to zero.
 
     Neighbours differ by one in two counts, so log P differs by at most 2/scale (1/scale if
@@ -233,7 +233,7 @@ class CountNoise(Law):
 
 
 @dataclass(frozen=True)
-class GaussianNoise(Law):
+class GaussianNoise(ReleaseLaw):
     """Discrete Gaussian noise in some counts, of which neighbours change ``changed`` by one."""
 
     n: int
@@ -258,7 +258,7 @@ class GaussianNoise(Law):
         return Worst(round_up(high), pair)
 
 
-class FiniteLaw(Law):
+class FiniteLaw(ReleaseLaw):
     """A law over finitely many candidates, whose loss is found by going through all of them."""
 
     candidates: Candidates
@@ -386,7 +386,7 @@ class ClippedNoise(FiniteLaw):
         return np.asarray(log_law)
 
 
-def noise_law(n: int, prior: tuple[float, ...], cells: int, scale: Fraction) -> Law:
+def noise_law(n: int, prior: tuple[float, ...], cells: int, scale: Fraction) -> ReleaseLaw:
     """Law of noise in some counts, listed for each outcome where there are few."""
     if len(prior) == 2 and n < MAX_CANDIDATES:
         return ClippedNoise(Candidates(n, prior), scale)

@@ -57,7 +57,7 @@ import numpy as np
 from dpbayes_sklearn._typing import FloatArray, IntArray
 
 __all__ = [
-    "LARGEST",
+    "LARGEST_NUMBER",
     "ROUNDING",
     "Even",
     "Lattice",
@@ -73,7 +73,7 @@ __all__ = [
 ]
 
 
-LARGEST = 2.0**1022
+LARGEST_NUMBER = 2.0**1022
 """Numbers beyond it, infinities included, count as it; sums and differences then are finite."""
 
 _BITS = 32
@@ -103,12 +103,12 @@ _BEFORE = np.concatenate([[0], np.cumsum(_WEIGHTS[:-1]) * ((_BITS + 1) * _STEPS)
 
 
 def shortened(values: FloatArray) -> FloatArray:
-    """Return numbers cut to 33 significant bits, and at most `LARGEST`: points of `Magnitudes`.
+    """Return numbers of 33 significant bits, at most `LARGEST_NUMBER`: points of `Magnitudes`.
 
     >>> shortened(np.array([-np.inf, 1 / 3, 2**33 - 1])).tolist()
     [-4.49423283715579e+307, 0.33333333331393078, 8589934591.0]
     """
-    bits = np.clip(values, -LARGEST, LARGEST).view(np.int64)
+    bits = np.clip(values, -LARGEST_NUMBER, LARGEST_NUMBER).view(np.int64)
     return (bits & ~((1 << _DROPPED) - 1)).view(np.float64)
 
 
@@ -162,13 +162,13 @@ class Magnitudes:
         cls, origin: float, low: float | None = None, high: float | None = None
     ) -> Magnitudes:
         """Return the lattice around an origin between two numbers; either may be left out."""
-        ends = cls(origin).keys(np.array([-LARGEST if low is None else low, high or 0.0]))
+        ends = cls(origin).keys(np.array([-LARGEST_NUMBER if low is None else low, high or 0.0]))
         first = 1 - _STOP if low is None else int(ends[0])
         return cls(origin, first, _STOP if high is None else max(int(ends[1]), first) + 1)
 
     def keys(self, values: FloatArray) -> IntArray:
         """Return the keys of numbers, truncated towards the origin."""
-        away = np.clip(values, -LARGEST, LARGEST) - self.origin
+        away = np.clip(values, -LARGEST_NUMBER, LARGEST_NUMBER) - self.origin
         magnitudes = np.abs(away).view(np.int64) >> _DROPPED
         keys = np.where(away < 0, -magnitudes, magnitudes)
         return np.clip(keys, self.first, self.stop - 1)
@@ -177,7 +177,7 @@ class Magnitudes:
         """Return the number of a key."""
         magnitude = np.array([abs(key) << _DROPPED]).view(np.float64)[0]
         away = float(-magnitude if key < 0 else magnitude)
-        return float(np.clip(self.origin + away, -LARGEST, LARGEST))
+        return float(np.clip(self.origin + away, -LARGEST_NUMBER, LARGEST_NUMBER))
 
     def below(self, keys: IntArray) -> IntArray:
         """Return the measure of all points before each key, up to a constant."""

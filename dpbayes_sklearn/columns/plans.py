@@ -31,7 +31,7 @@ from scipy.special import ndtri
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.columns.lattice import (
-    LARGEST,
+    LARGEST_NUMBER,
     Even,
     Lattice,
     Magnitudes,
@@ -48,7 +48,7 @@ __all__ = [
     "Answers",
     "BinEdges",
     "CentreAndSpread",
-    "Choose",
+    "ChooseQuantile",
     "Level",
     "OuterQuantiles",
     "Plan",
@@ -116,7 +116,7 @@ class SortedColumns:
 Answers = tuple[tuple[float, ...], ...]
 """What was found: some numbers of every column."""
 
-Bounds = tuple[float, float] | None
+QuantileBounds = tuple[float, float] | None
 HALF = Fraction(1, 2)
 MEDIAN_SHARE = Fraction(1, 4)
 QUARTER = Fraction(1, 4)
@@ -153,7 +153,7 @@ class Level:
         return unit.max_records * (self.moved if unit.size_is_secret else self.replaced)
 
 
-Choose = Callable[[Ranks, Level], float]
+ChooseQuantile = Callable[[Ranks, Level], float]
 """Answers a question: with the quantile, or a number near it in rank."""
 
 
@@ -164,7 +164,7 @@ class Plan(Protocol):
     def levels(self) -> Sequence[Level]:
         """All levels; their shares add up to 1."""
 
-    def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
+    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
         """Return the answers, in ascending order of the numbers asked for."""
 
     def could_answer(self, numbers: Sequence[float]) -> bool:
@@ -177,7 +177,7 @@ class Plans:
 
     each: tuple[Plan, ...]
 
-    def ask(self, columns: SortedColumns, choose: Choose) -> Answers:
+    def ask(self, columns: SortedColumns, choose: ChooseQuantile) -> Answers:
         """Return the answers of all columns."""
         return tuple(plan.ask(columns.column(j), choose) for j, plan in enumerate(self.each))
 
@@ -204,7 +204,7 @@ def _lattices(low: float | None, high: float | None) -> tuple[Lattice, ...]:
     return (Magnitudes.between(known, low, high), whole)
 
 
-def _ends(bounds: Bounds) -> tuple[float | None, float | None]:
+def _ends(bounds: QuantileBounds) -> tuple[float | None, float | None]:
     return (None, None) if bounds is None else bounds
 
 
@@ -242,7 +242,7 @@ class BinEdges:
     """
 
     n_bins: int
-    bounds: Bounds = None
+    bounds: QuantileBounds = None
     _root: _Node | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -261,7 +261,7 @@ class BinEdges:
         share = Fraction(1, len(found))
         return [_disjoint(share, found[level]) for level in sorted(found)]
 
-    def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
+    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
         """Return the edges in ascending order."""
         edges, levels = [0.0] * (self.n_bins - 1), self.levels
         pending: list[tuple[_Node | None, FloatArray, float | None, float | None]]
@@ -317,11 +317,11 @@ def _around(centre: float, down: float, up: float) -> tuple[float, float]:
     >>> _around(5.0, 1.0, 0.0), _around(0.25, 0.0, 0.0), _around(1e22, 1.0, 2.0)
     ((4.0, 5.0), (-0.75, 1.25), (0.0, 2e+22))
     """
-    low, high = max(centre - down, -LARGEST), min(centre + up, LARGEST)
+    low, high = max(centre - down, -LARGEST_NUMBER), min(centre + up, LARGEST_NUMBER)
     if low < high:
         return low, high
     wide = max(1.0, abs(centre))
-    return max(centre - wide, -LARGEST), min(centre + wide, LARGEST)
+    return max(centre - wide, -LARGEST_NUMBER), min(centre + wide, LARGEST_NUMBER)
 
 
 @dataclass(frozen=True)
@@ -352,7 +352,7 @@ class OuterQuantiles:
     high: Fraction
     n: int
     epsilon: float
-    bounds: Bounds = None
+    bounds: QuantileBounds = None
     unit: PrivacyUnit = RECORD
 
     @property
@@ -380,7 +380,7 @@ class OuterQuantiles:
         """Whether there are too few records for quartiles on both sides."""
         return self.n * _nats_per_rank(self._sides[1], self.unit, self.epsilon) < 4 * NATS
 
-    def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
+    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
         """Return both ends of the range."""
         first, second = self.levels
         if self.bounds is not None:
@@ -425,7 +425,7 @@ class CentreAndSpread:
 
     n: int
     epsilon: float
-    bounds: Bounds = None
+    bounds: QuantileBounds = None
     unit: PrivacyUnit = RECORD
 
     @property
@@ -435,14 +435,14 @@ class CentreAndSpread:
         distance = Level(1 - median, replaced=Fraction(2), moved=Fraction(2))
         return [_disjoint(median, [HALF]), distance]
 
-    def ask(self, column: FloatArray, choose: Choose) -> tuple[float, ...]:
+    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
         """Return median and spread."""
         first, second = self.levels
         low, high = _ends(self.bounds)
-        clipped = np.clip(column, *(self.bounds or (-LARGEST, LARGEST)))
+        clipped = np.clip(column, *(self.bounds or (-LARGEST_NUMBER, LARGEST_NUMBER)))
         centre = choose(Ranks(clipped, HALF, _lattices(low, high)), first)
         distances = np.sort(np.abs(clipped - centre))
-        span = None if low is None or high is None else min(high - low, LARGEST)
+        span = None if low is None or high is None else min(high - low, LARGEST_NUMBER)
         rate = _nats_per_rank(second, self.unit, self.epsilon)
         beyond = reachable(TAIL, self.n, rate, HALF)
         distance = choose(Ranks(distances, 1 - beyond, _lattices(0.0, span)), second)

@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 
-Column = npt.NDArray[Any]
+TextColumn = npt.NDArray[Any]
 _MISSING = ""
 
 
@@ -90,7 +90,7 @@ class CsvFile:
         j = place_of(name, self.names)
         return [line[j] if j < len(line) else _MISSING for line in self.lines]
 
-    def column(self, name: str, domain: Domain) -> Column:
+    def column(self, name: str, domain: Domain) -> TextColumn:
         """Return the values of a column, parsed according to its domain."""
         values = np.empty(len(self.lines), object)
         values[:] = [*map(_reader(domain), self.texts(name))]

@@ -20,9 +20,9 @@ from dpbayes_sklearn.counts.adaptive_cells import cell_moments, mutual_informati
 from dpbayes_sklearn.counts.adaptive_classes import ClassEffects, CountBelief, class_effects
 from dpbayes_sklearn.counts.adaptive_rows import (
     SPREADS,
-    Evidence,
+    FeatureRows,
     PooledRows,
-    Rows,
+    RowEvidence,
     counts_from_rows,
     evidence,
     exchangeable,
@@ -153,10 +153,12 @@ def adaptive_means(
 class _Reading:
     """The rows of all features, read at given class counts."""
 
-    def __init__(self, groups: list[Rows], belief: CountBelief, freedom: int, alpha: float) -> None:
+    def __init__(
+        self, groups: list[FeatureRows], belief: CountBelief, freedom: int, alpha: float
+    ) -> None:
         self._groups, self._counts = groups, belief.mean
         self._pooled: list[PooledRows] = []
-        self._found: list[list[Evidence]] = []
+        self._found: list[list[RowEvidence]] = []
         for rows in groups:
             pooled = pool(rows, belief.mean, belief.n, alpha)
             self._pooled.append(pooled)
@@ -171,7 +173,7 @@ class _Reading:
             for i, weight in zip(some, weights, strict=True):
                 self._posterior[i] = np.split(weight, [len(SPREADS)], axis=1)[:kinds]
 
-    def _evidence(self, rows: Rows, pooled: PooledRows, count: float) -> list[Evidence]:
+    def _evidence(self, rows: FeatureRows, pooled: PooledRows, count: float) -> list[RowEvidence]:
         parts = exchangeable(pooled.mean)
         found = [evidence(rows, pooled, parts, SPREADS, self._counts)]
         wavy = smooth(pooled.mean, rows.noise, count) if rows.ordered else None
@@ -193,12 +195,12 @@ class _Reading:
         every = zip(self._groups, self._pooled, spreads, strict=True)
         return [class_effects(rows, m.mean, g, self._counts) for rows, m, g in every]
 
-    def without(self, effects: list[ClassEffects]) -> list[Rows]:
+    def without(self, effects: list[ClassEffects]) -> list[FeatureRows]:
         """Return the rows without these effects."""
         every = zip(effects, self._groups, self._pooled, strict=True)
         return [effect.taken_out(rows, m.mean, self._counts) for effect, rows, m in every]
 
-    def cells(self) -> list[tuple[Rows, FloatArray, FloatArray]]:
+    def cells(self) -> list[tuple[FeatureRows, FloatArray, FloatArray]]:
         """Return posterior means and variances of cells by group of features."""
         return [
             (

@@ -46,7 +46,7 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.counts.adaptive_rows import Evidence, PooledRows, Rows
+from dpbayes_sklearn.counts.adaptive_rows import FeatureRows, PooledRows, RowEvidence
 from dpbayes_sklearn.data.records import in_threads, quiet_numpy, threads_for
 
 __all__ = ["beta_moments", "cell_moments", "mutual_information", "row_draws"]
@@ -138,17 +138,17 @@ def _nodes(
 _NEGLIGIBLE = 0.01  # posterior probability below which a spread is left out
 _LARGEST = 400_000  # numbers in one block of cells
 
-Moments = tuple[FloatArray, FloatArray]
+CellMoments = tuple[FloatArray, FloatArray]
 Positions = npt.NDArray[np.intp]
 
 
 def cell_moments(
-    rows: Rows,
+    rows: FeatureRows,
     pooled: PooledRows,
-    found: list[Evidence],
+    found: list[RowEvidence],
     posterior: list[FloatArray],
     counts: FloatArray,
-) -> Moments:
+) -> CellMoments:
     """Return posterior means and variances of all cells, (J, C, K)."""
     first, second = np.zeros_like(rows.contrasts), np.zeros_like(rows.contrasts)
     kept = np.zeros(len(rows.noise))
@@ -178,14 +178,14 @@ def _blocks(wanted: npt.NDArray[np.bool_], numbers: int) -> Iterator[Positions]:
 
 
 def _given_spread(
-    rows: Rows,
+    rows: FeatureRows,
     center: FloatArray,
-    found: Evidence,
+    found: RowEvidence,
     g: int,
     spread: float,
     counts: FloatArray,
     use: Positions,
-) -> Moments:
+) -> CellMoments:
     shape = (len(use), *rows.contrasts.shape[1:])
     prior = np.broadcast_to(center[use][:, None], shape)
     pooled_error = (1.0 / found.pooled_precision[use, :, g]).mean(axis=1)[:, None, None]
@@ -207,7 +207,7 @@ def _given_spread(
 
 
 def _smoothed(
-    rows: Rows, prior: FloatArray, covariance: FloatArray, counts: FloatArray, use: Positions
+    rows: FeatureRows, prior: FloatArray, covariance: FloatArray, counts: FloatArray, use: Positions
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the Gaussian summary of a row's evidence about each cell, and Beta concentrations."""
     K = rows.size

@@ -35,7 +35,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.counts.adaptive_rows import Rows
+from dpbayes_sklearn.counts.adaptive_rows import FeatureRows
 
 __all__ = ["ClassEffects", "CountBelief", "class_effects", "prior_variance"]
 
@@ -168,7 +168,7 @@ class ClassEffects:
     effects: FloatArray
     errors: FloatArray
 
-    def taken_out(self, rows: Rows, pooled: FloatArray, counts: FloatArray) -> Rows:
+    def taken_out(self, rows: FeatureRows, pooled: FloatArray, counts: FloatArray) -> FeatureRows:
         """Return the rows without the effects, for pooled rows (J, K)."""
         if not self.effects.any():
             return rows
@@ -186,7 +186,7 @@ class ClassEffects:
 
 
 def class_effects(
-    rows: Rows, pooled: FloatArray, spread: FloatArray, counts: FloatArray
+    rows: FeatureRows, pooled: FloatArray, spread: FloatArray, counts: FloatArray
 ) -> ClassEffects:
     """Estimate the effects from rows, pooled rows (J, K), spreads (J,) and class counts (C,).
 

@@ -60,9 +60,9 @@ from dpbayes_sklearn._typing import FloatArray
 __all__ = [
     "SPREADS",
     "Components",
-    "Evidence",
+    "FeatureRows",
     "PooledRows",
-    "Rows",
+    "RowEvidence",
     "counts_from_rows",
     "evidence",
     "exchangeable",
@@ -79,7 +79,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Rows:
+class FeatureRows:
     """Rows of J features that have the same number K of values.
 
     Attributes
@@ -111,7 +111,7 @@ class Rows:
 
 def group_rows(
     tables: Sequence[FloatArray], contrast_variance: Sequence[float], ordered: Sequence[bool]
-) -> list[Rows]:
+) -> list[FeatureRows]:
     """Group features by number of values and order, leaving out those with a single value.
 
     >>> tables = [np.ones((2, 2)), np.ones((2, 3)), np.zeros((2, 2)), np.ones((2, 1))]
@@ -127,7 +127,7 @@ def group_rows(
         stacked = np.stack([np.asarray(tables[j], np.float64) for j in features])
         noise = np.array([float(contrast_variance[j]) for j in features])
         contrasts = stacked - stacked.mean(axis=2, keepdims=True)
-        groups.append(Rows(tuple(features), contrasts, noise, sequential))
+        groups.append(FeatureRows(tuple(features), contrasts, noise, sequential))
     return groups
 
 
@@ -220,7 +220,7 @@ def with_rough_share(smooth: FloatArray, rough: FloatArray) -> FloatArray:
     return np.asarray(share[..., None, None] * smooth + _ROUGH * rough)
 
 
-def pool(rows: Rows, counts: FloatArray, n: float, alpha: float) -> PooledRows:
+def pool(rows: FeatureRows, counts: FloatArray, n: float, alpha: float) -> PooledRows:
     """Return the pooled rows for given class counts; alpha is that of a Dirichlet over rows."""
     K, x = rows.size, rows.shares(counts)
     sampling = (1.0 - 1.0 / K) / K / counts
@@ -386,7 +386,7 @@ _EM_ROUNDS = 60
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RowEvidence:
     """What the rows of J features say about G spreads, and pooled rows given each of them.
 
     Attributes
@@ -411,8 +411,12 @@ class Evidence:
 
 
 def evidence(
-    rows: Rows, pooled: PooledRows, components: Components, spreads: FloatArray, counts: FloatArray
-) -> Evidence:
+    rows: FeatureRows,
+    pooled: PooledRows,
+    components: Components,
+    spreads: FloatArray,
+    counts: FloatArray,
+) -> RowEvidence:
     """Return the evidence of rows for each of the spreads, at given class counts."""
     parts = components
     observed = parts.coordinates(rows.contrasts) / counts[:, None]
@@ -429,7 +433,7 @@ def evidence(
     log = np.log(variance).sum(axis=1) + np.log(total) + np.log(prior)
     log_evidence = -0.5 * parts.weight * (log + misfit + (mean - center) ** 2 / prior).sum(axis=1)
     log_evidence += len(counts) * parts.log_volume[:, None]
-    return Evidence(parts, spreads, log_evidence, observed, precision, total, mean)
+    return RowEvidence(parts, spreads, log_evidence, observed, precision, total, mean)
 
 
 def prior_weights(freedom: int, ordered: bool) -> FloatArray:
@@ -467,7 +471,7 @@ def mixture(log_evidence: Sequence[FloatArray], prior: FloatArray) -> list[Float
 
 
 def row_messages(
-    rows: Rows, found: Evidence, posterior: FloatArray, nodes: FloatArray
+    rows: FeatureRows, found: RowEvidence, posterior: FloatArray, nodes: FloatArray
 ) -> FloatArray:
     """Return the log messages (C, nodes) of one set of features, at nodes (C, nodes).
 

@@ -82,7 +82,7 @@ from dpbayes_sklearn.sizes import ReleasedSize
 
 __all__ = [
     "DEPENDENCE_PER_NOISE",
-    "LARGEST",
+    "LARGEST_SCORE",
     "STAR",
     "STEPS",
     "TREE",
@@ -102,14 +102,14 @@ __all__ = [
 STEPS = 1024
 """Steps of a score in one record."""
 
-LARGEST = STEPS * 2**32
+LARGEST_SCORE = STEPS * 2**32
 """Larger scores count as this one: a public bound, also where the number of records is secret."""
 
 
 QUESTION_SHARE = Fraction(1, 4)
 """Share of the question whether a tree is worth its noise."""
 
-Choose = Callable[[IntArray, Fraction], int]
+ChooseScore = Callable[[IntArray, Fraction], int]
 """Chooses one of several scores with a share of the budget."""
 
 
@@ -139,7 +139,7 @@ class _Choices(ABC):
     def most_candidates(self) -> int:
         """How many candidates one choice has at most; 0 if nothing is chosen."""
 
-    def ask(self, statistics: Scored, choose: Choose) -> tuple[Hashable, ...]:
+    def ask(self, statistics: Scored, choose: ChooseScore) -> tuple[Hashable, ...]:
         """Return the choices, which end early if there is nothing left to choose from."""
         chosen: tuple[Hashable, ...] = ()
         for share in self.shares:
@@ -250,7 +250,7 @@ class ColumnScores:
         """Return the scores of counts of naive Bayes."""
         *tables, _ = counts.tables
         exact = (dependence(np.asarray(table, np.int64)) for table in tables)
-        scores = [min(STEPS * score // (2 * max(counts.n, 1)), LARGEST) for score in exact]
+        scores = [min(STEPS * score // (2 * max(counts.n, 1)), LARGEST_SCORE) for score in exact]
         return cls(np.array(scores, np.int64), counts.n, counts.network.sizes)
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
@@ -343,7 +343,7 @@ def _star_noise(star: Network, unit: PrivacyUnit, epsilon: float) -> FloatArray:
 def _steps(noise: FloatArray) -> IntArray:
     """Return the price of noise, given as cells times standard deviation, in steps of a score."""
     steps = np.floor(STEPS * DEPENDENCE_PER_NOISE / 2 * noise)
-    return np.minimum(steps, LARGEST // 2).astype(np.int64)
+    return np.minimum(steps, LARGEST_SCORE // 2).astype(np.int64)
 
 
 Edge = tuple[int, int]
@@ -449,8 +449,8 @@ class EdgeScores:
         """Return the scores of all pairs."""
         scores = np.zeros((len(tables.sizes) - 1,) * 2, np.int64)
         for (j, k), counts in tables:
-            scores[j, k] = scores[k, j] = min(conditional_dependence(counts), LARGEST)
-        less = np.minimum(scores - prices.edges + prices.highest, LARGEST)
+            scores[j, k] = scores[k, j] = min(conditional_dependence(counts), LARGEST_SCORE)
+        less = np.minimum(scores - prices.edges + prices.highest, LARGEST_SCORE)
         return cls(less, prices.highest - prices.star, tables.n)
 
     def sensitivity(self, unit: PrivacyUnit) -> int:

@@ -26,11 +26,17 @@ import numpy.typing as npt
 from scipy.special import betaln, polygamma
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.counts.messages import LINEAR, LOG, Segment, Window
+from dpbayes_sklearn.counts.messages import LINEAR, LOG, Segment, TotalsWindow
 from dpbayes_sklearn.noise import Marginal
 from dpbayes_sklearn.noise.law import NO_NOISE, deviation_bound
 
-__all__ = ["CountTable", "Lattice", "log_dirichlet_weight", "log_lattice_weight", "log_row_weight"]
+__all__ = [
+    "CountLattice",
+    "CountTable",
+    "log_dirichlet_weight",
+    "log_lattice_weight",
+    "log_row_weight",
+]
 
 
 _MOST_SUMMED = 2048  # lattice points near zero whose prior mass is summed, not approximated
@@ -155,7 +161,7 @@ def _split_mass(alphas: tuple[float, ...], length: int, step: float) -> FloatArr
     return algebra.to_log(mass) + scale
 
 
-Bounds = tuple[IntArray, IntArray]
+CountBounds = tuple[IntArray, IntArray]
 
 _NATS = 20.0  # a sum of noises leaves its window with probability exp(-20)
 _WORK = 1e8  # products per table up to which every integer is visited: about ten milliseconds
@@ -186,7 +192,7 @@ class CountTable:
 
 
 @dataclass(frozen=True)
-class Lattice:
+class CountLattice:
     """The counts 0, step, 2 step, ..., n; windows on it that noise leaves with odds exp(-nats)."""
 
     points: int
@@ -201,7 +207,7 @@ class Lattice:
         n: int,
         fresh: float = 1.0,
         size_noise: Marginal = NO_NOISE,
-    ) -> Lattice:
+    ) -> CountLattice:
         """Choose the lattice for a class table and the feature tables that hang on it.
 
         ``size_noise`` is the distribution of the noise in a secret number of records, which is
@@ -221,7 +227,7 @@ class Lattice:
         return cls(points, n / points, _NATS)
 
     @classmethod
-    def over_everything(cls, n: int) -> Lattice:
+    def over_everything(cls, n: int) -> CountLattice:
         """Choose windows from 0 to n, coarse if need be, for counts that noise hardly produces."""
         points = min(n, _FALLBACK_POINTS)
         return cls(points, n / max(points, 1), np.inf)
@@ -230,7 +236,7 @@ class Lattice:
         """Return the counts at lattice points."""
         return np.multiply(index, self.step, dtype=np.float64)
 
-    def around(self, noisy: FloatArray, half_width: float) -> Bounds:
+    def around(self, noisy: FloatArray, half_width: float) -> CountBounds:
         """Return the first and last lattice points within ``half_width`` of noisy sums."""
         lowest, highest = np.floor((noisy - half_width) / self.step), noisy + half_width
         last = float(self.points)
@@ -246,7 +252,7 @@ class Lattice:
         fresh: float = 1.0,
         *,
         adds_up: bool = True,
-    ) -> Bounds:
+    ) -> CountBounds:
         """Return the range of every class count.
 
         A class count is seen in the class table and as the sum of a row of every other table.
@@ -273,13 +279,13 @@ class Lattice:
             np.minimum(highest, self.points - others_low),
         )
 
-    def partial_sums(self, table: CountTable) -> Callable[[int, tuple[int, int]], Window]:
+    def partial_sums(self, table: CountTable) -> Callable[[int, tuple[int, int]], TotalsWindow]:
         """Return the windows of sums of neighbouring cells, by row and window of its total."""
         n_cells = table.noisy.shape[1]
         cumulative = np.pad(np.cumsum(table.noisy, axis=1), ((0, 0), (1, 0)))
         half_widths = [table.noise.half_width(m, self.nats) for m in range(n_cells)]
 
-        def row(index: int, total: tuple[int, int]) -> Window:
+        def row(index: int, total: tuple[int, int]) -> TotalsWindow:
             def window(first: int, last: int) -> tuple[int, int]:
                 if last - first == n_cells:
                     return total

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 
-__all__ = ["LINEAR", "LOG", "Algebra", "Segment", "SumTree", "Window"]
+__all__ = ["LINEAR", "LOG", "Algebra", "Segment", "SumTree", "TotalsWindow"]
 
 
 _LOWEST = float(np.finfo(np.float64).min)
@@ -162,7 +162,7 @@ LINEAR: Algebra = _Linear()
 LOG: Algebra = _Log()
 
 
-Window = Callable[[int, int], tuple[int, int]]
+TotalsWindow = Callable[[int, int], tuple[int, int]]
 """Which totals of the parts ``first, ..., last - 1`` can occur: lowest and highest."""
 
 
@@ -193,7 +193,7 @@ class SumTree:
     7
     """
 
-    def __init__(self, parts: Sequence[Segment], window: Window, algebra: Algebra) -> None:
+    def __init__(self, parts: Sequence[Segment], window: TotalsWindow, algebra: Algebra) -> None:
         self.algebra = algebra
         self.parts = tuple(parts)
         self._root = self._grow(parts, window, 0, len(parts))
@@ -203,7 +203,7 @@ class SumTree:
         """Weights of the total."""
         return self._root.segment
 
-    def _grow(self, parts: Sequence[Segment], window: Window, first: int, last: int) -> _Node:
+    def _grow(self, parts: Sequence[Segment], window: TotalsWindow, first: int, last: int) -> _Node:
         if last - first == 1:
             return _Node(parts[first])
         middle = (first + last) // 2

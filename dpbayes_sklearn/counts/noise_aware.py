@@ -34,8 +34,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.counts.lattice import CountTable, Lattice, log_lattice_weight, log_row_weight
-from dpbayes_sklearn.counts.messages import LINEAR, LOG, Algebra, Segment, SumTree, Window
+from dpbayes_sklearn.counts.lattice import (
+    CountLattice,
+    CountTable,
+    log_lattice_weight,
+    log_row_weight,
+)
+from dpbayes_sklearn.counts.messages import LINEAR, LOG, Algebra, Segment, SumTree, TotalsWindow
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.posterior import NetworkPosterior, Totals, siblings
 from dpbayes_sklearn.counts.tables import ReleasedCounts, Tables
@@ -82,9 +87,9 @@ class NoisyStar:
         self._released_n, self._size_noise = n, size_noise
         if self._secret:
             n += int(size_noise.half_width(1, _NEGLIGIBLE)) + 1
-        lattice = Lattice.for_star(classes, tables, n, fresh, size_noise)
+        lattice = CountLattice.for_star(classes, tables, n, fresh, size_noise)
         wider = [replace(lattice, nats=factor * lattice.nats) for factor in (4.0, 12.0)]
-        for attempt in (lattice, *wider, Lattice.over_everything(n)):
+        for attempt in (lattice, *wider, CountLattice.over_everything(n)):
             if self._solve(attempt):
                 break
 
@@ -93,7 +98,7 @@ class NoisyStar:
         """Whether the number of records is not known."""
         return self._size_noise.variance > 0.0
 
-    def _missing(self, lattice: Lattice) -> list[Segment]:
+    def _missing(self, lattice: CountLattice) -> list[Segment]:
         """Return log weights of the number of records that are missing to the bound, if any."""
         if not self._secret:
             return []
@@ -105,7 +110,7 @@ class NoisyStar:
         log_weight -= log_row_weight(alphas, int(first), int(last), lattice.step)
         return [Segment(lattice.points - int(last), log_weight[::-1].copy())]
 
-    def _class_sums(self, lattice: Lattice) -> Window:
+    def _class_sums(self, lattice: CountLattice) -> TotalsWindow:
         """Return the windows of sums of class counts; those with missing records are open."""
         total = (0 if self._secret else lattice.points, lattice.points)
         within, n_classes = lattice.partial_sums(self.classes)(0, total), self.classes.noisy.size
@@ -115,7 +120,7 @@ class NoisyStar:
 
         return window
 
-    def _solve(self, lattice: Lattice) -> bool:
+    def _solve(self, lattice: CountLattice) -> bool:
         """Send messages from the cells to the class counts; return whether the windows sufficed."""
         self.lattice = lattice
         lowest, highest = lattice.class_windows(
@@ -168,7 +173,7 @@ class NoisyStar:
         expected = step * max(0.5 * (lowest + highest), 1.0)
         return step * float(np.log1p(max(alpha.sum() - len(alpha), 0.0) / expected))
 
-    def _tree_of(self, log_parts: Sequence[Segment], window: Window) -> SumTree:
+    def _tree_of(self, log_parts: Sequence[Segment], window: TotalsWindow) -> SumTree:
         """Build a tree from log weights, in logarithms only if nothing may be cut off."""
         if np.isfinite(self.lattice.nats):
             log_parts = [_trimmed(part, _SPAN) for part in log_parts]

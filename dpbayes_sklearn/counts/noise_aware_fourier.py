@@ -38,7 +38,7 @@ from dpbayes_sklearn.counts.fourier import (
     coefficient_tables,
     sum_count,
 )
-from dpbayes_sklearn.counts.lattice import Lattice, log_lattice_weight, log_row_weight
+from dpbayes_sklearn.counts.lattice import CountLattice, log_lattice_weight, log_row_weight
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.noise_aware import dirichlet_draws
 from dpbayes_sklearn.counts.posterior import NetworkPosterior
@@ -115,15 +115,15 @@ class BooleanCharacters:
     feature_alphas: FloatArray
 
     @cached_property
-    def lattice(self) -> Lattice:
+    def lattice(self) -> CountLattice:
         """Every integer if that is cheap, else points that resolve the noise."""
         if self.n <= _SMALL:
-            return Lattice(self.n, 1.0, np.inf)
+            return CountLattice(self.n, 1.0, np.inf)
         width = min(self.law.half_width(1, _NATS), self.n)
         work = len(self.feature_sums) * width**3
         step = min((work / _WORK) ** (1 / 3), self.law.sharpness / _RESOLUTION)
         points = int(np.clip(round(self.n / max(step, 1.0)), 1, self.n))
-        return Lattice(points, self.n / points, _NATS)
+        return CountLattice(points, self.n / points, _NATS)
 
     @cached_property
     def _class_points(self) -> IntArray:

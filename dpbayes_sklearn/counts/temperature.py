@@ -31,7 +31,7 @@ from dpbayes_sklearn.schema.domains import Categories
 
 __all__ = [
     "DEFAULT",
-    "GRID",
+    "TEMPERINGS",
     "Evidence",
     "EvidenceModel",
     "LabelledRecords",
@@ -74,7 +74,7 @@ class Tempering:
         return np.asarray(self.temperature * (information / most) ** self.emphasis)
 
 
-GRID: dict[Tempering, float] = {
+TEMPERINGS: dict[Tempering, float] = {
     Tempering(t, emphasis): v * w
     for (emphasis, v), (t, w) in product(_EMPHASES.items(), _TEMPERATURES.items())
 }
@@ -135,7 +135,7 @@ class LossSums:
     @classmethod
     def none(cls, n_classes: int) -> LossSums:
         """Return the sums of no record."""
-        return cls(np.zeros(len(GRID), np.int64), 0, n_classes)
+        return cls(np.zeros(len(TEMPERINGS), np.int64), 0, n_classes)
 
     @classmethod
     def of(
@@ -155,7 +155,7 @@ class LossSums:
         top = steps_at_most(n_classes)
         prior = _over_own_class(np.broadcast_to(log_prior, (len(classes), n_classes)), classes)
         gaps = {emphasis: _over_own_class(log, classes) for emphasis, log in evidence.items()}
-        for option in GRID:
+        for option in TEMPERINGS:
             gap = option.temperature * gaps[option.emphasis]
             gap += prior
             np.minimum(gap, _FAR, out=gap)  # beyond, the loss is clipped
@@ -190,7 +190,7 @@ class LossSums:
 
     def scores(self, unit: PrivacyUnit, epsilon: float) -> FloatArray:
         r"""Return the scores of the candidates: :math:`\log w - \varepsilon S/R`, R the spread."""
-        weights = np.log(np.array([*GRID.values()]))
+        weights = np.log(np.array([*TEMPERINGS.values()]))
         return np.asarray(weights - epsilon / float(self.spread(unit)) * self.sums)
 
     @staticmethod

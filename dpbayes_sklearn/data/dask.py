@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.data.records import Answer, Shard, asked
+from dpbayes_sklearn.data.records import Addable, Shard, asked
 from dpbayes_sklearn.data.table import SealedTable, Table, column_kind, one_column
 from dpbayes_sklearn.schema.values import Kind, cells_of, joined
 
@@ -34,7 +34,7 @@ __all__ = [
 _FAN_IN = 8  # answers that one task adds up
 _NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=Addable)
 Rows = npt.NDArray[np.intp]
 
 

@@ -23,7 +23,7 @@ __all__ = ["Codes", "Encoder", "PerColumn", "SparseCodes", "known_codes", "long_
 
 _LONG = 4096  # numbers that numpy should compute in one go
 
-Array = npt.NDArray[Any]
+AnyArray = npt.NDArray[Any]
 
 
 class PerColumn:
@@ -40,7 +40,7 @@ class PerColumn:
     np.float64(3.0)
     """
 
-    def __init__(self, each: Array) -> None:
+    def __init__(self, each: AnyArray) -> None:
         self.each = each
 
     @cached_property
@@ -53,7 +53,7 @@ class PerColumn:
         return 1 if self._same else max(1, _LONG // len(self.each))
 
     @cached_property
-    def _tiled(self) -> Array:
+    def _tiled(self) -> AnyArray:
         return np.tile(self.each, self.repeat)
 
     def of(self, rows: int) -> Any:
@@ -66,8 +66,8 @@ class PerColumn:
 
 
 def long_rows(
-    values: Array, out: Array, *numbers: PerColumn, cells: int | None = None
-) -> Iterator[tuple[Array, Array, int]]:
+    values: AnyArray, out: AnyArray, *numbers: PerColumn, cells: int | None = None
+) -> Iterator[tuple[AnyArray, AnyArray, int]]:
     """Yield both arrays in chunks of about so many cells, several rows side by side in a long one.
 
     The number of rows side by side comes third.

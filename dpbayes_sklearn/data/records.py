@@ -23,7 +23,7 @@ from dpbayes_sklearn.data.table import Table, rows_at_once
 from dpbayes_sklearn.schema.values import Kind
 
 __all__ = [
-    "Answer",
+    "Addable",
     "LocalRecords",
     "Records",
     "Shard",
@@ -144,13 +144,13 @@ def quiet_numpy() -> np.errstate:
     return np.errstate(all="ignore")
 
 
-class Answer(Protocol):
+class Addable(Protocol):
     """Something that can be added up: an array of sums, tables of counts."""
 
     def __add__(self, other: Any, /) -> Any: ...
 
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=Addable)
 Positions = npt.NDArray[np.intp]
 
 

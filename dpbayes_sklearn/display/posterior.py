@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Law",
+    "MarginalLaw",
     "Marginals",
     "PosteriorDisplay",
     "informative_features",
@@ -61,7 +61,7 @@ _DRAWS = 2000
 _FEATURES = 12  # the most informative ones that are shown
 
 
-class Law(Protocol):
+class MarginalLaw(Protocol):
     """A distribution of one number, such as a frozen one of ``scipy.stats``."""
 
     def mean(self) -> Any:
@@ -74,8 +74,8 @@ class Law(Protocol):
 class Marginals(NamedTuple):
     """Laws of the parameters by name, and what kind of number they are about."""
 
-    posterior: Mapping[str, Law]
-    prior: Mapping[str, Law] | None
+    posterior: Mapping[str, MarginalLaw]
+    prior: Mapping[str, MarginalLaw] | None
     quantity: str
 
 
@@ -110,7 +110,7 @@ class Estimate:
         return np.nan, np.nan
 
 
-def simplex_laws(belief: Dirichlet, names: list[str]) -> dict[str, Law]:
+def simplex_laws(belief: Dirichlet, names: list[str]) -> dict[str, MarginalLaw]:
     """Laws of every probability on its own; of a Beta, the first alone."""
     shown = names[:1] if isinstance(belief, Beta) else names
     return {name: beta(a, b) for name, (a, b) in zip(shown, belief.marginals(), strict=False)}
@@ -150,7 +150,7 @@ def _(estimator: BayesianLinearRegression, column: str | None = None) -> Margina
     return Marginals(posterior, prior, "coefficient, in the units of the data")
 
 
-def _coefficient_laws(table: CoefficientTable) -> dict[str, Law]:
+def _coefficient_laws(table: CoefficientTable) -> dict[str, MarginalLaw]:
     """Return the law of every slope; of a table without intervals, the estimates."""
     rows = [row for row in table.rows if row.name != "intercept"]
     if table.no_intervals:
@@ -246,8 +246,8 @@ class PosteriorDisplay(Drawn):
 
     def __init__(
         self,
-        posterior: Mapping[str, Law],
-        prior: Mapping[str, Law] | None = None,
+        posterior: Mapping[str, MarginalLaw],
+        prior: Mapping[str, MarginalLaw] | None = None,
         *,
         quantity: str = "probability",
     ) -> None:
@@ -354,7 +354,9 @@ class PosteriorDisplay(Drawn):
         ax.set_xlabel(self.quantity if rows > 1 else next(iter(self.posterior)))
         return self
 
-    def _density(self, ax: Axes, prior: Mapping[str, Law] | None, level: float, color: str) -> None:
+    def _density(
+        self, ax: Axes, prior: Mapping[str, MarginalLaw] | None, level: float, color: str
+    ) -> None:
         """Draw the densities of one parameter."""
         ((name, law),) = self.posterior.items()
         density: Any = law
@@ -370,7 +372,9 @@ class PosteriorDisplay(Drawn):
         ax.set(ylim=(0, 1.12 * density.pdf(inside).max()), ylabel="density")
         ax.legend(frameon=False)
 
-    def _rows(self, ax: Axes, prior: Mapping[str, Law] | None, level: float, color: str) -> None:
+    def _rows(
+        self, ax: Axes, prior: Mapping[str, MarginalLaw] | None, level: float, color: str
+    ) -> None:
         """Draw the intervals of many parameters, the first on top."""
         names = [*self.posterior]
         y = np.arange(len(names))
@@ -404,6 +408,6 @@ def _around(law: Any) -> FloatArray:
     return np.linspace(max(low - margin, first), min(high + margin, last), 802)[1:-1]
 
 
-def _ends(law: Law, level: float) -> tuple[float, float]:
+def _ends(law: MarginalLaw, level: float) -> tuple[float, float]:
     low, high = law.interval(level)
     return float(low), float(high)

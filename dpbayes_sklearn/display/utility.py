@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-__all__ = ["PrivacyUtilityCurve", "PrivacyUtilityDisplay", "Scores", "privacy_utility_curve"]
+__all__ = ["FoldScores", "PrivacyUtilityCurve", "PrivacyUtilityDisplay", "privacy_utility_curve"]
 
 
-Scores = Mapping[str, Mapping[float, Sequence[float]]]
+FoldScores = Mapping[str, Mapping[float, Sequence[float]]]
 """For every mechanism and epsilon the scores of the folds."""
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -34,7 +34,7 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 class PrivacyUtilityCurve(NamedTuple):
     """Scores of the folds for every mechanism and epsilon, and the mean one without privacy."""
 
-    scores: Scores
+    scores: FoldScores
     baseline: float
 
 
@@ -172,14 +172,14 @@ class PrivacyUtilityDisplay(Drawn):
     laplace     0.550   0.850   0.950
     """
 
-    def __init__(self, scores: Scores, baseline: float | None = None) -> None:
+    def __init__(self, scores: FoldScores, baseline: float | None = None) -> None:
         self.scores = scores
         self.baseline = baseline
 
     @classmethod
     def from_results(
         cls,
-        scores: Scores,
+        scores: FoldScores,
         baseline: float | None = None,
         *,
         ax: Axes | None = None,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, eye_array, kron
 
-from dpbayes_sklearn.categories.candidates import Candidates, FiniteLaw, Law
+from dpbayes_sklearn.categories.candidates import Candidates, FiniteLaw, ReleaseLaw
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.privacy.budget import Budget, exact
 
@@ -199,11 +199,11 @@ def _law(
     epsilon: float,
     delta: float,
     calibrate: bool,
-) -> Law:
+) -> ReleaseLaw:
     chosen = configured(mechanism, calibrate, float(delta))
     if not chosen.supports("simplex"):
         raise ValueError(f"The {chosen.name()} mechanism cannot release simplex statistics.")
     spent = delta if chosen.spends_delta else 0
     budget = Budget(exact(epsilon), exact(spent, "delta"))
-    law: Law = chosen.law(n, tuple(float(a) for a in prior), budget)
+    law: ReleaseLaw = chosen.law(n, tuple(float(a) for a in prior), budget)
     return law

@@ -23,7 +23,7 @@ from dpbayes_sklearn.counts.posterior import NetworkPosterior, TemperedPosterior
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.counts.temperature import (
     DEFAULT,
-    GRID,
+    TEMPERINGS,
     LossSums,
     Tempering,
     stride,
@@ -36,7 +36,7 @@ from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.sizes import drawn_sample
 
-__all__ = ["choice_weights", "default_tempering", "table_budget", "tempered"]
+__all__ = ["default_tempering", "table_budget", "tempered", "tempering_weights"]
 
 
 def table_budget(temperature: float | str, n: int, budget: Budget) -> Budget:
@@ -71,7 +71,7 @@ def _learned(
     budget: Budget,
     source: RandomSource,
 ) -> Tempering:
-    records, candidates = statistics.records, [*GRID]
+    records, candidates = statistics.records, [*TEMPERINGS]
     if records is None:
         return default_tempering(posterior)
     if budget.infinite:  # no privacy is asked for
@@ -83,7 +83,7 @@ def _learned(
     losses = records.loss_sums(posterior, drawn_sample(statistics.n, every, budget.unit, source))
     if budget.unit.size_is_secret:
         losses = losses.at_most(statistics.n_bound)
-    weights = choice_weights(losses, float(share), budget.unit)
+    weights = tempering_weights(losses, float(share), budget.unit)
     return candidates[int(finite_draw(weights, source)[0])]
 
 
@@ -95,8 +95,10 @@ def default_tempering(posterior: NetworkPosterior) -> Tempering:
     return untaught(float(posterior.information.sum()), entropy)
 
 
-def choice_weights(losses: LossSums, epsilon: float, unit: PrivacyUnit) -> npt.NDArray[np.uint64]:
+def tempering_weights(
+    losses: LossSums, epsilon: float, unit: PrivacyUnit
+) -> npt.NDArray[np.uint64]:
     """Return the integer weights that are drawn from, shape (1, candidates)."""
-    effective = epsilon - choice_loss(len(GRID), LossSums.magnitude(losses.n, epsilon, unit))
+    effective = epsilon - choice_loss(len(TEMPERINGS), LossSums.magnitude(losses.n, epsilon, unit))
     scores = losses.scores(unit, max(effective, 0.0))
     return integer_weights(choice_log_law(scores[None]))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from dpbayes_sklearn.categories.candidates import Law
+from dpbayes_sklearn.categories.candidates import ReleaseLaw
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import gaussian, laplace
@@ -88,7 +88,7 @@ class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
         chosen = _for_moments(statistics, prior, budget)
         return chosen._release_moments(statistics, prior, budget, source)
 
-    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> Law:
+    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ReleaseLaw:
         """Return the law of one variable's counts."""
         return _for_categories(SimplexCounts.of_size(n, len(prior)), budget).law(n, prior, budget)
 

@@ -102,7 +102,7 @@ class Exponential(Mechanism):
         if budget.unit.size_is_secret:
             raise ValueError(
                 f"The {self.name()} mechanism chooses among all posteriors of a public number of "
-                "records; for neighbours='add_remove' use mechanism='geometric'."
+                "records; where their number is secret use mechanism='geometric'."
             )
         if budget.delta and budget.unit.max_records > 1:
             raise ValueError(

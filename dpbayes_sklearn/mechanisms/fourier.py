@@ -58,7 +58,12 @@ from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.release import Products, PublicMoments, calibrated, noisy_moments
+from dpbayes_sklearn.regression.release import (
+    NoisyMoments,
+    Products,
+    noisy_moments,
+    scaled_by_residuals,
+)
 from dpbayes_sklearn.regression.sensitivity import whole_block
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import widening
@@ -75,7 +80,7 @@ class Fourier(Mechanism):
 
     Parameters
     ----------
-    increment : {"calibrated", "paper"}, default="calibrated"
+    increment : {"scaled_by_residuals", "paper"}, default="scaled_by_residuals"
         How much the constant coefficient is raised so that no cell of a table is negative:
         the ``stealth`` quantile of what the public noise law needs, or the rule
         4 t N^2 / epsilon of Zhang, Rubinstein and Dimitrakakis (2016), N the number of
@@ -103,7 +108,7 @@ class Fourier(Mechanism):
     walks_splits: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "increment": [StrOptions({"calibrated", "paper"})],
+        "increment": [StrOptions({"scaled_by_residuals", "paper"})],
         "stealth": [Range(Real, 0, 1, closed="left")],
         "t": [Range(Real, 0, None, closed="left")],
         "noise": [StrOptions({"independent", "joint", "auto"})],
@@ -112,7 +117,7 @@ class Fourier(Mechanism):
     def __init__(
         self,
         *,
-        increment: str = "calibrated",
+        increment: str = "scaled_by_residuals",
         stealth: float = 0.9,
         t: float = 2.3,
         noise: str = "auto",
@@ -183,7 +188,7 @@ class Fourier(Mechanism):
         noisy, places = noisy_moments(statistics, shares, products, source)
         increment = moment_increment(design, self.stealth, budget.unit) / float(shares.model)
         released = noisy.released(places.window, increment)
-        return calibrated(prior.update(released, places), statistics, shares, source)
+        return scaled_by_residuals(prior.update(released, places), statistics, shares, source)
 
 
 def _shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
@@ -239,7 +244,7 @@ def moment_increment(design: Design, stealth: float, unit: PrivacyUnit = RECORD)
     while len(smallest) < _MATRICES:  # several at a time, of wide tables few
         many = min(_MATRICES - len(smallest), 1 + _MOST_DRAWS // law.size)
         for sums in draw(law, many, source) / (law.grid * grid**2):
-            noise = PublicMoments.of(design, 0)
+            noise = NoisyMoments.of(design, 0)
             noise.put(block, sums, law.variances / grid**4)
             smallest.append(float(np.linalg.eigvalsh(noise.gram)[0]))
     return max(0.0, float(np.quantile(-np.array(smallest), stealth, method="higher")))

@@ -21,7 +21,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-from dpbayes_sklearn.categories.candidates import Law, noise_law
+from dpbayes_sklearn.categories.candidates import ReleaseLaw, noise_law
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.privacy.budget import Budget
 
@@ -41,7 +41,7 @@ class Geometric(AddsNoiseToCategories):
 
     category_noise: ClassVar[str] = "zero_sum"
 
-    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> Law:
+    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ReleaseLaw:
         """Return the law of the release; of the counts cut to [0, n] if there are two."""
         cells = len(prior) if len(prior) > 2 else 1
         return noise_law(n, prior, cells, min(2, cells) / Fraction(budget.epsilon))

@@ -35,7 +35,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
-from dpbayes_sklearn.categories.candidates import Law, noise_law
+from dpbayes_sklearn.categories.candidates import ReleaseLaw, noise_law
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
@@ -101,7 +101,7 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         weight = Fraction(exact(self.budget_split, "budget_split"))
         return statistics.law(self.noise, budget.unit, Fraction(budget.epsilon), weight)
 
-    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> Law:
+    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ReleaseLaw:
         """Return the law of one variable's counts; cut to [0, n] if there are two."""
         cells = len(prior) if len(prior) > 2 else 1
         return noise_law(n, prior, cells, 2 / Fraction(budget.epsilon))

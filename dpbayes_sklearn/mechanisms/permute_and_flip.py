@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.counts.dependence import LARGEST, Scored
+from dpbayes_sklearn.counts.dependence import LARGEST_SCORE, Scored
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.finite import (
-    MAX_CANDIDATES,
+    MAX_CHOICES,
     MAX_POINTS,
     choice_log_law,
     choice_loss,
@@ -74,8 +74,8 @@ def choice_weights(scores: IntArray, sensitivity: int, epsilon: float) -> npt.ND
     """Return the integer weights that are drawn from, shape (1, candidates)."""
     if sensitivity == 0:  # no record can change a score
         return np.eye(len(scores), dtype=np.uint64)[[int(np.argmax(scores))]]
-    few = len(scores) <= MAX_CANDIDATES
-    magnitude = epsilon * LARGEST / (2.0 * sensitivity)
+    few = len(scores) <= MAX_CHOICES
+    magnitude = epsilon * LARGEST_SCORE / (2.0 * sensitivity)
     loss = (choice_loss if few else rounding_loss)(len(scores), magnitude)
     nats = max(epsilon - loss, 0.0) / (2.0 * sensitivity) * scores[None].astype(float)
     return integer_weights(choice_log_law(nats) if few else nats)

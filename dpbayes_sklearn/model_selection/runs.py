@@ -65,11 +65,11 @@ from dpbayes_sklearn.schema.values import Kind
 from dpbayes_sklearn.sizes import GUESS, size_share
 
 __all__ = [
+    "HeldOutSplit",
     "Prepaid",
     "Prepared",
     "Run",
     "Selection",
-    "Split",
     "Winner",
     "candidates_of",
     "held_out",
@@ -98,8 +98,6 @@ _OWN = {
     "random_state": "every run needs noise of its own; set random_state of the search",
     "bounds_y": "scores have to be on one scale; set bounds_y of the estimator",
     "privacy_unit": "a guarantee has one unit; set privacy_unit of the estimator",
-    "max_records_per_person": "a guarantee has one unit; set it of the estimator",
-    "neighbours": "a guarantee has one kind of neighbours; set it of the estimator",
 }
 
 
@@ -363,7 +361,7 @@ MOST_RUNS = 10**6
 """Largest mean of the number of runs."""
 
 
-class Split(NamedTuple):
+class HeldOutSplit(NamedTuple):
     """Records of the people that candidates are fitted to (X, y, groups), and of those held out.
 
     **Sensitive**, but for the kind of values that the type of the target declares, and for the

@@ -28,9 +28,9 @@ from dpbayes_sklearn.model_selection.cost import SearchCost, run_rho, search_cos
 from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, as_one
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.model_selection.runs import (
+    HeldOutSplit,
     Prepaid,
     Selection,
-    Split,
     Winner,
     candidates_of,
     held_out,
@@ -261,13 +261,15 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         seeded = self.random_state is not None
         return Selection(self.runs_per_candidate, self.stopping, seeded, self.n_jobs)
 
-    def _records(self, X: Any, y: Any, *, reset: bool) -> Split:
+    def _records(self, X: Any, y: Any, *, reset: bool) -> HeldOutSplit:
         """Return all records, to be split without looking at them."""
         self._models(candidates_of(self.param_grid))  # refused before any data are touched
         target = read_target(self.estimator, y)
-        return Split((X, target, None), (None, target[:0]), column_kind(y))
+        return HeldOutSplit((X, target, None), (None, target[:0]), column_kind(y))
 
-    def _protected(self, records: Split, groups: Any) -> tuple[Split, tuple[str, ...]]:
+    def _protected(
+        self, records: HeldOutSplit, groups: Any
+    ) -> tuple[HeldOutSplit, tuple[str, ...]]:
         """Split the records that count: at random, all records of a person on the same side."""
         X, target = indexable(*records.train[:2])
         unit, source = self._unit, random_source(self.random_state, stream=1)
@@ -289,12 +291,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Return how many records are held out, by the released number of the others."""
         return float(model._n_released * self.test_size / (1 - self.test_size))
 
-    def _public_schema(self, records: Split) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    def _public_schema(self, records: HeldOutSplit) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         """Return the candidates, and the conditions that their rehearsal on stand-ins has found."""
         candidates = candidates_of(self.param_grid)
         return candidates, rehearsed(self._models(candidates), *records.train, records.kind)
 
-    def _statistics(self, public: Any, records: Split) -> Split:
+    def _statistics(self, public: Any, records: HeldOutSplit) -> HeldOutSplit:
         """Return the people, and the statistics of every candidate, read once for all runs."""
         models, rho = self._models(public), self._rho(len(public))
         steps = progress(models, "candidates", verbose=bool(self.verbose))

@@ -260,7 +260,7 @@ def _log_binomial(n: int, i: FloatArray) -> FloatArray:
     return np.asarray(gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1))
 
 
-Rows = tuple[int, list[IntArray]]
+DrawnRows = tuple[int, list[IntArray]]
 
 _MOST_AT_A_TIME = 1 << 15  # geometric variables; those of a noise that was found are wasted
 _MOST_TRIES = 1 << 16  # for one noise; never reached with a working source
@@ -288,7 +288,7 @@ def row_choices(n: int, positive: int, negative: int) -> list[int]:
     return ways
 
 
-def discrete_rows(sizes: Sequence[int], scale: Fraction, source: RandomSource) -> Rows:
+def discrete_rows(sizes: Sequence[int], scale: Fraction, source: RandomSource) -> DrawnRows:
     """Draw rows of the given sizes with P(v) proportional to exp(-max_j |v_j|_1/scale), exactly.
 
     Parameters
@@ -318,7 +318,7 @@ def discrete_rows(sizes: Sequence[int], scale: Fraction, source: RandomSource) -
 
 def many_rows(
     sizes: Sequence[int], scale: Fraction, count: int, source: RandomSource
-) -> Iterator[Rows]:
+) -> Iterator[DrawnRows]:
     """Yield independent noises with the law of `discrete_rows`, proposed many at a time.
 
     >>> from dpbayes_sklearn.noise.source import random_source

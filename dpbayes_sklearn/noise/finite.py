@@ -189,7 +189,7 @@ def law_loss(weights_a: npt.NDArray[np.uint64], weights_b: npt.NDArray[np.uint64
     return largest * (1 + 2.0**-50) + 2.0**-50
 
 
-MAX_CANDIDATES = 64
+MAX_CHOICES = 64
 
 
 def choice_log_law(scores: FloatArray) -> FloatArray:
@@ -209,8 +209,8 @@ def choice_log_law(scores: FloatArray) -> FloatArray:
     """
     scores = np.asarray(scores, np.float64)
     R = scores.shape[-1]
-    if not 1 <= R <= MAX_CANDIDATES:
-        raise ValueError(f"There must be from 1 to {MAX_CANDIDATES} candidates.")
+    if not 1 <= R <= MAX_CHOICES:
+        raise ValueError(f"There must be from 1 to {MAX_CHOICES} candidates.")
     behind = scores - scores.max(axis=-1, keepdims=True)
     nodes, weights = np.polynomial.legendre.leggauss(R // 2 + 1)
     times = 0.5 * (nodes + 1.0)

@@ -21,6 +21,7 @@ from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer
 from dpbayes_sklearn.preprocessing.k_bins import PrivateKBinsDiscretizer
 from dpbayes_sklearn.preprocessing.scalers import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.values import Kind
 
@@ -54,7 +55,7 @@ class FrameDomains(PrivateEstimator):
         For the categories of texts.
     bins : int or None, default=8
         Of columns of numbers; None learns ranges.
-    privacy_unit, max_records_per_person, neighbours
+    privacy_unit : "record" or PrivacyUnit, default="record"
         Who is protected, as for all estimators.
     accountant : BudgetAccountant, optional
     random_state : int, RandomState or None, default=None
@@ -78,9 +79,7 @@ class FrameDomains(PrivateEstimator):
         *,
         delta: float = 0.0,
         bins: int | None = 8,
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -88,8 +87,6 @@ class FrameDomains(PrivateEstimator):
         self.delta = delta
         self.bins = bins
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -171,9 +168,7 @@ def learn_schema(
     target: Domain | None = None,
     bins: int | None = 8,
     delta: float = 0.0,
-    privacy_unit: str = "record",
-    max_records_per_person: int | None = None,
-    neighbours: str = "replace",
+    privacy_unit: PrivacyUnit | str = "record",
     groups: Any = None,
     accountant: BudgetAccountant | None = None,
     random_state: int | np.random.RandomState | None = None,
@@ -184,7 +179,7 @@ def learn_schema(
     Parameters
     ----------
     frame : data frame or dask data frame
-        Records, one per person unless ``privacy_unit="person"``; only columns of the schema.
+        Records, one per person unless a person is the privacy unit; only columns of the schema.
     epsilon : float, default=1.0
         Privacy budget, shared equally by the columns that are learned.
     columns : mapping of str to Interval or Categories, optional
@@ -202,16 +197,14 @@ def learn_schema(
         texts, one is found if about ``2k/epsilon * log(t/delta)`` records share it (of a person's
         m records together: m times as many). Delta should be far below one over the number of
         records.
-    privacy_unit : {"record", "person"}, default="record"
-        Who is protected: one record, or all records of one person.
-    max_records_per_person : int, optional
-        For ``privacy_unit="person"``: how many records of a person are protected together. With
-        ``groups`` no more of them count.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        "replace": neighbours have as many records, so their number is public. "add_remove": a
-        record (or a person) is there or not, so the number of records is secret.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record. A :class:`PrivacyUnit` protects
+        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
+        ``fit(..., groups=...)``, or whether a record or person is there at all,
+        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
+        protects with half the epsilon, of which a small part is spent on the number.
     groups : array-like of shape (n_samples,), optional
-        For ``privacy_unit="person"``: whose record it is.
+        If a person is the privacy unit: whose record it is.
     accountant : BudgetAccountant, optional
         The ledger that is charged; one that is open in a ``with`` block if left out.
     random_state : int, RandomState or None, default=None
@@ -264,8 +257,6 @@ def learn_schema(
             delta=delta if texts else 0.0,
             bins=bins,
             privacy_unit=privacy_unit,
-            max_records_per_person=max_records_per_person,
-            neighbours=neighbours,
             accountant=accountant,
             random_state=random_state,
         ).fit(frame[[*kinds]], groups=groups)

@@ -12,6 +12,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.columns.plans import Answers, CentreAndSpread, OuterQuantiles, Plan
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, share
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["PrivateMinMaxScaler", "PrivateStandardScaler"]
 
@@ -33,14 +34,12 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
     bounds : tuple (low, high), optional
         Public bounds of the columns, numbers or one entry per column, if something is known: the
         quantiles are looked for between them only.
-    privacy_unit : {"record", "person"}, default="record"
-        Who is protected: one record, or all records of one person.
-    max_records_per_person : int, optional
-        For ``privacy_unit="person"``: how many records of a person are protected together. With
-        ``fit(X, y, groups=...)`` no more of them count.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        "replace": neighbours have as many records, so their number is public. "add_remove": a
-        record (or a person) is there or not, so the number of records is secret.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record. A :class:`PrivacyUnit` protects
+        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
+        ``fit(..., groups=...)``, or whether a record or person is there at all,
+        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
+        protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -56,7 +55,7 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
 
     Notes
     -----
-    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` and ``neighbours`` say who is
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` says who is
     protected. Nothing needs to be
     declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
     quantile and is mapped to the middle. Dates are seconds since 1970.
@@ -87,9 +86,7 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         feature_range: tuple[float, float] = (0, 1),
         quantiles: tuple[float, float] = (0.01, 0.99),
         bounds: Any = None,
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -98,8 +95,6 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         self.quantiles = quantiles
         self.bounds = bounds
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 
@@ -177,14 +172,12 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         What is returned lies between ``-clip`` and ``clip``: the public domain of the output.
     bounds : tuple (low, high), optional
         Public bounds of the columns, numbers or one entry per column, if something is known.
-    privacy_unit : {"record", "person"}, default="record"
-        Who is protected: one record, or all records of one person.
-    max_records_per_person : int, optional
-        For ``privacy_unit="person"``: how many records of a person are protected together. With
-        ``fit(X, y, groups=...)`` no more of them count.
-    neighbours : {"replace", "add_remove"}, default="replace"
-        "replace": neighbours have as many records, so their number is public. "add_remove": a
-        record (or a person) is there or not, so the number of records is secret.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record. A :class:`PrivacyUnit` protects
+        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
+        ``fit(..., groups=...)``, or whether a record or person is there at all,
+        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
+        protects with half the epsilon, of which a small part is spent on the number.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -200,7 +193,7 @@ class PrivateStandardScaler(ColumnwiseTransformer):
 
     Notes
     -----
-    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` and ``neighbours`` say who is
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` says who is
     protected. Nothing needs to be
     declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
     quantile and is mapped to 0. Dates are seconds since 1970.
@@ -226,9 +219,7 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         *,
         clip: float = 3.0,
         bounds: Any = None,
-        privacy_unit: str = "record",
-        max_records_per_person: int | None = None,
-        neighbours: str = "replace",
+        privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -236,8 +227,6 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         self.clip = clip
         self.bounds = bounds
         self.privacy_unit = privacy_unit
-        self.max_records_per_person = max_records_per_person
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
 

@@ -125,7 +125,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_rho",
     "gaussian_variance",
-    "rounding_loss",
+    "grid_rounding_loss",
     "squared_norm",
 ]
 
@@ -366,7 +366,7 @@ _ROUNDING = Fraction(1, 2**14)  # of epsilon, for the difference between discret
 _STEPS_MARGIN, _TAIL = 1 + 1e-9, 1e-300
 
 
-def rounding_loss(numbers: int, least_variance: Fraction) -> Fraction:
+def grid_rounding_loss(numbers: int, least_variance: Fraction) -> Fraction:
     r"""Return :math:`\eta` for so many numbers with noise of at least this variance.
 
     >>> float(rounding_loss(1000, Fraction(2**60)))
@@ -428,5 +428,5 @@ def _composes(rho: Fraction, epsilon: Exact, delta: Exact, numbers: int, smalles
     """Return True where steps of rho in all are (epsilon, delta)-DP by exact composition."""
     if not (smallest and 0 < 2 * rho <= _LARGEST_MU**2):  # or a grid that is too coarse
         return False
-    eta = rounding_loss(numbers, Fraction(smallest**2) / (2 * rho))
+    eta = grid_rounding_loss(numbers, Fraction(smallest**2) / (2 * rho))
     return eta <= epsilon * _ROUNDING and composed_delta(rho, epsilon) <= delta

@@ -78,7 +78,7 @@ class PrivacyGuarantee:
             round_up(budget.epsilon),
             round_up(budget.delta),
             budget.unit.name,
-            budget.unit.neighbours,
+            budget.unit.definition,
             mechanism,
             tuple(conditions),
             None if budget.rho is None else round_up(budget.rho),
@@ -145,8 +145,8 @@ class PrivacyGuarantee:
             return "This model was computed without noise and may reveal any record."
         delta = f" (plus {at_least(self.delta)})" if self.delta else ""
         return (
-            f"{_CHANGING[self.privacy_unit.change]} {self.privacy_unit} makes no result of this "
-            f"release more than {_odds(self.epsilon)} times as likely{delta}."
+            f"{_CHANGING[self.privacy_unit.neighbours]} {self.privacy_unit} makes no result of "
+            f"this release more than {_odds(self.epsilon)} times as likely{delta}."
         )
 
     def _repr_html_(self) -> str:

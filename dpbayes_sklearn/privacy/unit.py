@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from fractions import Fraction
+from numbers import Integral
+from typing import NoReturn
 
 __all__ = ["FEATURE", "RECORD", "PrivacyUnit", "is_secret_size"]
 
 Exact = Fraction | float
 
+_MOST = 2**31  # records of a person
 _SECRET_SIZE = ", add_remove"  # the end of the label of units that are added or removed
 
 
@@ -21,35 +25,40 @@ class PrivacyUnit:
 
     Attributes
     ----------
-    name : {"record", "feature", "person"}
+    name : {"record", "feature", "person"}, default="record"
         One whole record, one feature value of it (its label unchanged), or all records of one
         person.
-    change : {"replace", "add_remove"}
+    max_records : int, default=1
+        For a person: how many records are protected together. With ``fit(X, y, groups=...)`` no
+        more of them count.
+    neighbours : {"replace", "add_remove"}, default="replace"
         Whether the records are replaced by as many others, so that the number of records is
         public, or added or removed, so that it is secret.
-    max_records : int
-        How many records a person has at most; 1 for other units.
 
     Examples
     --------
     >>> RECORD.moves, str(RECORD)
     (2, 'one record')
-    >>> person = PrivacyUnit("person", "add_remove", 3)
+    >>> person = PrivacyUnit("person", max_records=3, neighbours="add_remove")
     >>> person.moves, str(person)
     (3, 'all records of one person (at most 3)')
     """
 
     name: str = "record"
-    change: str = "replace"
-    max_records: int = 1
+    max_records: int = field(default=1, kw_only=True)
+    neighbours: str = field(default="replace", kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.name not in _NAMES or self.change not in _NEIGHBOURS:
-            raise ValueError("A unit is a record, a feature or a person, replaced or added.")
-        if self.max_records < 1 or (self.max_records > 1 and self.name != "person"):
-            raise ValueError("Only a person has several records, and at least one.")
+        _one_of("name", self.name, _NAMES)
+        _one_of("neighbours", self.neighbours, _NEIGHBOURS)
+        if not isinstance(self.max_records, Integral) or not 1 <= self.max_records <= _MOST:
+            _refuse("max_records", f"an int in the range [1, {_MOST}]", self.max_records)
+        object.__setattr__(self, "max_records", int(self.max_records))
+        if self.max_records > 1 and self.name != "person":
+            _refuse("max_records", f"1 for {self.name!r}: it goes with 'person'", self.max_records)
         if self.name == "feature" and self.size_is_secret:
-            raise ValueError("Only whole records can be added or removed.")
+            allowed = "'replace' for 'feature': a value of a record can only be replaced"
+            _refuse("neighbours", allowed, self.neighbours)
 
     @classmethod
     def of(cls, unit: PrivacyUnit | str) -> PrivacyUnit:
@@ -61,15 +70,16 @@ class PrivacyUnit:
         return cls(unit) if isinstance(unit, str) else unit
 
     @classmethod
-    def read(cls, name: str, max_records: int, neighbours: str) -> PrivacyUnit:
-        """Return the unit whose :attr:`neighbours` are described by this text.
+    def read(cls, name: str, max_records: int, definition: str) -> PrivacyUnit:
+        """Return the unit whose neighbours are described by this text.
 
-        >>> PrivacyUnit.read("record", 1, RECORD.neighbours) == RECORD
+        >>> PrivacyUnit.read("record", 1, RECORD.definition) == RECORD
         True
         """
-        changes = ("replace",) if name == "feature" else tuple(_NEIGHBOURS)
-        for unit in (cls(name, change, max_records) for change in changes):
-            if unit.neighbours == neighbours:
+        kinds = ("replace",) if name == "feature" else tuple(_NEIGHBOURS)
+        for kind in kinds:
+            unit = cls(name, max_records=max_records, neighbours=kind)
+            if unit.definition == definition:
                 return unit
         raise ValueError("neighbours is not what the unit says.")
 
@@ -80,7 +90,7 @@ class PrivacyUnit:
     def label(self) -> str:
         """A short name, for ledgers.
 
-        >>> PrivacyUnit("person", "add_remove", 3).label
+        >>> PrivacyUnit("person", max_records=3, neighbours="add_remove").label
         'person (3 records), add_remove'
         """
         records = f" ({self.max_records} records)" if self.name == "person" else ""
@@ -90,7 +100,7 @@ class PrivacyUnit:
     def full(self) -> str:
         """The unit, and whether the number of records is part of what it protects.
 
-        >>> PrivacyUnit("record", "add_remove").full
+        >>> PrivacyUnit("record", neighbours="add_remove").full
         'one record and the number of records'
         """
         return f"{self}" + " and the number of records" * self.size_is_secret
@@ -103,7 +113,7 @@ class PrivacyUnit:
     @property
     def size_is_secret(self) -> bool:
         """True if neighbours differ in their number of records."""
-        return self.change == "add_remove"
+        return self.neighbours == "add_remove"
 
     @property
     def moves(self) -> int:
@@ -115,15 +125,26 @@ class PrivacyUnit:
 
         Public rules that weigh records against noise are stated for it.
 
-        >>> PrivacyUnit("record", "add_remove").equivalent(1), RECORD.equivalent(1)
+        >>> PrivacyUnit("record", neighbours="add_remove").equivalent(1), RECORD.equivalent(1)
         (2.0, 1.0)
         """
         return epsilon * RECORD.moves / self.moves
 
     @property
-    def neighbours(self) -> str:
-        """Which data sets are neighbours."""
-        return _NEIGHBOURS[self.change][self.name].format(self.max_records)
+    def definition(self) -> str:
+        """Which data sets are neighbours, in words."""
+        return _NEIGHBOURS[self.neighbours][self.name].format(self.max_records)
+
+
+def _one_of(name: str, value: object, allowed: Collection[str]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        _refuse(name, f"a str among {set(allowed)}", value)
+
+
+def _refuse(name: str, allowed: str, value: object) -> NoReturn:
+    raise ValueError(
+        f"The '{name}' parameter of PrivacyUnit must be {allowed}. Got {value!r} instead."
+    )
 
 
 _NAMES = {

@@ -84,11 +84,11 @@ from dpbayes_sklearn.regression.mode import (
 from dpbayes_sklearn.regression.moments import Moments, largest_grid
 from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.regression.record_sums import on_lattice
-from dpbayes_sklearn.regression.release import calibrated
+from dpbayes_sklearn.regression.release import scaled_by_residuals
 from dpbayes_sklearn.regression.step_noise import grid_for
 
 __all__ = [
-    "LATTICE",
+    "DRAW_LATTICE",
     "REAL_ARITHMETIC",
     "DrawPlan",
     "ball_gaussian",
@@ -101,7 +101,7 @@ __all__ = [
 ]
 
 
-LATTICE = 2.0**-20
+DRAW_LATTICE = 2.0**-20
 """Released entries are whole multiples of this fraction of the radius."""
 
 _BATCH = 1024
@@ -141,8 +141,8 @@ def ball_gaussian(
     scaled, axes = np.linalg.eigh(precision * radius**2)  # from here the ball has radius 1
     scaled = np.maximum(scaled, _LEAST)
     drawn, _ = _unit_ball(scaled, axes.T @ linear * radius, n_draws, source)
-    steps: FloatArray = np.rint(drawn @ axes.T / LATTICE)
-    return steps * (LATTICE * radius)
+    steps: FloatArray = np.rint(drawn @ axes.T / DRAW_LATTICE)
+    return steps * (DRAW_LATTICE * radius)
 
 
 class _Entry(NamedTuple):
@@ -299,7 +299,7 @@ def release_draws(
         plan(loss / (budget.unit.moves * worst), units.variance),
         source,
     )
-    return calibrated(drawn, statistics, shares, source)
+    return scaled_by_residuals(drawn, statistics, shares, source)
 
 
 def in_a_ball(prior: GaussianPrior, unit: PrivacyUnit) -> GaussianPrior:

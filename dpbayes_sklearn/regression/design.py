@@ -15,7 +15,7 @@ from dpbayes_sklearn.data.encoder import PerColumn, long_rows
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
 
-__all__ = ["MISSING", "WHOLE", "Design", "Feature", "Reach", "Scale", "Window", "Windows"]
+__all__ = ["MISSING", "WHOLE_WINDOW", "Design", "Feature", "Reach", "Scale", "Window", "Windows"]
 
 
 class Window(NamedTuple):
@@ -41,7 +41,7 @@ class Window(NamedTuple):
         return np.clip(mapped, -1.0, 1.0)
 
 
-WHOLE = Window()
+WHOLE_WINDOW = Window()
 """The target as its bounds have it."""
 
 

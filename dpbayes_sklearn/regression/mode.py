@@ -75,8 +75,8 @@ from dpbayes_sklearn.regression.equations import EXPLAINED, Belief
 from dpbayes_sklearn.regression.location import located
 from dpbayes_sklearn.regression.moments import Moments, Window, Windows, largest_grid
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.record_sums import LATTICE, Pulls, on_lattice, rounding
-from dpbayes_sklearn.regression.release import calibrated
+from dpbayes_sklearn.regression.record_sums import COEFFICIENT_LATTICE, Pulls, on_lattice, rounding
+from dpbayes_sklearn.regression.release import scaled_by_residuals
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import widening
 
@@ -84,8 +84,8 @@ __all__ = [
     "LIMIT",
     "CoefficientDraws",
     "DrawLaw",
-    "Mode",
     "ModePlan",
+    "ReleasedMode",
     "Units",
     "check_mode",
     "even_squares",
@@ -164,7 +164,7 @@ def plan_mode(
     least = max(least_ridge(squares, volume, unit), n / _RECORDS, noise / 2)
     ridge = np.minimum(precisions, _SHARPEST * (n + noise)) + least
     steepest = n * squares + float(ridge.max())  # no second derivative is larger
-    error = 4 * math.sqrt(size) * (steepest * LATTICE + n * rounding(grid) + grid**-2)
+    error = 4 * math.sqrt(size) * (steepest * COEFFICIENT_LATTICE + n * rounding(grid) + grid**-2)
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
     return ModePlan(
         grid,
@@ -333,7 +333,7 @@ def even_squares(design: Design) -> FloatArray:
     return np.concatenate([[1.0], squares])
 
 
-class Mode(NamedTuple):
+class ReleasedMode(NamedTuple):
     """A released mode, and what is nominally known about its error."""
 
     coefficients: FloatArray
@@ -372,7 +372,7 @@ def released_mode(
     units: Units,
     epsilon: Fraction,
     source: RandomSource,
-) -> Mode:
+) -> ReleasedMode:
     """Release the perturbed mode of the posterior in the windows."""
     design, first = statistics.design, 0 if statistics.design.intercept else 1
     precisions = units.variance * prior.precisions(units.window, units.windows)[first:]
@@ -384,7 +384,7 @@ def released_mode(
     declared = prior.precisions(units.window, units.windows)
     usual = 1 / (1 / usual_variances(design, units.variance) + declared)
     law = DrawLaw(np.zeros(len(seen)), seen / even, plan.noise / even**2, usual)
-    return Mode(mode, law)
+    return ReleasedMode(mode, law)
 
 
 def release_mode(
@@ -395,4 +395,4 @@ def release_mode(
     units = read_units(statistics, prior, shares, source)
     mode = released_mode(statistics, prior, units, shares.model, source)
     posterior = posterior_of_draws(mode.coefficients[None], mode.law, units, prior)
-    return calibrated(posterior, statistics, shares, source)
+    return scaled_by_residuals(posterior, statistics, shares, source)

@@ -13,14 +13,14 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Positions, Records, Shard
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import record_sums
-from dpbayes_sklearn.regression.design import WHOLE, Design, Scale, Window, Windows
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.regression.record_sums import Predictive, Pulls, RowNorm, pull_sums
 from dpbayes_sklearn.regression.sensitivity import whole_block
 from dpbayes_sklearn.sizes import ReleasedSize
 
 __all__ = [
-    "GRID",
-    "WHOLE",
+    "FINEST_GRID",
+    "WHOLE_WINDOW",
     "Moments",
     "Predictive",
     "ReleasedMoments",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-GRID = 2**15
+FINEST_GRID = 2**15
 """Steps from 0 to 1 that coordinates are rounded to: far finer than any private noise."""
 
 _INT64 = 2**62  # sums stay below it, which leaves room for the noise
@@ -42,7 +42,7 @@ def largest_grid(n: int, largest_scale: float) -> int:
     >>> largest_grid(1000, 1e3), largest_grid(1000, 1e9)
     (32768, 1024)
     """
-    grid = GRID
+    grid = FINEST_GRID
     while grid and (n * grid**2 >= _INT64 or largest_scale * grid**2 >= 2**50):
         grid //= 2
     if not grid:
@@ -177,7 +177,7 @@ class Moments:
         ask = partial(record_sums.plain_gram, design=self.design, scale=self.scale)
         gram = self._total(ask)
         nothing, windows = np.zeros(gram.shape), Windows.whole(self.design.width)
-        return ReleasedMoments(self.design, self.n, gram, nothing, WHOLE, windows)
+        return ReleasedMoments(self.design, self.n, gram, nothing, WHOLE_WINDOW, windows)
 
     def _check_grid(self, grid: int) -> None:
         """Refuse more records than 64-bit sums on this grid can hold."""

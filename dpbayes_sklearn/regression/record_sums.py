@@ -31,11 +31,11 @@ from scipy.linalg.blas import dsyrk
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Shard
-from dpbayes_sklearn.regression.design import WHOLE, Design, Scale, Window, Windows
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.schema.domains import as_numbers
 
 __all__ = [
-    "LATTICE",
+    "COEFFICIENT_LATTICE",
     "RADII",
     "Predictive",
     "Pulls",
@@ -226,7 +226,7 @@ def gram(
 def plain_gram(shard: Shard, design: Design, scale: Scale) -> FloatArray:
     """Return the sums of zz' in floats, for z = (1, x, t)."""
     total = _Products(design.width)
-    for x, edge in coordinates(shard, design, scale, WHOLE):
+    for x, edge in coordinates(shard, design, scale, WHOLE_WINDOW):
         total.add(x, edge)
     return total.matrix()
 
@@ -324,7 +324,7 @@ _LARGEST = 2.0**16  # of all coefficients together: none in units of the windows
 _COARSE, _FINE = 2.0**5, 2.0**20  # likewise of a pull, in steps of the grid
 _ROWS = 1 << 16  # at a time: then no partial sum exceeds 2**53
 
-LATTICE = 1 / _HALF**2
+COEFFICIENT_LATTICE = 1 / _HALF**2
 """Coefficients at which pulls are asked for are multiples of this."""
 
 
@@ -361,8 +361,8 @@ def rounding(grid: int) -> float:
 def on_lattice(coefficients: FloatArray) -> FloatArray:
     """Return the nearest coefficients at which pulls can be asked for."""
     most = min(_LARGEST / len(coefficients), 2.0**8)
-    steps: FloatArray = np.rint(np.clip(coefficients, -most, most) / LATTICE)
-    return steps * LATTICE
+    steps: FloatArray = np.rint(np.clip(coefficients, -most, most) / COEFFICIENT_LATTICE)
+    return steps * COEFFICIENT_LATTICE
 
 
 def pull_sums(

@@ -18,14 +18,26 @@ from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
 from dpbayes_sklearn.regression.location import Located, located
-from dpbayes_sklearn.regression.moments import WHOLE, Moments, ReleasedMoments, Window, Windows
+from dpbayes_sklearn.regression.moments import (
+    WHOLE_WINDOW,
+    Moments,
+    ReleasedMoments,
+    Window,
+    Windows,
+)
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.sensitivity import Block, residual_block, target_block
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import widening
 from dpbayes_sklearn.sizes import drawn_sample
 
-__all__ = ["Products", "PublicMoments", "calibrated", "noisy_moments", "regression_posterior"]
+__all__ = [
+    "NoisyMoments",
+    "Products",
+    "noisy_moments",
+    "regression_posterior",
+    "scaled_by_residuals",
+]
 
 
 _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
@@ -53,7 +65,7 @@ class Products(NamedTuple):
 
 def noisy_moments(
     statistics: Moments, shares: Shares, products: Products, source: RandomSource
-) -> tuple[PublicMoments, Located]:
+) -> tuple[NoisyMoments, Located]:
     """Release where target and columns lie, clip them there, then release their moments."""
     design, n = statistics.design, statistics.n
     grid = shares.grid(design, n)
@@ -61,7 +73,7 @@ def noisy_moments(
     block = products.block(places)
     places, windows = replace(places, target_end=block.target_end), places.windows(design)
     exact = statistics.gram(grid, places.window, windows, block.norm)
-    noisy = PublicMoments.of(design, n, windows)
+    noisy = NoisyMoments.of(design, n, windows)
     sums = exact[block.rows, block.columns]
     noisy.put(block, *step_noise.add_noise(sums, block, grid, shares.model, source))
     if shares.mean:
@@ -80,13 +92,13 @@ def regression_posterior(
     """Release moments, read them, and correct the variances by the residuals."""
     noisy, places = noisy_moments(statistics, shares, products, source)
     posterior = prior.update(noisy.released(places.window), places)
-    return calibrated(posterior, statistics, shares, source)
+    return scaled_by_residuals(posterior, statistics, shares, source)
 
 
 Posterior = TypeVar("Posterior", bound=GaussianPosterior)
 
 
-def calibrated(
+def scaled_by_residuals(
     posterior: Posterior, statistics: Moments, shares: Shares, source: RandomSource
 ) -> Posterior:
     """Release the mean squared standardised residual, and correct the variances by it.
@@ -111,7 +123,7 @@ def calibrated(
     return posterior.scaled(max(believed, 0.01) + left)
 
 
-class PublicMoments(NamedTuple):
+class NoisyMoments(NamedTuple):
     """Moments of which only the public entries are known, to be filled with noisy ones."""
 
     design: Design
@@ -121,7 +133,7 @@ class PublicMoments(NamedTuple):
     variance: FloatArray
 
     @classmethod
-    def of(cls, design: Design, n: int, windows: Windows | None = None) -> PublicMoments:
+    def of(cls, design: Design, n: int, windows: Windows | None = None) -> NoisyMoments:
         """Return moments without any entry, of coordinates in their windows."""
         size = design.width + 2
         within = Windows.whole(design.width) if windows is None else windows
@@ -174,7 +186,7 @@ class PublicMoments(NamedTuple):
         for matrix, both in ((self.gram, average), (self.variance, error)):
             matrix[0, levels] = matrix[levels, 0] = matrix[levels, levels] = both
 
-    def released(self, window: Window = WHOLE, increment: float = 0.0) -> ReleasedMoments:
+    def released(self, window: Window = WHOLE_WINDOW, increment: float = 0.0) -> ReleasedMoments:
         """Return the filled moments, of targets in their window."""
         raised = self.gram + increment * np.eye(len(self.gram))
         return ReleasedMoments(

@@ -9,7 +9,7 @@ from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.sensitivity import Block
-from dpbayes_sklearn.regression.step_noise import Step, gaussian_grid, grid_for
+from dpbayes_sklearn.regression.step_noise import ReleaseStep, gaussian_grid, grid_for
 
 __all__ = ["Shares"]
 
@@ -65,7 +65,7 @@ class Shares(NamedTuple):
         """Return all parts together: epsilon, or rho."""
         return sum(self[:6], Fraction(0))
 
-    def step(self, block: Block) -> Step:
+    def step(self, block: Block) -> ReleaseStep:
         """Return sums as they are released: with pure or with Gaussian noise."""
         own = block.protecting(self.unit)
         return own.gaussian() if self.gaussian else own

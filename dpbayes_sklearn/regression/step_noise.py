@@ -14,10 +14,10 @@ from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.moments import largest_grid
 
-__all__ = ["Step", "add_noise", "gaussian_grid", "grid_for", "widening"]
+__all__ = ["ReleaseStep", "add_noise", "gaussian_grid", "grid_for", "widening"]
 
 
-class Step(Protocol):
+class ReleaseStep(Protocol):
     """Sums that are released together and know the noise that they need."""
 
     def law(self, share: Fraction, grid: int, /) -> NoiseLaw:
@@ -42,7 +42,7 @@ def gaussian_grid(design: Design, n: int, rho: Fraction) -> int:
 
 
 def add_noise(
-    sums: IntArray, step: Step, grid: int, share: Fraction, source: RandomSource
+    sums: IntArray, step: ReleaseStep, grid: int, share: Fraction, source: RandomSource
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return sums plus noise, and the variance of the noise in every entry.
 

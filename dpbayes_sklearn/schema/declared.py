@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._sklearn_compat import did_you_mean
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.schema import Schema
-from dpbayes_sklearn.schema.values import WHOLE, Kind
+from dpbayes_sklearn.schema.values import WHOLE_KINDS, Kind
 
 __all__ = [
     "Bins",
@@ -170,7 +170,7 @@ class Bins:
             return domain
         if not isinstance(self.n_bins, str):
             return self._with_bins(domain, self._given[j])
-        whole = self.looks_at_types(domain) and kind in WHOLE
+        whole = self.looks_at_types(domain) and kind in WHOLE_KINDS
         return self._with_bins(domain, domain.n_integers if whole else self._rule())
 
     def _with_bins(self, domain: Interval, bins: int | None) -> Interval:

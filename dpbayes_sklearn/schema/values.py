@@ -30,7 +30,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray
 
 __all__ = [
-    "WHOLE",
+    "WHOLE_KINDS",
     "Date",
     "Kind",
     "as_cells",
@@ -216,7 +216,7 @@ def number_of(value: object) -> float:
 Kind = Literal["booleans", "integers", "numbers", "text", "dates", "durations", "anything"]
 """Kind of the values of a column: ``anything`` where its dtype does not determine it."""
 
-WHOLE: frozenset[Kind] = frozenset({"booleans", "integers"})
+WHOLE_KINDS: frozenset[Kind] = frozenset({"booleans", "integers"})
 
 _NAMES: dict[Kind, str] = {  # how the types of numpy, pandas, polars and pyarrow begin
     "booleans": r"bool",

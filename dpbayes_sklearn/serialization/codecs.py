@@ -22,18 +22,18 @@ from dpbayes_sklearn.schema.schema import many_of_one_hash
 __all__ = [
     "FLOATS",
     "INTEGERS",
-    "Array",
+    "ArrayOf",
     "Boolean",
-    "Choice",
     "Codec",
+    "Fields",
     "Integer",
     "Many",
     "OneOf",
     "Optional",
     "Rational",
     "RealNumber",
-    "Record",
     "Text",
+    "TextAmong",
     "laid_out",
     "layout",
     "only_fields",
@@ -177,7 +177,7 @@ class Text(_Itself):
 
 
 @dataclass(frozen=True)
-class Choice(_Itself):
+class TextAmong(_Itself):
     """One of some texts."""
 
     options: tuple[str, ...]
@@ -223,7 +223,7 @@ class Many(Codec):
 
 
 @dataclass(frozen=True)
-class Record(Codec):
+class Fields(Codec):
     """An object of one class, made again by calling it with its fields.
 
     ``fault`` says what is wrong with an object whose fields do not fit together, or None.
@@ -284,7 +284,7 @@ _MOST = 2**62  # counts and their noise stay below it
 
 
 @dataclass(frozen=True)
-class Array(Codec):
+class ArrayOf(Codec):
     """An array of one dtype: finite floats, or integers far from overflow."""
 
     dtype: str
@@ -310,7 +310,7 @@ class Array(Codec):
         return type(number) is float and math.isfinite(number)
 
 
-FLOATS, INTEGERS = Array("float64"), Array("int64")
+FLOATS, INTEGERS = ArrayOf("float64"), ArrayOf("int64")
 
 
 def layout(array: npt.NDArray[Any]) -> dict[str, Any]:

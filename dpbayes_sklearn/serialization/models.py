@@ -31,16 +31,16 @@ from dpbayes_sklearn.serialization.codecs import (
     FLOATS,
     INTEGERS,
     Boolean,
-    Choice,
     Codec,
+    Fields,
     Integer,
     Many,
     OneOf,
     Optional,
     Rational,
     RealNumber,
-    Record,
     Text,
+    TextAmong,
     refuse,
 )
 
@@ -70,8 +70,8 @@ _BY_TYPE: dict[str, Codec] = {
 }
 
 
-def _record(law: type[NoiseLaw]) -> Record:
-    return Record(law, {field.name: _BY_TYPE[str(field.type)] for field in fields(law)})  # type: ignore[arg-type]
+def _record(law: type[NoiseLaw]) -> Fields:
+    return Fields(law, {field.name: _BY_TYPE[str(field.type)] for field in fields(law)})  # type: ignore[arg-type]
 
 
 _FOUND = {name: getattr(noise, name) for name in noise.__all__}
@@ -124,7 +124,7 @@ class _Pair(Codec):
 _PAIR = _Pair()
 
 
-NETWORK = Record(
+NETWORK = Fields(
     Network, {"sizes": Many(Integer(1, 2**16), 1), "parents": Many(Many(Integer(0, 2**16)))}
 )
 
@@ -197,7 +197,7 @@ class _Sums(Codec):
         return (FLOATS if floats else INTEGERS).decode(json, where)
 
 
-COUNTS = Record(
+COUNTS = Fields(
     ReleasedCounts,
     {
         "network": NETWORK,
@@ -208,7 +208,7 @@ COUNTS = Record(
     },
     _wrong_counts,
 )
-CHARACTERS = Record(
+CHARACTERS = Fields(
     ReleasedCharacters,
     {
         "network": NETWORK,
@@ -254,12 +254,12 @@ def _wrong_promise(guarantee: PrivacyGuarantee) -> str | None:
     return None
 
 
-GUARANTEE = Record(
+GUARANTEE = Fields(
     PrivacyGuarantee,
     {
         "epsilon": RealNumber(math.ulp(0.0), finite=False),
         "delta": RealNumber(0.0, 1.0),
-        "unit": Choice(("record", "feature", "person")),
+        "unit": TextAmong(("record", "feature", "person")),
         "neighbours": Text(),
         "mechanism": Text(),
         "conditions": Many(Text()),
@@ -345,12 +345,12 @@ class _Temperature(Codec):
 
 
 _ALPHAS = Many(FLOATS)
-_PRIOR = Record(
+_PRIOR = Fields(
     DirichletPrior,
     {
         "network": NETWORK,
         "alphas": _ALPHAS,
-        "inference": Choice(("plug_in", "noise_aware", "adaptive")),
+        "inference": TextAmong(("plug_in", "noise_aware", "adaptive")),
         "ordered": Many(Boolean()),
         "temperature": _Temperature(),
     },
@@ -368,7 +368,7 @@ _GAUSSIAN = {
     "noise_variance": RealNumber(math.ulp(0.0)),
     "slopes": FLOATS,
     "slope_covariance": FLOATS,
-    "windows": Record(Windows, {"centres": FLOATS, "halves": FLOATS}),
+    "windows": Fields(Windows, {"centres": FLOATS, "halves": FLOATS}),
 }
 
 
@@ -380,18 +380,18 @@ _UNTEMPERED = OneOf(
     {
         "DirichletPosterior": (
             DirichletPosterior,
-            Record(DirichletPosterior, {"prior": _PRIOR, "released": _RELEASED}, _wrong_update),
+            Fields(DirichletPosterior, {"prior": _PRIOR, "released": _RELEASED}, _wrong_update),
         ),
         "NoiseAwarePosterior": (
             NoiseAwarePosterior,
-            Record(
+            Fields(
                 _inferred(NoiseAwarePosterior),
                 {"network": NETWORK, "alphas": _ALPHAS, "released": COUNTS},
             ),
         ),
         "AdaptivePosterior": (
             AdaptivePosterior,
-            Record(
+            Fields(
                 _inferred(AdaptivePosterior),
                 {
                     "network": NETWORK,
@@ -403,14 +403,14 @@ _UNTEMPERED = OneOf(
         ),
         "NoiseAwareCharacters": (
             NoiseAwareCharacters,
-            Record(
+            Fields(
                 _inferred(NoiseAwareCharacters),
                 {"network": NETWORK, "alphas": _ALPHAS, "released": CHARACTERS},
             ),
         ),
         "DrawsPosterior": (
             DrawsPosterior,
-            Record(
+            Fields(
                 DrawsPosterior,
                 {"network": NETWORK, "draws": Many(FLOATS), "weights": FLOATS},
                 _wrong_draws,
@@ -418,22 +418,22 @@ _UNTEMPERED = OneOf(
         ),
         "GaussianPosterior": (
             GaussianPosterior,
-            Record(GaussianPosterior, _GAUSSIAN, _wrong_gaussian),
+            Fields(GaussianPosterior, _GAUSSIAN, _wrong_gaussian),
         ),
         "CoefficientDraws": (
             CoefficientDraws,
-            Record(CoefficientDraws, {**_GAUSSIAN, "draws": FLOATS}, _wrong_gaussian),
+            Fields(CoefficientDraws, {**_GAUSSIAN, "draws": FLOATS}, _wrong_gaussian),
         ),
-        "Dirichlet": (Dirichlet, Record(Dirichlet, {"concentration": FLOATS})),
+        "Dirichlet": (Dirichlet, Fields(Dirichlet, {"concentration": FLOATS})),
         "NoisyDirichlet": (
             NoisyDirichlet,
-            Record(NoisyDirichlet, {"concentration": FLOATS, "precisions": FLOATS}),
+            Fields(NoisyDirichlet, {"concentration": FLOATS, "precisions": FLOATS}),
         ),
-        "Beta": (Beta, Record(_beta, {"concentration": FLOATS})),
+        "Beta": (Beta, Fields(_beta, {"concentration": FLOATS})),
     }
 )
 
-_TEMPERING = Record(
+_TEMPERING = Fields(
     Tempering, {"temperature": RealNumber(0.0, 1.0), "emphasis": RealNumber(0.0, 2.0)}
 )
 POSTERIOR = OneOf(
@@ -441,7 +441,7 @@ POSTERIOR = OneOf(
         **_UNTEMPERED.kinds,
         "TemperedPosterior": (
             TemperedPosterior,
-            Record(
+            Fields(
                 TemperedPosterior,
                 {"posterior": _UNTEMPERED, "tempering": _TEMPERING, "n": RECORDS},
             ),

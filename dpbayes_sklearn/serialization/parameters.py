@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
 from fractions import Fraction
 from functools import singledispatch
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from dpbayes_sklearn.counts.network import LearnedParents
 from dpbayes_sklearn.mechanisms import Mechanism, mechanism_class
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.serialization.codecs import (
     Codec,
@@ -153,6 +155,11 @@ def _(value: Categories) -> Any:
 
 
 @_encoded.register
+def _(value: PrivacyUnit) -> Any:
+    return {"privacy_unit": asdict(value)}
+
+
+@_encoded.register
 def _(value: Mechanism) -> Any:
     if type(value) is not mechanism_class(value.name()):
         raise ValueError(f"The mechanism {type(value).__name__} is not one of this library.")
@@ -220,6 +227,14 @@ def _read_learned_parents(json: Any, where: str) -> LearnedParents:
     return LearnedParents(parents, given["guarantee"])
 
 
+def _read_unit(json: Any, where: str) -> PrivacyUnit:
+    given = only_fields(json, {field.name for field in fields(PrivacyUnit)}, where)
+    try:
+        return PrivacyUnit(given.pop("name"), **given)
+    except (TypeError, ValueError):
+        refuse(where, "must be a privacy unit")
+
+
 def _read_mechanism(json: Any, where: str) -> Mechanism:
     given = only_fields(json, {"name", "options"}, where)
     cls = mechanism_class(given["name"]) if isinstance(given["name"], str) else None
@@ -237,6 +252,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "dict": _read_dict,
     "learned_parents": _read_learned_parents,
     "array": _read_array,
+    "privacy_unit": _read_unit,
     "schema": SCHEMA.decode,
     "interval": INTERVAL.decode,
     "categories": CATEGORIES.decode,

@@ -24,7 +24,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.catalogue import every_case
 from dpbayes_sklearn.audit.leaks import fitted_numbers, leaks, walk
 from dpbayes_sklearn.mechanisms import Mechanism
-from dpbayes_sklearn.regression.moments import WHOLE
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW
 
 CASES = {case.name: case for case in every_case(n=60, epsilon=0.02)}
 PUBLIC = re.compile(r"design|records\.(encoder|classes)")  # parts that may stay
@@ -39,7 +39,7 @@ def exact_statistics(fit):
     def watched(self, statistics, *rest):
         seen.append(statistics)
         if statistics.kind == "moments":
-            seen.append(statistics.gram(2**10, WHOLE))
+            seen.append(statistics.gram(2**10, WHOLE_WINDOW))
         return release(self, statistics, *rest)
 
     with mock.patch.object(Mechanism, "release", watched):

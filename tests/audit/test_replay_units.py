@@ -15,9 +15,10 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import replay
 from dpbayes_sklearn.audit.replaying import DRAWS
 from dpbayes_sklearn.mechanisms import size
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-ADDED = {"neighbours": "add_remove"}
-PERSON = {"privacy_unit": "person", "max_records_per_person": 3}
+ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
+PERSON = {"privacy_unit": PrivacyUnit("person", max_records=3)}
 DISCRETE = {"bounds": (0, 1), "classes": [0, 1]}
 LINEAR = {"bounds_X": (-1, 1), "bounds_y": (-1, 1)}
 EVERYTHING = (*DRAWS, (size, "ReleasedSize"))
@@ -71,7 +72,7 @@ def test_all_records_of_a_person(model, change):
     X2[own], y2[own] = 1.0, 1 - y[own]
     if change == "add_remove":
         X2, y2, who2 = X[~own], y[~own], who[~own]
-    model = model.set_params(neighbours=change, **PERSON)
+    model = model.set_params(privacy_unit=PrivacyUnit("person", max_records=3, neighbours=change))
     found = replay(model, X, y, X2, y2, groups=who, groups2=who2, freeze=EVERYTHING)
     assert found.divergences == ()
     assert any(shift.moved for shift in found.shifts)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbayes_sklearn.columns.lattice import (
-    LARGEST,
+    LARGEST_NUMBER,
     Even,
     Magnitudes,
     _of_multiples,
@@ -82,7 +82,7 @@ def test_whole_numbers_and_the_origin_weigh_more_than_their_neighbours():
 @given(value=NUMBERS)
 def test_shortened_numbers_are_points(value):
     (short,) = shortened(np.array([value])).tolist()
-    assert abs(short) <= LARGEST
+    assert abs(short) <= LARGEST_NUMBER
     assert abs(short) <= abs(value)
     lattice = Magnitudes()
     assert lattice.value(int(lattice.keys(np.array([short]))[0])) == short

@@ -8,7 +8,7 @@ import pytest
 from dpbayes_sklearn.counts import adaptive_classes as module
 from dpbayes_sklearn.counts.adaptive import adaptive_means
 from dpbayes_sklearn.counts.adaptive_classes import ClassEffects, class_effects
-from dpbayes_sklearn.counts.adaptive_rows import Rows, group_rows
+from dpbayes_sklearn.counts.adaptive_rows import FeatureRows, group_rows
 
 SIZES, NOISE = np.array([1500.0, 2500.0]), 60.0**2
 
@@ -80,7 +80,7 @@ def test_what_is_taken_out_is_put_back():
     pooled = np.stack([1 - share, share], -1)
     moved = share[:, None] + share[:, None] * (1 - share[:, None]) * effects.effects
     contrasts = SIZES[:, None] * (np.stack([1 - moved, moved], -1) - 0.5)
-    rows = Rows(tuple(range(12)), contrasts, np.full(12, NOISE), ordered=False)
+    rows = FeatureRows(tuple(range(12)), contrasts, np.full(12, NOISE), ordered=False)
     left = effects.taken_out(rows, pooled, SIZES).shares(SIZES)
     np.testing.assert_allclose(left[..., 1], np.broadcast_to(share[:, None], (12, 2)))
     mean, variance = effects.put_back(left, np.zeros_like(left))

@@ -7,7 +7,7 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 
 from dpbayes_sklearn.counts.dependence import (
-    LARGEST,
+    LARGEST_SCORE,
     STAR,
     TREE,
     EdgeScores,
@@ -53,7 +53,7 @@ def test_no_record_that_comes_or_goes_changes_a_score_by_more_than_its_sensitivi
     for k in (1, 2, 3):
         gone = ((r, r[:i] + r[i + k :]) for r in score for i in range(len(r) - k + 1))
         worst = max(abs(score[r] - score[rest]) for r, rest in gone)
-        bound = scores.sensitivity(PrivacyUnit("person", "add_remove", k))
+        bound = scores.sensitivity(PrivacyUnit("person", max_records=k, neighbours="add_remove"))
         assert 0.35 * bound < worst <= bound == 2 * k * 1024 + 2
 
 
@@ -87,7 +87,7 @@ def test_edges_grow_from_the_first_feature():
     assert edges == [(1, 0), (2, 0), (3, 0)]
     edges, values = scores.options((TREE, (1, 0)))
     assert edges[int(np.argmax(values))] == (3, 1)
-    assert values.max() <= LARGEST
+    assert values.max() <= LARGEST_SCORE
     assert scores.without_noise() is scores
 
 

@@ -71,9 +71,14 @@ def test_no_record_that_comes_or_goes_changes_a_score_by_more(shape):
             for old in np.flatnonzero(table):
                 less = (*table[:old], table[old] - 1, *table[old + 1 :])
                 worst = max(worst, abs(int(scores(table).scores[0] - scores(less).scores[0])))
-    bounds = [scores(table).sensitivity(PrivacyUnit(unit, "add_remove")) for unit in units]
+    bounds = [
+        scores(table).sensitivity(PrivacyUnit(unit, neighbours="add_remove")) for unit in units
+    ]
     assert 0.7 * 2048 < worst <= 2048 == bounds[0] == bounds[1]
-    assert scores(table).sensitivity(PrivacyUnit("person", "add_remove", 3)) == 3 * 2048
+    assert (
+        scores(table).sensitivity(PrivacyUnit("person", max_records=3, neighbours="add_remove"))
+        == 3 * 2048
+    )
 
 
 def test_it_is_never_above_the_published_bound():

@@ -19,7 +19,7 @@ from dpbayes_sklearn.counts.fourier import (
     sum_count,
     tables_from_characters,
 )
-from dpbayes_sklearn.counts.lattice import Lattice
+from dpbayes_sklearn.counts.lattice import CountLattice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.noise_aware_fourier import (
     BooleanCharacters,
@@ -127,8 +127,8 @@ def test_a_coarser_lattice_changes_little(n, scale):
         NoiseAwareCharacters(BOOLEAN, alphas(BOOLEAN), released)._infer() for _ in "ab"
     )
     points = round(n / (scale / 6))
-    exact.__dict__["lattice"] = Lattice(n, 1.0, 20.0)
-    coarse.__dict__["lattice"] = Lattice(points, n / points, 12.0)
+    exact.__dict__["lattice"] = CountLattice(n, 1.0, 20.0)
+    coarse.__dict__["lattice"] = CountLattice(points, n / points, 12.0)
     difference = np.abs(np.stack(exact.table_means) - np.stack(coarse.table_means)).max()
     assert 0 < difference < 0.01
 

@@ -12,7 +12,7 @@ from scipy.special import gammaln, logsumexp
 
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.fourier import CharacterSums, ReleasedCharacters, closure
-from dpbayes_sklearn.counts.lattice import Lattice
+from dpbayes_sklearn.counts.lattice import CountLattice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.noise_aware_fourier import BooleanCharacters, NoiseAwareCharacters
 from dpbayes_sklearn.counts.tables import CountTables
@@ -122,10 +122,10 @@ def test_a_coarser_lattice_changes_little() -> None:
     exact, coarse = (
         NoiseAwareCharacters(STAR, ALPHAS, release(STAR, 3, 240, LAW))._infer() for _ in "ab"
     )
-    exact.__dict__["lattice"] = Lattice(240, 1.0, np.inf)
+    exact.__dict__["lattice"] = CountLattice(240, 1.0, np.inf)
     assert coarse.lattice.points < 240 or coarse.lattice.nats < np.inf
     finest = max(1.0, coarse.law.sharpness / 6)
-    coarse.__dict__["lattice"] = Lattice(round(240 / finest), 240 / round(240 / finest), 12.0)
+    coarse.__dict__["lattice"] = CountLattice(round(240 / finest), 240 / round(240 / finest), 12.0)
     assert isinstance(exact, BooleanCharacters)
     for a, b in zip(exact.table_means, coarse.table_means, strict=True):
         np.testing.assert_allclose(a, b, atol=0.02)

@@ -144,7 +144,7 @@ def test_larger_tables_have_larger_weights_and_less_variance_in_all() -> None:
     assert best <= total < 1.01 * best
 
 
-@pytest.mark.parametrize("unit", [RECORD, FEATURE, PrivacyUnit("record", "add_remove")])
+@pytest.mark.parametrize("unit", [RECORD, FEATURE, PrivacyUnit("record", neighbours="add_remove")])
 def test_tables_of_one_cell_have_a_weight_only_if_n_is_secret(unit: PrivacyUnit) -> None:
     statistics = CountTables(Network.star([3, 1], 1), (), 100)
     weights = statistics.table_weights(unit)

@@ -14,7 +14,7 @@ from dpbayes_sklearn.counts import temperature
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.posterior import DrawsPosterior
 from dpbayes_sklearn.counts.temperature import (
-    GRID,
+    TEMPERINGS,
     LossSums,
     Tempering,
     emphases,
@@ -69,7 +69,7 @@ def test_best_score_is_the_smallest_loss() -> None:
     seen = np.where(rng.random(2000) < 0.7, classes, rng.integers(0, CLASSES, 2000))
     evidence = np.where(np.arange(CLASSES) == seen[:, None], 0.0, -12.0)
     found = LossSums.of(np.log(np.ones(3) / 3), dict.fromkeys(emphases(), evidence), classes)
-    best = [*GRID][int(found.scores(RECORD, 100.0).argmax())]
+    best = [*TEMPERINGS][int(found.scores(RECORD, 100.0).argmax())]
     assert best.temperature in (0.12, 0.2)
 
 
@@ -83,8 +83,8 @@ def test_scores_are_within_their_public_bound() -> None:
 def test_the_bound_on_scores_holds_for_every_unit_and_is_nearly_attained(
     unit: tuple[str, int], change: str
 ) -> None:
-    n, whom = 10**6, PrivacyUnit(unit[0], change, unit[1])
-    worst = LossSums(np.full(len(GRID), n * steps_at_most(2)), n, 2)
+    n, whom = 10**6, PrivacyUnit(unit[0], max_records=unit[1], neighbours=change)
+    worst = LossSums(np.full(len(TEMPERINGS), n * steps_at_most(2)), n, 2)
     most = np.abs(worst.scores(whom, 1.0)).max()
     assert most <= LossSums.magnitude(n, 1.0, whom) <= most + 8
 
@@ -116,8 +116,8 @@ def test_a_loss_is_the_same_wherever_its_record_stands(
 
 
 def test_grid_weights_are_a_distribution() -> None:
-    assert sum(GRID.values()) == pytest.approx(1.0)
-    assert len(GRID) == 30
+    assert sum(TEMPERINGS.values()) == pytest.approx(1.0)
+    assert len(TEMPERINGS) == 30
 
 
 def test_emphasis_keeps_the_most_informative_feature() -> None:

@@ -8,13 +8,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.counts.dependence import DEPENDENCE_PER_NOISE, LARGEST, STEPS, TreePrices
+from dpbayes_sklearn.counts.dependence import DEPENDENCE_PER_NOISE, LARGEST_SCORE, STEPS, TreePrices
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 STAR = Network.star([2, 3, 5], 2)
-UNITS = [PrivacyUnit(), PrivacyUnit("record", "add_remove"), PrivacyUnit("person", "replace", 3)]
+UNITS = [
+    PrivacyUnit(),
+    PrivacyUnit("record", neighbours="add_remove"),
+    PrivacyUnit("person", max_records=3),
+]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -41,4 +45,4 @@ def test_the_noise_is_that_of_the_models(star, unit):
 def test_nothing_has_a_price_where_there_is_no_noise():
     for star, epsilon in ((STAR, math.inf), (Network.star([1, 1], 1), 1.0)):
         assert TreePrices.of(star, PrivacyUnit(), epsilon).highest == 0
-    assert TreePrices.of(STAR, PrivacyUnit(), 1e-300).highest < LARGEST
+    assert TreePrices.of(STAR, PrivacyUnit(), 1e-300).highest < LARGEST_SCORE

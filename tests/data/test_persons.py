@@ -12,6 +12,7 @@ from benchmarks.audit._groups import ODD_LABELS
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit.odd_values import MARK, everything_said
 from dpbayes_sklearn.data.persons import coins_of, counted_records, read_groups
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 NAMES = ["ann", "bob", "c", "dd", "eve", "fritz"]
 
@@ -81,7 +82,7 @@ def test_no_label_stops_a_fit_or_moves_others(place, of):
     assert [labels[i] for i in kept if i < 4] == ["a", "b"]
     assert len(coins_of(read_groups(groups, 5), b"1")) == 5
     model = BayesianNaiveBayes(
-        bounds=(0, 1), classes=[0, 1], privacy_unit="person", max_records_per_person=1
+        bounds=(0, 1), classes=[0, 1], privacy_unit=PrivacyUnit("person", max_records=1)
     )
     said = ""
     with warnings.catch_warnings():

@@ -20,6 +20,7 @@ from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
 
@@ -27,8 +28,8 @@ N = 700
 RNG = np.random.default_rng(0)
 WHO = np.repeat(np.arange(N), RNG.integers(1, 6, N))[:N]
 X, Y = RNG.random((N, 3)), RNG.integers(0, 2, N)
-PERSON = {"privacy_unit": "person", "max_records_per_person": 2}
-ADDED = {"neighbours": "add_remove"}
+PERSON = {"privacy_unit": PrivacyUnit("person", max_records=2)}
+ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 MODELS = [
     BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=4, **PERSON),
     BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), **PERSON),
@@ -44,7 +45,9 @@ def there(array, rows=150):
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("change", ["replace", "add_remove"])
 def test_the_same_records_count_as_in_memory(model, change):
-    model = clone(model).set_params(random_state=0, neighbours=change)
+    model = clone(model).set_params(
+        random_state=0, privacy_unit=PrivacyUnit("person", max_records=2, neighbours=change)
+    )
     here = clone(model).fit(X, Y, groups=WHO)
     for groups in (WHO, there(WHO, 90), pd.Series(WHO), dd.from_pandas(pd.Series(WHO), 3)):
         fitted = clone(model).fit(there(X), there(Y), groups=groups)
@@ -91,7 +94,7 @@ def test_a_person_more_or_less_and_nobody_at_all(model):
         assert found.sound, found.divergences
         assert found.status == "fitted"
     with pytest.raises(ValueError, match="0 sample"):
-        clone(model).set_params(neighbours="replace").fit(there(X[:0]), there(Y[:0]))
+        clone(model).set_params(privacy_unit="record").fit(there(X[:0]), there(Y[:0]))
 
 
 @pytest.mark.parametrize("name", GROUPS)

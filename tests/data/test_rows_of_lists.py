@@ -14,6 +14,7 @@ from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, Di
 from dpbayes_sklearn.audit.odd_values import MARK, everything_said
 from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.data.reading import read_table, read_target
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.values import as_cells, cells_of
 
 ODD: list[Any] = [None, 1, [], [1, 2], [[0]], (0,), np.array([0]), "ab", *ODD_LABELS]
@@ -37,7 +38,7 @@ def test_one_row_leaves_all_others_as_they_are(place: int) -> None:
 def test_a_fit_takes_every_row(place: int) -> None:
     odd = ODD[place]
     model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2)
-    people = {"privacy_unit": "person", "max_records_per_person": 1}
+    people = {"privacy_unit": PrivacyUnit("person", max_records=1)}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit([*PEOPLE, odd], [*PEOPLE, odd])

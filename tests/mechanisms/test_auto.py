@@ -90,7 +90,7 @@ def test_batches_may_choose_differently_and_their_guarantee_names_both() -> None
     assert model.guarantee_.delta == 1e-6
     assert model.guarantee_.rho is None
     assert "the deltas to 1e-06" in str(model.guarantee_)
-    with pytest.raises(ValueError, match="neighbours must be the same"):
+    with pytest.raises(ValueError, match="privacy_unit must be the same"):
         model.set_params(mechanism="laplace").partial_fit(X, y)
 
 

@@ -22,10 +22,19 @@ from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 UNITS = [
-    PrivacyUnit("record", "add_remove"),
-    *(PrivacyUnit("person", change, 2) for change in ("replace", "add_remove")),
+    PrivacyUnit("record", neighbours="add_remove"),
+    *(
+        PrivacyUnit("person", max_records=2, neighbours=change)
+        for change in ("replace", "add_remove")
+    ),
 ]
-LARGER = [*UNITS, *(PrivacyUnit("person", change, 3) for change in ("replace", "add_remove"))]
+LARGER = [
+    *UNITS,
+    *(
+        PrivacyUnit("person", max_records=3, neighbours=change)
+        for change in ("replace", "add_remove")
+    ),
+]
 by_unit = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.label)
 QUARTERS = Fraction(1, 4), Fraction(3, 4)
 STAR, PAIR = ColumnChoice(Network.star([2, 2], 2), 1), TreeChoice(Network.star([2, 2, 2], 1))
@@ -56,7 +65,10 @@ def test_quantiles_of_a_few_numbers_stay_within_the_claim(unit, plan):
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_a_median_uses_up_its_claim(k):
-    unit, world = PrivacyUnit("person", "add_remove", k), few_numbers(BinEdges(2))
+    unit, world = (
+        PrivacyUnit("person", max_records=k, neighbours="add_remove"),
+        few_numbers(BinEdges(2)),
+    )
     found = enumerate_loss("quantiles", world, 6 * k, epsilon=8.0, unit=unit, transcripts=1)
     assert found.within
     assert found.ratio > 0.9
@@ -104,7 +116,7 @@ def test_choices_stay_within_the_claim(unit):
 
 
 def test_scores_thought_to_change_a_quarter_as_far_are_seen():
-    unit = PrivacyUnit("person", "add_remove", 2)
+    unit = PrivacyUnit("person", max_records=2, neighbours="add_remove")
     with mock.patch.object(ColumnScores, "sensitivity", return_value=1024):
         found = enumerate_loss("permute_and_flip", STAR, 3, epsilon=8.0, unit=unit)
     right = enumerate_loss("permute_and_flip", STAR, 3, epsilon=8.0, unit=unit)
@@ -136,13 +148,13 @@ def test_a_threshold_for_one_record_of_a_person_is_seen(change):
         return TruncatedLaplace.calibrated(law.scale, delta / (unit.moves // unit.max_records))
 
     with mock.patch.object(TextCounts, "law", one_record):
-        found = texts_of(PrivacyUnit("person", change, 2))
+        found = texts_of(PrivacyUnit("person", max_records=2, neighbours=change))
     assert found.delta > found.claim
 
 
 def test_choices_of_persons_are_as_private_as_they_claim_and_no_more():
     """Two scores change as far as they can, in opposite directions: a loss of 1.49 of 2."""
-    unit, sizes = PrivacyUnit("person", "add_remove", 3), (2, 2, 2)
+    unit, sizes = PrivacyUnit("person", max_records=3, neighbours="add_remove"), (2, 2, 2)
     far = ColumnScores(np.zeros(2, np.int64), 50, sizes).sensitivity(unit)
     sides = [ColumnScores(np.array(scores), 50, sizes) for scores in ((0, far), (far, 0))]
 

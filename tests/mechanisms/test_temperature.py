@@ -21,15 +21,15 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.posterior import TemperedPosterior
 from dpbayes_sklearn.counts.tables import ReleasedCounts
-from dpbayes_sklearn.counts.temperature import DEFAULT, GRID, LabelledRecords, LossSums
+from dpbayes_sklearn.counts.temperature import DEFAULT, TEMPERINGS, LabelledRecords, LossSums
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Laplace, Mechanism, _temperature
 from dpbayes_sklearn.mechanisms._temperature import (
-    choice_weights,
     default_tempering,
     table_budget,
+    tempering_weights,
 )
 from dpbayes_sklearn.noise.finite import law_loss
 from dpbayes_sklearn.privacy.budget import Budget
@@ -68,7 +68,7 @@ class World:
     def worst(self, epsilon: float) -> float:
         """Return the worst loss over all neighbouring data sets, of the weights drawn from."""
         weights = {
-            data: choice_weights(self.losses([self.records[i] for i in data]), epsilon, RECORD)
+            data: tempering_weights(self.losses([self.records[i] for i in data]), epsilon, RECORD)
             for data in combinations_with_replacement(range(len(self.records)), self.n)
         }
         return max(law_loss(weights[a], weights[b]) for a, b in self.neighbours(weights))
@@ -148,7 +148,7 @@ class Greedy(Seen):
 def spent(mechanism: Mechanism, n: int, epsilon: Fraction) -> Fraction:
     """Return the epsilons that tables and temperature were released with, added exactly."""
     chosen: list[float] = []
-    real = _temperature.choice_weights
+    real = _temperature.tempering_weights
 
     def noted(sums: LossSums, share: float, unit: PrivacyUnit) -> Any:
         chosen.append(share)
@@ -156,7 +156,7 @@ def spent(mechanism: Mechanism, n: int, epsilon: Fraction) -> Fraction:
 
     X, y = labelled(n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_temperature, "choice_weights", noted)
+        patch.setattr(_temperature, "tempering_weights", noted)
         classifier(epsilon=epsilon, mechanism=mechanism).fit(X, y)
     share = epsilon - table_budget("auto", n, Budget(epsilon)).epsilon
     assert chosen == ([float(share)] if share else [])
@@ -217,11 +217,11 @@ def best(model: BayesianNaiveBayes, X: np.ndarray, y: np.ndarray) -> float:
     tempered, found = model.posterior_, []
     encoder = Encoder([*model.schema_.columns.values()])
     codes = next(iter(encoder.chunks(Table(X))))[1]
-    for option in GRID:
+    for option in TEMPERINGS:
         joint = TemperedPosterior(tempered.posterior, option, tempered.n).log_predictive(codes)
         loss = np.logaddexp.reduce(joint, axis=1) - joint[np.arange(len(y)), y]
         found.append(np.clip(loss, 0.0, 3.3 + np.log(2)).mean())
-    return [*GRID][int(np.argmin(found))].temperature
+    return [*TEMPERINGS][int(np.argmin(found))].temperature
 
 
 def test_without_privacy_the_best_is_taken() -> None:
@@ -337,13 +337,13 @@ def test_every_so_many_th_record_is_the_same_in_chunks(monkeypatch: pytest.Monke
     X, y = labelled(1234)
     X[:, 0] = np.arange(1234) % 7 < 3
     sums = []
-    real = _temperature.choice_weights
+    real = _temperature.tempering_weights
 
     def noted(found: LossSums, share: float, unit: PrivacyUnit) -> Any:
         sums.append(found)
         return real(found, share, unit)
 
-    monkeypatch.setattr(_temperature, "choice_weights", noted)
+    monkeypatch.setattr(_temperature, "tempering_weights", noted)
     classifier(random_state=3).fit(X, y)
     for rows in (1234, 100, 33):
         classifier(random_state=3).fit(da.from_array(X, (rows, -1)), da.from_array(y, rows))

@@ -14,7 +14,7 @@ from dpbayes_sklearn.audit import leaks, replay
 from dpbayes_sklearn.audit.replaying import DRAWS
 from dpbayes_sklearn.counts.adaptive import AdaptivePosterior
 from dpbayes_sklearn.counts.posterior import TemperedPosterior
-from dpbayes_sklearn.counts.temperature import GRID, LabelledRecords
+from dpbayes_sklearn.counts.temperature import TEMPERINGS, LabelledRecords
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
@@ -136,9 +136,13 @@ def test_replay_finds_nothing_but_the_draws(estimator: Any, mechanism: str) -> N
 
 def test_replay_notices_a_temperature_that_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        _temperature, "choice_weights", lambda sums, share, unit: sums.sums[None].astype(np.uint64)
+        _temperature,
+        "tempering_weights",
+        lambda sums, share, unit: sums.sums[None].astype(np.uint64),
     )
-    monkeypatch.setattr(_temperature, "finite_draw", lambda weights, source: weights[0] % len(GRID))
+    monkeypatch.setattr(
+        _temperature, "finite_draw", lambda weights, source: weights[0] % len(TEMPERINGS)
+    )
     X, y = labelled(700)
     X2, y2 = X.copy(), y.copy()
     X2[0], y2[0] = 1 - X[0], 1 - y[0]

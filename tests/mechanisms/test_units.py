@@ -20,8 +20,12 @@ from dpbayes_sklearn.sizes import RecordCount, ReleasedSize
 
 UNITS = [
     RECORD,
-    PrivacyUnit("record", "add_remove"),
-    *(PrivacyUnit("person", change, k) for k in (1, 2, 3) for change in ("replace", "add_remove")),
+    PrivacyUnit("record", neighbours="add_remove"),
+    *(
+        PrivacyUnit("person", max_records=k, neighbours=change)
+        for k in (1, 2, 3)
+        for change in ("replace", "add_remove")
+    ),
 ]
 STAR, CHAIN = Network.star([2, 2], 2), Network((2, 2, 2), ((1,), (2,), ()))
 
@@ -76,7 +80,7 @@ def test_draws_lose_no_more_than_epsilon(unit, mechanism):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("mechanism", ["exponential", "hellinger"])
 def test_choices_among_posteriors_lose_no_more_than_epsilon(k, mechanism):
-    unit = PrivacyUnit("person", "replace", k)
+    unit = PrivacyUnit("person", max_records=k)
     found = enumerate_loss(mechanism, 2, n=6, unit=unit)
     assert found.within
     assert found.loss > 0.5
@@ -140,7 +144,7 @@ def test_the_number_of_records_loses_epsilon_exactly(unit):
 
 
 def test_the_released_number_has_the_noise_of_its_law():
-    budget = Budget(Fraction(1), unit=PrivacyUnit("person", "add_remove", 2))
+    budget = Budget(Fraction(1), unit=PrivacyUnit("person", max_records=2, neighbours="add_remove"))
     source = random_source(0)
     released = [
         Size().release(RecordCount(100), None, budget, source).posterior for _ in range(2000)
@@ -154,11 +158,20 @@ def test_the_released_number_has_the_noise_of_its_law():
 
 
 def test_a_feature_cannot_be_added():
-    with pytest.raises(ValueError, match="Only whole records"):
-        PrivacyUnit(FEATURE.name, "add_remove")
+    with pytest.raises(ValueError, match="can only be replaced"):
+        PrivacyUnit(FEATURE.name, neighbours="add_remove")
 
 
-@pytest.mark.parametrize("wrong", [{"max_records": 0}, {"max_records": 2}, {"change": "swap"}])
-def test_units_that_do_not_exist(wrong):
-    with pytest.raises(ValueError, match=r"unit|person"):
-        PrivacyUnit("record", **wrong)
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"max_records": 0}, r"must be an int in the range \[1, "),
+        ({"max_records": 2.5}, r"must be an int in the range \[1, "),
+        ({"max_records": 2}, "it goes with 'person'"),
+        ({"neighbours": "swap"}, "must be a str among"),
+        ({"name": "family"}, "must be a str among"),
+    ],
+)
+def test_units_that_do_not_exist(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        PrivacyUnit(**wrong)

@@ -29,14 +29,15 @@ from dpbayes_sklearn.preprocessing import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 N = 300
 LABELS = np.arange(N) % 2
 BITS = dict.fromkeys("abcd", Interval(0, 1, bins=2))
 TARGET = Categories([0, 1])
 QUICK = {"inference": "plug_in", "temperature": 1}
-ADDED = {"neighbours": "add_remove"}
-PERSON = {"privacy_unit": "person", "max_records_per_person": 2}
+ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
+PERSON = {"privacy_unit": PrivacyUnit("person", max_records=2)}
 
 
 def telling(column):

@@ -95,7 +95,7 @@ def test_a_target_has_two_values_of_its_type(y, kind, two):
 
 
 def test_a_secret_number_of_records_is_guessed_and_persons_are_counted_off():
-    person = PrivacyUnit("person", "add_remove", 3)
+    person = PrivacyUnit("person", max_records=3, neighbours="add_remove")
     few, many = (
         stand_ins(np.ones((n, 2)), np.ones(n), np.ones(n), "numbers", person) for n in (0, 5)
     )

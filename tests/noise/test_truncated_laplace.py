@@ -70,9 +70,9 @@ def test_very_wide_noise_is_drawn_at_once():
 @pytest.mark.parametrize(
     "unit",
     [
-        PrivacyUnit("record", "add_remove"),
-        PrivacyUnit("person", "replace", 2),
-        PrivacyUnit("person", "add_remove", 2),
+        PrivacyUnit("record", neighbours="add_remove"),
+        PrivacyUnit("person", max_records=2),
+        PrivacyUnit("person", max_records=2, neighbours="add_remove"),
     ],
     ids=str,
 )

@@ -22,6 +22,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 pytestmark = pytest.mark.oldest
 
@@ -51,13 +52,14 @@ def test_scikit_learn_checks(estimator, check):
         pytest.fail(f"skipped: {reason}")
 
 
-PERSON = {"privacy_unit": "person", "max_records_per_person": 2}
-ADDED = {"neighbours": "add_remove"}
+PERSON = {"privacy_unit": PrivacyUnit("person", max_records=2)}
+BOTH = {"privacy_unit": PrivacyUnit("person", max_records=2, neighbours="add_remove")}
+ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 OF_UNITS = [
-    PrivateMinMaxScaler(**PERSON, **ADDED),
+    PrivateMinMaxScaler(**BOTH),
     PrivateStandardScaler(**PERSON),
     PrivateKBinsDiscretizer(**ADDED),
-    PrivateSelectKBest(1, **PERSON, **ADDED),
+    PrivateSelectKBest(1, **BOTH),
 ]
 
 

@@ -33,10 +33,12 @@ from dpbayes_sklearn.preprocessing import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-ADDED = {"neighbours": "add_remove"}
-PERSON = {"privacy_unit": "person", "max_records_per_person": 3}
-WHOM = [ADDED, PERSON, {**ADDED, **PERSON}]
+ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
+PERSON = {"privacy_unit": PrivacyUnit("person", max_records=3)}
+BOTH = {"privacy_unit": PrivacyUnit("person", max_records=3, neighbours="add_remove")}
+WHOM = [ADDED, PERSON, BOTH]
 COIN = Categories([0, 1])
 TRANSFORMERS = [
     PrivateMinMaxScaler(),
@@ -59,7 +61,7 @@ def visits(n=900, seed=0):
 
 
 def labels(whom, who):
-    return who if "privacy_unit" in whom else None
+    return who if whom["privacy_unit"].name == "person" else None
 
 
 @whom
@@ -69,13 +71,9 @@ def test_a_fit_says_whom_it_protects_and_spends_epsilon(model, whom):
     ledger = BudgetAccountant(epsilon=1)
     model = clone(model).set_params(accountant=ledger, **whom).fit(X, y, groups=labels(whom, who))
     assert ledger.total().epsilon == model.guarantee_.epsilon == 1
-    assert len(ledger) == 1 + ("neighbours" in whom and model._looks_at_n)
-    unit = model.guarantee_.privacy_unit
-    assert (unit.change, unit.max_records) == (
-        whom.get("neighbours", "replace"),
-        whom.get("max_records_per_person", 1),
-    )
-    assert all(entry.label.endswith(unit.label) for entry in ledger)
+    assert len(ledger) == 1 + (whom["privacy_unit"].size_is_secret and model._looks_at_n)
+    assert model.guarantee_.privacy_unit == whom["privacy_unit"]
+    assert all(entry.label.endswith(whom["privacy_unit"].label) for entry in ledger)
     assert model.guarantee_.conditions == (COUNTED.format(3),) * (whom == PERSON)
     again = from_json(model.to_json())
     assert again.guarantee_ == model.guarantee_
@@ -113,15 +111,16 @@ def test_without_groups_the_promise_is_a_condition():
 @pytest.mark.parametrize(
     ("options", "groups", "text"),
     [
-        ({"privacy_unit": "person"}, None, "max_records_per_person"),
-        ({"max_records_per_person": 2}, None, "must be None"),
-        ({**PERSON, "max_records_per_person": 0}, None, "max_records_per_person"),
-        ({**PERSON, "max_records_per_person": 901}, None, "more than there are records"),
+        ({"privacy_unit": "person"}, None, "max_records=4"),
+        (
+            {"privacy_unit": PrivacyUnit("person", max_records=901)},
+            None,
+            "more than there are records",
+        ),
         ({"privacy_unit": "feature"}, None, "privacy_unit"),
-        ({"neighbours": "both"}, None, "neighbours"),
         (PERSON, np.arange(899), "inconsistent numbers of samples"),
         (PERSON, np.full(900, np.nan), "no record has one"),
-        ({}, np.arange(900), "privacy_unit='person'"),
+        ({}, np.arange(900), "PrivacyUnit"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_charged(model, options, groups, text):
@@ -142,7 +141,7 @@ def test_a_pipeline_protects_persons_with_one_ledger(whom):
         BayesianNaiveBayes(bounds=(0, 3), n_bins=4, classes=[0, 1], **common),
     )
     with sklearn.config_context(enable_metadata_routing=True):
-        whose = {"groups": who} if "privacy_unit" in whom else {}
+        whose = {} if labels(whom, who) is None else {"groups": who}
         for step in pipe:
             step.set_fit_request(groups=True)
         assert np.mean(pipe.fit(X, y, **whose).predict(X) == y) > 0.7
@@ -205,8 +204,8 @@ def test_a_schema_is_learned_for_persons(whom, bins):
         **whom,
     )
     assert schema.columns["job"].values == ("clerk", "nurse", "other")
-    assert schema.guarantee.privacy_unit.max_records == whom.get("max_records_per_person", 1)
-    assert len(ledger) == 1 + ("neighbours" in whom and bins is None)
+    assert schema.guarantee.privacy_unit == whom["privacy_unit"]
+    assert len(ledger) == 1 + (whom["privacy_unit"].size_is_secret and bins is None)
     assert ledger.total().epsilon == 3
     model = BayesianNaiveBayes(schema=schema, **whom).fit(frame, y, groups=labels(whom, who))
     assert "another unit" not in str(model.guarantee_)
@@ -262,7 +261,9 @@ def test_ranges_are_found_with_a_secret_number_of_records():
     for neighbours in ("replace", "add_remove"):
         ends = []
         for seed in range(20):
-            scaler = PrivateMinMaxScaler(0.5, neighbours=neighbours, random_state=seed).fit(X)
+            scaler = PrivateMinMaxScaler(
+                0.5, privacy_unit=PrivacyUnit("record", neighbours=neighbours), random_state=seed
+            ).fit(X)
             ends.append([scaler.data_min_[0], scaler.data_max_[0]])
         low, high = np.median(ends, axis=0)
         assert 15 < low < 32

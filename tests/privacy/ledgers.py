@@ -13,7 +13,7 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 CEILING = Cost.of(1)
 ONE = Spend.of(1)
 TENTH = Spend.of(0.1)
-ADDED = PrivacyUnit("record", "add_remove")
+ADDED = PrivacyUnit("record", neighbours="add_remove")
 """The unit of releases in a parallel scope."""
 
 

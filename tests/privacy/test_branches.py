@@ -16,7 +16,7 @@ from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from tests.privacy.ledgers import ADDED
 
 X = np.tile([[0, 1], [1, 0], [1, 1]], (20, 1))
@@ -31,7 +31,7 @@ branches = st.sampled_from([None, "north", "south"])
 
 
 def model(epsilon: float = 1.0, **params) -> BayesianNaiveBayes:
-    whom = {"neighbours": "add_remove", **params}
+    whom = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove"), **params}
     return BayesianNaiveBayes(epsilon, bounds=(0, 1), n_bins=2, classes=[0, 1], **whom)
 
 
@@ -82,7 +82,9 @@ def test_the_number_of_records_and_the_model_of_one_fit_add_up():
 
 def test_steps_of_a_pipeline_are_one_branch_in_a_block_of_their_own():
     accountant = BudgetAccountant()
-    scaler = PrivateMinMaxScaler(0.5, neighbours="add_remove", accountant=accountant)
+    scaler = PrivateMinMaxScaler(
+        0.5, privacy_unit=PrivacyUnit("record", neighbours="add_remove"), accountant=accountant
+    )
     pipeline = make_pipeline(scaler, model(0.5, accountant=accountant))
     with accountant.parallel() as branch:
         for half in (slice(30), slice(30, None)):
@@ -115,7 +117,9 @@ def test_a_replaced_person_may_change_branch_so_it_is_refused(unit):
 def test_a_fit_that_protects_replaced_records_is_refused_before_anything_is_spent():
     accountant = BudgetAccountant()
     with accountant.parallel(), pytest.raises(ValueError, match="neighbours='add_remove'"):
-        model(neighbours="replace", accountant=accountant).fit(X, Y)
+        model(privacy_unit=PrivacyUnit("record", neighbours="replace"), accountant=accountant).fit(
+            X, Y
+        )
     assert len(accountant) == 0
 
 

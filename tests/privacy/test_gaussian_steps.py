@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from dpbayes_sklearn.privacy.composition import zcdp_rho
-from dpbayes_sklearn.privacy.gaussian import composed_delta, composed_rho, rounding_loss
+from dpbayes_sklearn.privacy.gaussian import composed_delta, composed_rho, grid_rounding_loss
 
 BUDGETS = [
     (Fraction(e), Fraction(d))
@@ -49,7 +49,7 @@ def test_discrete_noise_is_as_near_to_rounded_noise_as_claimed(sigma):
     # tails from the side where they are small
     rounded = np.where(z > 0, norm.sf(low) - norm.sf(high), norm.cdf(high) - norm.cdf(low))
     ratio = np.abs(np.log(weights / weights.sum()) - np.log(rounded))
-    assert ratio.max() <= float(rounding_loss(1, Fraction(sigma) ** 2))
+    assert ratio.max() <= float(grid_rounding_loss(1, Fraction(sigma) ** 2))
     near = np.abs(z) <= 4 * sigma
     assert ratio[near].max() > 1e-3 / sigma**2, "they are not the same"
 
@@ -72,7 +72,7 @@ def test_the_exact_loss_of_two_discrete_steps_is_within_the_bound():
         q = moved[index] * law(sigmas[1], shift)
         total += np.clip(p - math.exp(epsilon) * q, 0, None).sum()
     rho = Fraction(4, 2 * 81) + Fraction(9, 2 * 196)
-    eta = float(rounding_loss(1, Fraction(81)) + rounding_loss(1, Fraction(196)))
+    eta = float(grid_rounding_loss(1, Fraction(81)) + grid_rounding_loss(1, Fraction(196)))
     mu = math.sqrt(2 * rho)
     assert total <= math.exp(eta) * exact_delta(mu, epsilon - 2 * eta)
     assert total == pytest.approx(exact_delta(mu, epsilon), rel=2e-2)

@@ -4,7 +4,7 @@ from scipy.stats import kstest
 
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.regression import ball_draws as module
-from dpbayes_sklearn.regression.ball_draws import LATTICE, _unit_ball, ball_gaussian
+from dpbayes_sklearn.regression.ball_draws import DRAW_LATTICE, _unit_ball, ball_gaussian
 
 RADIUS = 1.5
 SMALLEST_P = 1e-4  # chance of failing the right law; planted faults must fall far below it
@@ -91,9 +91,9 @@ def test_acceptance_does_not_collapse(d):
 
 def test_draws_lie_on_the_public_lattice_inside_the_ball():
     draws = ball_gaussian(np.eye(4), np.full(4, 1e9), RADIUS, 20, random_source(0))
-    steps = draws / (LATTICE * RADIUS)
+    steps = draws / (DRAW_LATTICE * RADIUS)
     assert np.array_equal(steps, np.rint(steps))
-    assert np.all(np.linalg.norm(draws, axis=1) <= RADIUS * (1 + 4 * LATTICE))
+    assert np.all(np.linalg.norm(draws, axis=1) <= RADIUS * (1 + 4 * DRAW_LATTICE))
 
 
 def test_a_seed_repeats_and_the_secure_source_does_not():

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.mode import DrawLaw, Units, even_squares, posterior_of_draws
-from dpbayes_sklearn.regression.moments import WHOLE, Window, Windows
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Window, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 
@@ -12,7 +12,9 @@ DESIGN = Design((Interval(-1, 1), Categories("ab"), Categories("wxyz")))
 DRAWS = np.arange(14.0).reshape(2, 7) / 10
 
 
-def posterior(inference, noise=1e-3, window=WHOLE, design=DESIGN, draws=DRAWS, centre=0.0, gain=1):
+def posterior(
+    inference, noise=1e-3, window=WHOLE_WINDOW, design=DESIGN, draws=DRAWS, centre=0.0, gain=1
+):
     prior = GaussianPrior(design, inference=inference)
     ones = np.ones(design.width + 1)
     law = DrawLaw(centre * ones, gain * ones, noise * ones, 0.05 * ones)

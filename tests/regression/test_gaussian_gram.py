@@ -16,7 +16,7 @@ from dpbayes_sklearn.regression.sensitivity import whole_block
 from tests.regression.records import DESIGNS, LEVELS, NUMBER, SIGN, reach_of, scaled
 
 GRID = 2**6
-ADDED = PrivacyUnit("record", "add_remove")
+ADDED = PrivacyUnit("record", neighbours="add_remove")
 
 
 def products(block, records):
@@ -102,7 +102,7 @@ def test_what_gaussian_products_leave_out_is_public(design):
     assert len(released) == len(block) == sum(block.sizes)
 
 
-@pytest.mark.parametrize("unit", [RECORD, ADDED, PrivacyUnit("person", "replace", 3)])
+@pytest.mark.parametrize("unit", [RECORD, ADDED, PrivacyUnit("person", max_records=3)])
 def test_gaussian_noise_is_rho_zcdp_and_no_more(unit):
     design, rho = Design((NUMBER, LEVELS, SIGN)), Fraction(1, 50)
     block = gaussian_gram(design, deviations=None).protecting(unit)

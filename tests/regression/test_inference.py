@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 from dpbayes_sklearn.regression import readings
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.equations import centred
-from dpbayes_sklearn.regression.moments import WHOLE, ReleasedMoments, Windows
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, ReleasedMoments, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPrior, plug_in_belief
 from dpbayes_sklearn.regression.readings import (
     _explaining_at_most_all,
@@ -49,7 +49,7 @@ def released(n, noise, seed=0, w=W, around=0.1, increment=0.0):
     levels = 1 + np.flatnonzero(DESIGN.levels)
     gram[levels, levels], spread[levels, levels] = gram[0, levels], spread[0, levels]
     raised = gram + increment * np.eye(9)
-    return ReleasedMoments(DESIGN, n, raised, spread**2, WHOLE, WINDOWS, increment)
+    return ReleasedMoments(DESIGN, n, raised, spread**2, WHOLE_WINDOW, WINDOWS, increment)
 
 
 def prediction_error(belief, w=W):
@@ -58,7 +58,7 @@ def prediction_error(belief, w=W):
     return np.mean((x @ (belief.mean - w)) ** 2) / np.var(x @ w)
 
 
-PRECISIONS = GaussianPrior(DESIGN).precisions(WHOLE, WINDOWS)
+PRECISIONS = GaussianPrior(DESIGN).precisions(WHOLE_WINDOW, WINDOWS)
 
 
 def noise_aware_belief(moments, precisions, noise):
@@ -132,7 +132,7 @@ def test_variances_that_are_far_too_small_by_chance_do_not_explode(monkeypatch):
     gram[1, 2] = gram[2, 1] = 2000 * -0.025
     gram[1:3, 3] = gram[3, 1:3] = 2000 * np.array([0.027, 0.0625])
     errors = (2000 * np.array([[0, 9, 9, 9], [9, 8, 5, 5], [9, 5, 7, 5], [9, 5, 5, 6]]) / 1000) ** 2
-    moments = ReleasedMoments(two, 2000, gram, errors, WHOLE, Windows.whole(2), 0.0)
+    moments = ReleasedMoments(two, 2000, gram, errors, WHOLE_WINDOW, Windows.whole(2), 0.0)
 
     def explained():
         w = predictive_belief(centred(moments, None), np.ones(2), None).mean[1:]
@@ -200,7 +200,7 @@ def correlated(noise, seed, n=2000):
     error[0, 0] = 0.0
     variance = np.full((4, 4), float(noise) ** 2)
     variance[0, 0] = 0.0
-    return ReleasedMoments(design, n, z.T @ z + error, variance, WHOLE, Windows.whole(2))
+    return ReleasedMoments(design, n, z.T @ z + error, variance, WHOLE_WINDOW, Windows.whole(2))
 
 
 @pytest.mark.parametrize("noise", [4, 12])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.regression.design import Design, Scale
-from dpbayes_sklearn.regression.moments import WHOLE, Moments
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments
 from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.regression.sensitivity import (
     cross_block,
@@ -41,7 +41,7 @@ def gram_of(design, record):
     X = np.array([record[:-1]], dtype=object)
     y = np.array([record[-1]], dtype=float)
     moments = Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
-    return moments.gram(GRID, WHOLE) / GRID**2
+    return moments.gram(GRID, WHOLE_WINDOW) / GRID**2
 
 
 def values(domain, steps):

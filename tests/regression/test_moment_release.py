@@ -19,9 +19,9 @@ from dpbayes_sklearn.regression import mode as mode_module
 from dpbayes_sklearn.regression import step_noise as release_module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.location import located
-from dpbayes_sklearn.regression.moments import WHOLE, Moments, Windows
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.release import Products, calibrated, noisy_moments
+from dpbayes_sklearn.regression.release import Products, noisy_moments, scaled_by_residuals
 from dpbayes_sklearn.regression.sensitivity import Block, second_block, whole_block
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import add_noise, grid_for, widening
@@ -160,11 +160,11 @@ def test_residuals_correct_a_variance_that_is_off(factor):
     w = np.array([0.0, 0.3, -0.2])
     said = GaussianPosterior(w, covariance, 0.01, w, covariance, Windows.whole(2)).scaled(factor)
     shares = Shares.of(Budget(Fraction(1)), 60_000, 2, residuals=True)
-    found = calibrated(said, statistics, shares, random_source(0))
+    found = scaled_by_residuals(said, statistics, shares, random_source(0))
     mean, variance = found.predictive(X)
     assert np.mean((y - mean) ** 2 / variance) == pytest.approx(1, abs=0.25)
     nothing = shares._replace(residuals=Fraction(0))
-    assert calibrated(said, statistics, nothing, random_source(0)) is said
+    assert scaled_by_residuals(said, statistics, nothing, random_source(0)) is said
 
 
 def test_windows_widen_with_data_and_do_not_shift_without_an_intercept():
@@ -308,7 +308,7 @@ def test_mode_and_draws_have_what_the_other_steps_leave(mechanism, noise_varianc
 def test_exact_moments_leave_with_infinite_epsilon_only():
     X, y = records()
     statistics = moments(X, y)
-    exact = statistics.gram(2**15, WHOLE)[1, 1] / 2**30
+    exact = statistics.gram(2**15, WHOLE_WINDOW)[1, 1] / 2**30
     for mechanism in MECHANISMS:
         posterior = mechanism.release(
             statistics, GaussianPrior(DESIGN), Budget(float("inf")), random_source(0)

@@ -7,7 +7,7 @@ from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.regression import design as design_module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import (
-    GRID,
+    FINEST_GRID,
     WHOLE,
     Moments,
     Predictive,
@@ -44,19 +44,20 @@ def by_python_integers(X, y, grid):
 
 def test_sums_are_exact():
     X, y = records(200)
-    for grid in (1, 64, GRID):
+    for grid in (1, 64, FINEST_GRID):
         assert np.array_equal(moments(X, y).gram(grid, WHOLE), by_python_integers(X, y, grid))
 
 
 def test_rows_in_any_order_and_chunks_of_any_size_give_the_same_bits(monkeypatch):
     X, y = records()
-    reference = moments(X, y).gram(GRID, WHOLE)
+    reference = moments(X, y).gram(FINEST_GRID, WHOLE)
     order = np.random.default_rng(1).permutation(len(y))
-    assert np.array_equal(moments(X[order], y[order]).gram(GRID, WHOLE), reference)
+    assert np.array_equal(moments(X[order], y[order]).gram(FINEST_GRID, WHOLE), reference)
     for cells in (3, 1000, 10**9):
         monkeypatch.setattr(design_module, "_CHUNK_CELLS", cells)
         assert np.array_equal(
-            moments(X[:500], y[:500]).gram(GRID, WHOLE), by_python_integers(X[:500], y[:500], GRID)
+            moments(X[:500], y[:500]).gram(FINEST_GRID, WHOLE),
+            by_python_integers(X[:500], y[:500], FINEST_GRID),
         )
 
 
@@ -64,27 +65,29 @@ def test_partial_sums_leave_doubles_before_they_round(monkeypatch):
     from dpbayes_sklearn.regression import record_sums as module
 
     X, y = records(500)
-    reference = moments(X, y).gram(GRID, WHOLE)
+    reference = moments(X, y).gram(FINEST_GRID, WHOLE)
     monkeypatch.setattr(design_module, "_CHUNK_CELLS", 30)
-    monkeypatch.setattr(module, "_DOUBLE", 20 * GRID**2)
-    assert np.array_equal(moments(X, y).gram(GRID, WHOLE), reference)
+    monkeypatch.setattr(module, "_DOUBLE", 20 * FINEST_GRID**2)
+    assert np.array_equal(moments(X, y).gram(FINEST_GRID, WHOLE), reference)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.float16, np.float32, object])
 def test_every_type_gives_the_same_sums(dtype):
     X, y = np.random.default_rng(0).integers(0, 30, (100, 3)), np.arange(100) % 3
-    reference = moments(X.astype(np.float64), y).gram(GRID, WHOLE)
-    assert np.array_equal(moments(X.astype(dtype), y.astype(dtype)).gram(GRID, WHOLE), reference)
-    assert np.array_equal(moments(np.asfortranarray(X), y).gram(GRID, WHOLE), reference)
+    reference = moments(X.astype(np.float64), y).gram(FINEST_GRID, WHOLE)
+    assert np.array_equal(
+        moments(X.astype(dtype), y.astype(dtype)).gram(FINEST_GRID, WHOLE), reference
+    )
+    assert np.array_equal(moments(np.asfortranarray(X), y).gram(FINEST_GRID, WHOLE), reference)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0])
 @pytest.mark.parametrize("window", [WHOLE, Window(-0.3, 0.1, -0.2)])
 def test_a_wild_record_moves_the_sums_no_further_than_declared(bad, window):
     X, y = records(300)
-    before = moments(X, y).gram(GRID, window)
+    before = moments(X, y).gram(FINEST_GRID, window)
     X[7], y[7] = bad, bad
-    moved = np.abs(moments(X, y).gram(GRID, window) - before) / GRID**2
+    moved = np.abs(moments(X, y).gram(FINEST_GRID, window) - before) / FINEST_GRID**2
     block = whole_block(DESIGN)
     assert moved[block.rows, block.columns].sum() <= float(block.together)
     assert np.all(moved[block.rows, block.columns] <= block.each)
@@ -92,12 +95,12 @@ def test_a_wild_record_moves_the_sums_no_further_than_declared(bad, window):
 
 def test_sums_of_columns_and_target_are_those_of_the_gram_matrix():
     X, y = records()
-    gram = moments(X, y).gram(GRID, WHOLE)
-    assert moments(X, y).location_sums(GRID)[1].tolist() == gram[0, 1:].tolist()
+    gram = moments(X, y).gram(FINEST_GRID, WHOLE)
+    assert moments(X, y).location_sums(FINEST_GRID)[1].tolist() == gram[0, 1:].tolist()
     some = np.flatnonzero(np.random.default_rng(3).random(len(y)) < 0.3)
-    rows, part = moments(X, y).about(some).location_sums(GRID)
+    rows, part = moments(X, y).about(some).location_sums(FINEST_GRID)
     assert rows == len(some)
-    assert part.tolist() == moments(X[some], y[some]).gram(GRID, WHOLE)[0, 1:].tolist()
+    assert part.tolist() == moments(X[some], y[some]).gram(FINEST_GRID, WHOLE)[0, 1:].tolist()
 
 
 def test_shells_count_every_record_once_at_its_distance():
@@ -118,9 +121,9 @@ def test_windows_clip_columns_further_and_missing_numbers_are_the_middle():
     windows = Windows(np.array([0.4, 0.0, -0.2]), np.array([0.5, 1.0, 0.25]))
     x = np.clip((X - [1.5, 0.5, 20]) / [3.5, 0.5, 10], -1, 1)
     x[3, 0] = 0.0
-    mapped = np.rint(GRID * np.clip((x - windows.centres) / windows.halves, -1, 1))
-    gram = moments(X, y).gram(GRID, WHOLE, windows)
-    assert np.abs(gram[1:-1, 1:-1] - mapped.T @ mapped).max() <= 200 * 2 * GRID
+    mapped = np.rint(FINEST_GRID * np.clip((x - windows.centres) / windows.halves, -1, 1))
+    gram = moments(X, y).gram(FINEST_GRID, WHOLE, windows)
+    assert np.abs(gram[1:-1, 1:-1] - mapped.T @ mapped).max() <= 200 * 2 * FINEST_GRID
     assert np.allclose(windows.clip(x.copy()), np.clip(x, [-0.1, -1, -0.45], [0.9, 1.0, 0.05]))
 
 
@@ -151,7 +154,7 @@ def test_without_noise_nothing_is_rounded():
 def test_sums_that_could_overflow_are_refused_before_they_are_made():
     many = moments(np.broadcast_to(0.0, (2**33, 3)), np.broadcast_to(0.0, 2**33))
     with pytest.raises(ValueError, match="too many"):
-        many.gram(GRID, WHOLE)
+        many.gram(FINEST_GRID, WHOLE)
     assert largest_grid(2**40, 1.0) ** 2 * 2**40 < 2**63
     with pytest.raises(ValueError, match="larger epsilon"):
         largest_grid(10, 1e16)
@@ -185,10 +188,10 @@ def test_residuals_are_those_of_a_model_that_is_constant_outside_of_its_windows(
     x = np.clip((X - [1.5, 0.5, 20]) / [3.5, 0.5, 10], -1, 1)
     inside = windows.clip(x) * [3.5, 0.5, 10] + [1.5, 0.5, 20]
     narrow = model()._replace(windows=windows)
-    ours, _ = moments(X, y).squared_residuals(narrow, GRID)
-    theirs, _ = moments(inside, y).squared_residuals(model(), GRID)
+    ours, _ = moments(X, y).squared_residuals(narrow, FINEST_GRID)
+    theirs, _ = moments(inside, y).squared_residuals(model(), FINEST_GRID)
     assert ours == pytest.approx(theirs, rel=1e-3)
-    assert ours != moments(X, y).squared_residuals(model(), GRID)[0]
+    assert ours != moments(X, y).squared_residuals(model(), FINEST_GRID)[0]
 
 
 def test_squared_residuals_are_standardised_and_clipped():
@@ -197,35 +200,35 @@ def test_squared_residuals_are_standardised_and_clipped():
     products = np.column_stack([np.ones(400), x]) @ model().coefficients
     std = np.sqrt(0.04 + (products[:, 1:] ** 2).sum(axis=1))
     share = np.minimum(np.abs(np.clip(y / 2, -1, 1) - products[:, 0]) / (3 * std), 1)
-    total, rows = moments(X, y).squared_residuals(model(), GRID)
+    total, rows = moments(X, y).squared_residuals(model(), FINEST_GRID)
     assert rows == 400
-    assert total / GRID**2 == pytest.approx((share**2).sum(), rel=1e-3)
-    part, rows = moments(X, y).about(np.arange(5, 139)).squared_residuals(model(), GRID)
+    assert total / FINEST_GRID**2 == pytest.approx((share**2).sum(), rel=1e-3)
+    part, rows = moments(X, y).about(np.arange(5, 139)).squared_residuals(model(), FINEST_GRID)
     assert rows == 134
-    assert part / GRID**2 == pytest.approx((share[5:139] ** 2).sum(), rel=1e-3)
+    assert part / FINEST_GRID**2 == pytest.approx((share[5:139] ** 2).sum(), rel=1e-3)
 
 
 @pytest.mark.parametrize("width", [1, 100, 4095, 4097, 20_000])
 def test_products_with_coefficients_are_exact(width):
-    steps = rounded(np.full((width, 2), 1e9), GRID)
-    assert GRID * steps.sum(axis=0).max() <= 2**53
+    steps = rounded(np.full((width, 2), 1e9), FINEST_GRID)
+    assert FINEST_GRID * steps.sum(axis=0).max() <= 2**53
     if width < 4096:
         assert (steps == 64 * 2**20).all()
 
 
 def test_squared_residuals_do_not_depend_on_order_or_chunks(monkeypatch):
     X, y = records()
-    reference = moments(X, y).squared_residuals(model(), GRID)
+    reference = moments(X, y).squared_residuals(model(), FINEST_GRID)
     order = np.random.default_rng(1).permutation(len(y))
     for cells in (3, 100, 1000, 10**9):
         monkeypatch.setattr(design_module, "_CHUNK_CELLS", cells)
-        assert moments(X[order], y[order]).squared_residuals(model(), GRID) == reference
+        assert moments(X[order], y[order]).squared_residuals(model(), FINEST_GRID) == reference
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0])
 def test_one_record_moves_the_squared_residuals_by_one_at_most(bad):
     X, y = records(300)
-    before, _ = moments(X, y).squared_residuals(model(noise=1e-9), GRID)
+    before, _ = moments(X, y).squared_residuals(model(noise=1e-9), FINEST_GRID)
     X[5], y[5] = bad, bad
-    after, _ = moments(X, y).squared_residuals(model(noise=1e-9), GRID)
-    assert abs(after - before) <= GRID**2
+    after, _ = moments(X, y).squared_residuals(model(noise=1e-9), FINEST_GRID)
+    assert abs(after - before) <= FINEST_GRID**2

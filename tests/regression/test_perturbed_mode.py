@@ -21,7 +21,7 @@ from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import mode as module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.mode import least_ridge, perturbed_mode, plan_mode
-from dpbayes_sklearn.regression.moments import WHOLE, Moments, Windows
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, Windows
 from dpbayes_sklearn.regression.record_sums import rounding
 from dpbayes_sklearn.schema import Interval
 
@@ -41,20 +41,24 @@ def plan_for(epsilon, n, design=SLOPE, unit=RECORD):
 
 def release(statistics, plan, seed):
     windows = Windows.whole(statistics.design.width)
-    return perturbed_mode(statistics, WHOLE, windows, plan, random_source(seed))
+    return perturbed_mode(statistics, WHOLE_WINDOW, windows, plan, random_source(seed))
 
 
 def draws(statistics, plan, runs, seed=0):
     source, windows = random_source(seed), Windows.whole(statistics.design.width)
-    return np.array([perturbed_mode(statistics, WHOLE, windows, plan, source) for _ in range(runs)])
+    return np.array(
+        [perturbed_mode(statistics, WHOLE_WINDOW, windows, plan, source) for _ in range(runs)]
+    )
 
 
 def step(statistics, plan):
     windows = Windows.whole(statistics.design.width)
-    return Mode(seen_records(statistics, WHOLE, windows, plan.grid), plan)
+    return Mode(seen_records(statistics, WHOLE_WINDOW, windows, plan.grid), plan)
 
 
-@pytest.mark.parametrize("unit", [RECORD, PrivacyUnit("person", "add_remove", 3)])
+@pytest.mark.parametrize(
+    "unit", [RECORD, PrivacyUnit("person", max_records=3, neighbours="add_remove")]
+)
 @pytest.mark.parametrize(
     "epsilon", [Fraction(1, 1000), Fraction(1), Fraction(22, 7), Fraction(1e6)]
 )
@@ -179,7 +183,7 @@ def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
         design = Design((Interval(-1, 1),) * d)
         plan = plan_for(Fraction(float(10 ** rng.uniform(-4, 8))), n, design)
         start, statistics = np.zeros(d + 1), moments(X, y, design)
-        ask = partial(statistics.pulls, plan.grid, WHOLE, Windows.whole(d))
+        ask = partial(statistics.pulls, plan.grid, WHOLE_WINDOW, Windows.whole(d))
         pulls = partial(ask, limit=plan.limit)
         noise = rng.normal(size=d + 1) * math.sqrt(plan.noise)
         w = module._minimum(pulls, start, noise, plan)

@@ -6,7 +6,7 @@ from sklearn.linear_model import BayesianRidge
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.regression.design import Design, Scale
-from dpbayes_sklearn.regression.moments import WHOLE, Moments, ReleasedMoments, Windows
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, ReleasedMoments, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 
@@ -64,7 +64,7 @@ def test_without_an_intercept_the_constant_is_nothing():
 
 def test_moments_without_a_model_are_projected():
     gram = exact().gram - 400 * np.eye(6)
-    released = ReleasedMoments(DESIGN, 300, gram, np.ones((6, 6)), WHOLE, Windows.whole(4))
+    released = ReleasedMoments(DESIGN, 300, gram, np.ones((6, 6)), WHOLE_WINDOW, Windows.whole(4))
     posterior = GaussianPrior(DESIGN).update(released)
     assert np.isfinite(posterior.mean()).all()
     assert np.linalg.eigvalsh(posterior.covariance)[0] > 0

@@ -11,7 +11,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.regression import record_sums as module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments, Window, Windows
-from dpbayes_sklearn.regression.record_sums import LATTICE, on_lattice, rounding
+from dpbayes_sklearn.regression.record_sums import COEFFICIENT_LATTICE, on_lattice, rounding
 from dpbayes_sklearn.schema import Categories, Interval
 
 GRID, LIMIT = 2**15, 2**14
@@ -77,6 +77,6 @@ def test_no_record_pulls_with_more_than_the_limit(size):
 
 def test_the_lattice():
     w = on_lattice(np.array([0.1, -1e9, 1e9, 3.0]))
-    assert_array_equal(w / LATTICE, np.rint(w / LATTICE))
+    assert_array_equal(w / COEFFICIENT_LATTICE, np.rint(w / COEFFICIENT_LATTICE))
     assert np.abs(w).max() == 256
     assert np.abs(on_lattice(np.full(4096, 1e9))).sum() <= 2**16

@@ -67,7 +67,7 @@ tables_take_all = slip_of_parts(
 temperature_takes_more = slip_of_parts(
     "The temperature is chosen with twice its share",
     "counts, laplace, record",
-    (_temperature, "choice_weights", lambda real: lambda lo, e, unit: real(lo, 2 * e, unit)),
+    (_temperature, "tempering_weights", lambda real: lambda lo, e, unit: real(lo, 2 * e, unit)),
 )
 spread_of_losses = slip_of_parts(
     "Losses that all rise are thought to lie within half of the largest",

@@ -47,7 +47,7 @@ def signs_without_bounds() -> Replacements:
     "signs, a coarse grid",
 )
 def coarse_grid() -> Replacements:
-    rounding = gaussian.rounding_loss
+    rounding = gaussian.grid_rounding_loss
 
     def composes(rho: Fraction, epsilon: Any, delta: Any, numbers: int, smallest: int) -> bool:
         if not 0 < 2 * rho <= gaussian._LARGEST_MU**2:

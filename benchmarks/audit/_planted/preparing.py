@@ -280,7 +280,7 @@ def counts_of_texts_are_kept() -> Replacements:
 
 @fault("preparing", WORLDS, "Quantiles are protected for one record of a person")
 def quantiles_of_one_record() -> Replacements:
-    yield plans.Level, "sensitivity", lambda self, unit: getattr(self, _ONE[unit.change])
+    yield plans.Level, "sensitivity", lambda self, unit: getattr(self, _ONE[unit.neighbours])
 
 
 @fault("preparing", WORLDS, "A record that comes is thought to move a quantile by half a rank")
