@@ -263,7 +263,7 @@ def outcomes_of_errors(model, where=""):
 
 @pytest.mark.parametrize(
     ("mechanism", "where"),
-    [("laplace", ""), ("sampler", "/sampler.py"), ("sampler", "_estimator.py")],
+    [("laplace", ""), ("sampler", "/sampler.py"), ("sampler", "base/estimator.py")],
 )
 def test_an_error_at_any_line_leaves_no_fit_without_a_charge(mechanism, where):
     model = classifier(BudgetAccountant(), mechanism=mechanism, random_state=0)

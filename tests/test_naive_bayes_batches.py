@@ -144,9 +144,9 @@ def test_batches_after_a_fit_and_a_fit_after_batches():
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"mechanism": "fourier"}, "neighbours must be the same"),
-        ({"mechanism": mechanisms.Sampler()}, "neighbours must be the same"),
-        ({"privacy_unit": "feature"}, "neighbours must be the same"),
+        ({"mechanism": "fourier"}, "privacy_unit must be the same"),
+        ({"mechanism": mechanisms.Sampler()}, "privacy_unit must be the same"),
+        ({"privacy_unit": "feature"}, "privacy_unit must be the same"),
         ({"alpha": 2.0}, "alpha, inference and temperature must be the same"),
         ({"alpha": [1.0, 1.0, 2.0]}, "alpha, inference and temperature must be the same"),
         ({"inference": "noise_aware"}, "alpha, inference and temperature must be the same"),

@@ -21,6 +21,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Auto
+from dpbayes_sklearn.model_selection import runs as search_runs
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 
@@ -201,14 +202,14 @@ def test_a_callback_does_not_hear_of_runs():
 
 
 def test_a_cache_is_not_used(tmp_path, monkeypatch):
-    drawn, runs = [], []
-    seen, ran = PrivateMinMaxScaler._set, runs.run
+    drawn, ran = [], []
+    seen, run = PrivateMinMaxScaler._set, search_runs.run
     monkeypatch.setattr(
         PrivateMinMaxScaler, "_set", lambda self, a: (drawn.append(a), seen(self, a))[1]
     )
-    monkeypatch.setattr(runs, "run", lambda *args: (runs.append(1), ran(*args))[1])
+    monkeypatch.setattr(search_runs, "run", lambda *args: (ran.append(1), run(*args))[1])
     found = search(pipe(memory=str(tmp_path))).fit(X, Y)
-    assert len(drawn) == len({*drawn}) == 2 + len(runs)  # the rehearsal fits both candidates
+    assert len(drawn) == len({*drawn}) == 2 + len(ran)  # the rehearsal fits both candidates
     assert found.best_estimator_.memory is None
     assert list(tmp_path.iterdir()) == []
 

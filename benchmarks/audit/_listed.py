@@ -25,7 +25,7 @@ from benchmarks.audit._cases import Case
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._subject import Subject
 from benchmarks.audit._units import PERSON
-from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant, release
+from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant, sizes
 from dpbayes_sklearn.audit.containers import CONTAINERS
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
@@ -121,7 +121,7 @@ def _moved(step: str, one: Any, other: Any) -> float:
 @contextmanager
 def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
     """Let the second fit draw the same records as the first, where they are listed now."""
-    fit, draw, again = PrivateEstimator._fit, release.random_positions, iter(drawn)
+    fit, draw, again = PrivateEstimator._fit, sizes.random_positions, iter(drawn)
     seen.append([])
 
     def fitted(self: Any, *args: Any) -> Any:
@@ -137,7 +137,7 @@ def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
 
     with (
         mock.patch.object(PrivateEstimator, "_fit", fitted),
-        mock.patch.object(release, "random_positions", positions),
+        mock.patch.object(sizes, "random_positions", positions),
     ):
         yield
 

@@ -28,7 +28,7 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
     Interval,
     Schema,
-    release,
+    sizes,
 )
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import PrivateTree
@@ -71,7 +71,7 @@ class Plan(NamedTuple):
 @contextmanager
 def believing(n: int | None) -> Iterator[None]:
     """Let fits believe that there are n records, where that number is public."""
-    real, drawn = PrivateEstimator._sized, vars(release)["random_positions"]
+    real, drawn = PrivateEstimator._sized, vars(sizes)["random_positions"]
 
     def sized(self: Any, read: Any, budget: Any, stream: int = 0) -> Any:
         if n is None or budget.unit.size_is_secret:
@@ -85,7 +85,7 @@ def believing(n: int | None) -> Iterator[None]:
 
     with (
         mock.patch.object(PrivateEstimator, "_sized", sized),
-        mock.patch.object(release, "random_positions", positions),
+        mock.patch.object(sizes, "random_positions", positions),
     ):
         yield
 

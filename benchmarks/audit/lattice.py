@@ -35,6 +35,7 @@ from dpbayes_sklearn.noise import ClassRows, SupNorm
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import ball_draws, step_noise
+from dpbayes_sklearn.regression import mode as modes
 from dpbayes_sklearn.regression.ball_draws import DRAW_LATTICE, REAL_ARITHMETIC, ball_gaussian
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.mode import perturbed_mode
@@ -182,7 +183,7 @@ def coefficients(scale: float) -> Iterator[Row]:
         counted[:] = [0, 0]
         with (
             mock.patch.object(ball_draws, "ball_gaussian", watched),
-            mock.patch.object(mode, "perturbed_mode", mode),
+            mock.patch.object(modes, "perturbed_mode", mode),
         ):
             while counted[0] < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
                 mechanism.release(statistics, prior, BUDGET, random_source())

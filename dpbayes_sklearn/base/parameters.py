@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError, did_you_mean
 from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -40,6 +40,7 @@ def declared_unit(estimator: Any) -> PrivacyUnit:
             f"The 'privacy_unit' parameter of {type(estimator).__name__} must be "
             f"{' or '.join(map(repr, names))}, or a PrivacyUnit, as in "
             f"PrivacyUnit('person', max_records=4). Got {given!r} instead."
+            + did_you_mean(given, names)
         )
     return PrivacyUnit.of(given)
 

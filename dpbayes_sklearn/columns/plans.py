@@ -147,7 +147,8 @@ class Level:
         """Return the largest sum of ranges of change between neighbours.
 
         >>> median = Level(Fraction(1), Fraction(2), Fraction(1))
-        >>> str(median.sensitivity(PrivacyUnit("person", "add_remove", 3)))
+        >>> three = PrivacyUnit("person", max_records=3, neighbours="add_remove")
+        >>> str(median.sensitivity(three))
         '3'
         """
         return unit.max_records * (self.moved if unit.size_is_secret else self.replaced)

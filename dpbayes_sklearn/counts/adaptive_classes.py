@@ -196,7 +196,7 @@ def class_effects(
 
     >>> share = np.outer(np.linspace(0.1, 0.4, 20), [1.0, 1.5])
     >>> contrasts = 1000 * (np.stack([1 - share, share], -1) - 0.5)
-    >>> rows = Rows(tuple(range(20)), contrasts, np.full(20, 100.0), ordered=False)
+    >>> rows = FeatureRows(tuple(range(20)), contrasts, np.full(20, 100.0), ordered=False)
     >>> pooled = np.stack([1 - share.mean(1), share.mean(1)], -1)
     >>> class_effects(rows, pooled, np.full(20, 0.01), np.array([1000.0, 1000.0])).effects.round(2)
     array([-0.3,  0.3])

@@ -58,7 +58,8 @@ def rate(level: Level, epsilon: Fraction, unit: PrivacyUnit) -> float:
     Each record that comes, goes or is replaced changes two draws at most: r is `ROUNDING` for each.
 
     >>> half = Level(Fraction(1, 2), Fraction(2), Fraction(1))
-    >>> [round(rate(half, Fraction(1), PrivacyUnit("person", "replace", k)), 6) for k in (1, 2)]
+    >>> units = [PrivacyUnit("person", max_records=k) for k in (1, 2)]
+    >>> [round(rate(half, Fraction(1), unit), 6) for unit in units]
     [0.25, 0.125]
     """
     spent = max(level.share * epsilon - unit.max_records * ROUNDING, Fraction(0))

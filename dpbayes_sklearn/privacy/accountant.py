@@ -318,7 +318,7 @@ class BudgetAccountant:
         Examples
         --------
         >>> from dpbayes_sklearn.privacy import PrivacyUnit
-        >>> added = PrivacyUnit("record", "add_remove")
+        >>> added = PrivacyUnit("record", neighbours="add_remove")
         >>> accountant = BudgetAccountant(epsilon=1.0)
         >>> with accountant.parallel() as branch:
         ...     entry = accountant.spend(0.5, label="north", unit=added)

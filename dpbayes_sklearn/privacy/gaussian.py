@@ -369,7 +369,7 @@ _STEPS_MARGIN, _TAIL = 1 + 1e-9, 1e-300
 def grid_rounding_loss(numbers: int, least_variance: Fraction) -> Fraction:
     r"""Return :math:`\eta` for so many numbers with noise of at least this variance.
 
-    >>> float(rounding_loss(1000, Fraction(2**60)))
+    >>> float(grid_rounding_loss(1000, Fraction(2**60)))
     4.0...e-13
     """
     return numbers * Fraction(_REACH**2, 8) / least_variance

@@ -175,7 +175,8 @@ RECORD, FEATURE = PrivacyUnit("record"), PrivacyUnit("feature")
 def is_secret_size(label: str | None) -> bool:
     """Tell by the label of a unit whether neighbours differ in their number of records.
 
-    >>> is_secret_size(PrivacyUnit("record", "add_remove").label), is_secret_size(RECORD.label)
+    >>> added = PrivacyUnit("record", neighbours="add_remove")
+    >>> is_secret_size(added.label), is_secret_size(RECORD.label)
     (True, False)
     """
     return label is not None and label.endswith(_SECRET_SIZE)

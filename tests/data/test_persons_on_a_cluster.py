@@ -29,7 +29,7 @@ RNG = np.random.default_rng(0)
 WHO = np.repeat(np.arange(N), RNG.integers(1, 6, N))[:N]
 X, Y = RNG.random((N, 3)), RNG.integers(0, 2, N)
 PERSON = {"privacy_unit": PrivacyUnit("person", max_records=2)}
-ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
+BOTH = PrivacyUnit("person", max_records=2, neighbours="add_remove")
 MODELS = [
     BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=4, **PERSON),
     BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), **PERSON),
@@ -85,7 +85,7 @@ def test_wrong_labels_are_refused_before_anything_is_charged():
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_a_person_more_or_less_and_nobody_at_all(model):
-    model = clone(model).set_params(**ADDED)
+    model = clone(model).set_params(privacy_unit=BOTH)
     own = WHO[5] == WHO
     for keep in (~own, np.zeros(N, bool)):
         one, other = (np.ones(N, bool), keep) if keep.any() else (own, keep)

@@ -32,7 +32,7 @@ def test_all_neighbours_stay_within_the_claim(choice, n, epsilon):
 
 
 def test_the_exponential_mechanism_takes_over_for_many_candidates():
-    with mock.patch.object(permute_and_flip, "MAX_CANDIDATES", 1):
+    with mock.patch.object(permute_and_flip, "MAX_CHOICES", 1):
         found = enumerate_loss("permute_and_flip", *WORLDS[0], epsilon=8.0)
     assert found.within
     assert found.ratio > 0.5

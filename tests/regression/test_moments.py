@@ -8,7 +8,7 @@ from dpbayes_sklearn.regression import design as design_module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import (
     FINEST_GRID,
-    WHOLE,
+    WHOLE_WINDOW,
     Moments,
     Predictive,
     Window,
@@ -45,18 +45,20 @@ def by_python_integers(X, y, grid):
 def test_sums_are_exact():
     X, y = records(200)
     for grid in (1, 64, FINEST_GRID):
-        assert np.array_equal(moments(X, y).gram(grid, WHOLE), by_python_integers(X, y, grid))
+        assert np.array_equal(
+            moments(X, y).gram(grid, WHOLE_WINDOW), by_python_integers(X, y, grid)
+        )
 
 
 def test_rows_in_any_order_and_chunks_of_any_size_give_the_same_bits(monkeypatch):
     X, y = records()
-    reference = moments(X, y).gram(FINEST_GRID, WHOLE)
+    reference = moments(X, y).gram(FINEST_GRID, WHOLE_WINDOW)
     order = np.random.default_rng(1).permutation(len(y))
-    assert np.array_equal(moments(X[order], y[order]).gram(FINEST_GRID, WHOLE), reference)
+    assert np.array_equal(moments(X[order], y[order]).gram(FINEST_GRID, WHOLE_WINDOW), reference)
     for cells in (3, 1000, 10**9):
         monkeypatch.setattr(design_module, "_CHUNK_CELLS", cells)
         assert np.array_equal(
-            moments(X[:500], y[:500]).gram(FINEST_GRID, WHOLE),
+            moments(X[:500], y[:500]).gram(FINEST_GRID, WHOLE_WINDOW),
             by_python_integers(X[:500], y[:500], FINEST_GRID),
         )
 
@@ -65,24 +67,26 @@ def test_partial_sums_leave_doubles_before_they_round(monkeypatch):
     from dpbayes_sklearn.regression import record_sums as module
 
     X, y = records(500)
-    reference = moments(X, y).gram(FINEST_GRID, WHOLE)
+    reference = moments(X, y).gram(FINEST_GRID, WHOLE_WINDOW)
     monkeypatch.setattr(design_module, "_CHUNK_CELLS", 30)
     monkeypatch.setattr(module, "_DOUBLE", 20 * FINEST_GRID**2)
-    assert np.array_equal(moments(X, y).gram(FINEST_GRID, WHOLE), reference)
+    assert np.array_equal(moments(X, y).gram(FINEST_GRID, WHOLE_WINDOW), reference)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.float16, np.float32, object])
 def test_every_type_gives_the_same_sums(dtype):
     X, y = np.random.default_rng(0).integers(0, 30, (100, 3)), np.arange(100) % 3
-    reference = moments(X.astype(np.float64), y).gram(FINEST_GRID, WHOLE)
+    reference = moments(X.astype(np.float64), y).gram(FINEST_GRID, WHOLE_WINDOW)
     assert np.array_equal(
-        moments(X.astype(dtype), y.astype(dtype)).gram(FINEST_GRID, WHOLE), reference
+        moments(X.astype(dtype), y.astype(dtype)).gram(FINEST_GRID, WHOLE_WINDOW), reference
     )
-    assert np.array_equal(moments(np.asfortranarray(X), y).gram(FINEST_GRID, WHOLE), reference)
+    assert np.array_equal(
+        moments(np.asfortranarray(X), y).gram(FINEST_GRID, WHOLE_WINDOW), reference
+    )
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0])
-@pytest.mark.parametrize("window", [WHOLE, Window(-0.3, 0.1, -0.2)])
+@pytest.mark.parametrize("window", [WHOLE_WINDOW, Window(-0.3, 0.1, -0.2)])
 def test_a_wild_record_moves_the_sums_no_further_than_declared(bad, window):
     X, y = records(300)
     before = moments(X, y).gram(FINEST_GRID, window)
@@ -95,12 +99,14 @@ def test_a_wild_record_moves_the_sums_no_further_than_declared(bad, window):
 
 def test_sums_of_columns_and_target_are_those_of_the_gram_matrix():
     X, y = records()
-    gram = moments(X, y).gram(FINEST_GRID, WHOLE)
+    gram = moments(X, y).gram(FINEST_GRID, WHOLE_WINDOW)
     assert moments(X, y).location_sums(FINEST_GRID)[1].tolist() == gram[0, 1:].tolist()
     some = np.flatnonzero(np.random.default_rng(3).random(len(y)) < 0.3)
     rows, part = moments(X, y).about(some).location_sums(FINEST_GRID)
     assert rows == len(some)
-    assert part.tolist() == moments(X[some], y[some]).gram(FINEST_GRID, WHOLE)[0, 1:].tolist()
+    assert (
+        part.tolist() == moments(X[some], y[some]).gram(FINEST_GRID, WHOLE_WINDOW)[0, 1:].tolist()
+    )
 
 
 def test_shells_count_every_record_once_at_its_distance():
@@ -122,7 +128,7 @@ def test_windows_clip_columns_further_and_missing_numbers_are_the_middle():
     x = np.clip((X - [1.5, 0.5, 20]) / [3.5, 0.5, 10], -1, 1)
     x[3, 0] = 0.0
     mapped = np.rint(FINEST_GRID * np.clip((x - windows.centres) / windows.halves, -1, 1))
-    gram = moments(X, y).gram(FINEST_GRID, WHOLE, windows)
+    gram = moments(X, y).gram(FINEST_GRID, WHOLE_WINDOW, windows)
     assert np.abs(gram[1:-1, 1:-1] - mapped.T @ mapped).max() <= 200 * 2 * FINEST_GRID
     assert np.allclose(windows.clip(x.copy()), np.clip(x, [-0.1, -1, -0.45], [0.9, 1.0, 0.05]))
 
@@ -154,7 +160,7 @@ def test_without_noise_nothing_is_rounded():
 def test_sums_that_could_overflow_are_refused_before_they_are_made():
     many = moments(np.broadcast_to(0.0, (2**33, 3)), np.broadcast_to(0.0, 2**33))
     with pytest.raises(ValueError, match="too many"):
-        many.gram(FINEST_GRID, WHOLE)
+        many.gram(FINEST_GRID, WHOLE_WINDOW)
     assert largest_grid(2**40, 1.0) ** 2 * 2**40 < 2**63
     with pytest.raises(ValueError, match="larger epsilon"):
         largest_grid(10, 1e16)
@@ -172,7 +178,7 @@ def test_categories_of_a_data_frame():
 
     design = Design((Categories(["a", "b", "c"]), Interval(0, 1)))
     X = pd.DataFrame({"job": ["a", "c", "?", None], "part": [0, 1, np.nan, 0.5]})
-    gram = moments(X, np.zeros(4), design).gram(1, WHOLE)
+    gram = moments(X, np.zeros(4), design).gram(1, WHOLE_WINDOW)
     assert gram[0].tolist() == [4, 3, 0, 1, 0, 0]
 
 

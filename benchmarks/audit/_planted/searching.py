@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import joblib
 import numpy as np
@@ -40,8 +41,13 @@ def exact_scores() -> Replacements:
 
 @fault("searching", "searches", "One person is thought to move a score by half of what he can")
 def half_a_score() -> Replacements:
-    real = runs.sensitivity
-    yield runs, "sensitivity", lambda model: Fraction(real(model), 2)
+    real, noise = runs.sensitivity, runs._score_noise
+
+    def too_little(*args: Any) -> int:
+        with mock.patch.object(runs, "sensitivity", lambda model: Fraction(real(model), 2)):
+            return noise(*args)
+
+    yield runs, "_score_noise", too_little
 
 
 @fault(
