@@ -21,7 +21,7 @@ from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
-from dpbayes_sklearn.data.reading import read_target
+from dpbayes_sklearn.data.reading import in_memory, read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.cost import SearchCost, run_rho, search_cost
@@ -264,8 +264,16 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def _records(self, X: Any, y: Any, *, reset: bool) -> HeldOutSplit:
         """Return all records, to be split without looking at them."""
         self._models(candidates_of(self.param_grid))  # refused before any data are touched
+        table = in_memory(X, self._declared_width, type(self).__name__)
         target = read_target(self.estimator, y)
-        return HeldOutSplit((X, target, None), (None, target[:0]), column_kind(y))
+        return HeldOutSplit((table, target, None), (None, target[:0]), column_kind(y))
+
+    @property
+    def _declared_width(self) -> int | None:
+        """How many columns a candidate declares; one that declares others is refused by itself."""
+        models = self._models(candidates_of(self.param_grid))
+        widths = [model._declared_width for model in models]
+        return next((width for width in widths if width is not None), None)
 
     def _protected(
         self, records: HeldOutSplit, groups: Any

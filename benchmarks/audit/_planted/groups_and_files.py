@@ -52,7 +52,7 @@ def labels_that_raise() -> Replacements:
 
 @fault("groups", GROUPS, "Whether a list has rows is decided by all of its cells", "lists of rows")
 def rows_by_all_cells() -> Replacements:
-    def cells(values: Any, ndim: int = 2) -> Any:
+    def cells(values: Any, *_: Any) -> Any:
         if not isinstance(values, list):
             return real(values)
         rows = all(isinstance(row, list) for row in values)
