@@ -144,6 +144,11 @@ def names_quoted() -> Replacements:
     yield files, "_names", quoting
 
 
+@fault(FILES, CONSOLE, "Empty lines at the end of a file are no records", "empty lines")
+def empty_lines_dropped() -> Replacements:
+    yield files, "_lines", lambda text: text.rstrip("\n").split("\n")
+
+
 @fault(FILES, CONSOLE, "A schema template tells whether most cells are numbers", "templates")
 def template_by_cells() -> Replacements:
     def looking(options: Any) -> None:
