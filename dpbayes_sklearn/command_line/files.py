@@ -4,10 +4,10 @@
 
 A record is one line, and no line affects how another is parsed: quoted cells do not contain line
 breaks, and an empty line is a record without values, wherever it is. Every line ends with a line
-feed; what follows the last one is a line as well, unless it is empty. A number is anything that Python's ``float``
-accepts, a date is written YYYY-MM-DD with or without a time, and a category must equal a declared
-value as text or as a number. Anything else is missing, and so are the cells that a short line
-lacks; surplus cells are ignored.
+feed; what follows the last one is a line as well, unless it is empty. A number is anything that
+Python's ``float`` accepts, a date is written YYYY-MM-DD with or without a time, and a category must
+equal a declared value as text or as a number. Anything else is missing, and so are the cells that a
+short line lacks; surplus cells are ignored.
 
 **A schema as users write it: a JSON file with the columns and the target by name.**
 
