@@ -127,8 +127,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     :mod:`dpbayes_sklearn.model_selection.runs` and :mod:`dpbayes_sklearn.noise.random_stopping`.
     Before the charge every candidate is fitted to stand-ins of the same shape and types, made of
     public facts alone, so that what cannot be fitted is refused unpaid and tells nothing about the
-    records. An error that depends on the records, which domains that are not declared allow, ends
-    the search after the charge, without its text.
+    records. Only domains that are not declared allow an error that depends on the records: of the
+    first step, which reads them, before the charge; of a later step after it, without its text.
     The running time of a search depends on the secret number of its runs, so do not publish it.
     Domains that a candidate reads from the data cause a warning and become a condition of the
     guarantee.
