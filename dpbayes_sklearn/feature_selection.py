@@ -251,11 +251,12 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         """
         check_is_fitted(self)
         declared, secret = self._declares_columns, self._unit.size_is_secret
-        read_table(self, X, reset=False, declared=declared, may_be_empty=secret)
+        d = self.n_features_in_
+        read_table(self, X, reset=False, declared=declared, may_be_empty=secret, width=d)
         places = np.flatnonzero(self._support).tolist()
         if is_frame(X):
             return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
-        return X[:, places] if hasattr(X, "dtype") else self._chosen(as_cells(X, 2)[:, places])
+        return X[:, places] if hasattr(X, "dtype") else self._chosen(as_cells(X, 2, d)[:, places])
 
     def _chosen(self, cells: Any) -> Any:
         """Return the cells of a list: numbers where all columns hold them, else as they are."""

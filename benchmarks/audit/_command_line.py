@@ -82,6 +82,7 @@ def command_line() -> list[Case]:
         _a_file_that_cannot_be_moved,
         _lines_that_end_otherwise,
         _templates,
+        _empty_lines,
     )
     return [Case(f.__name__.strip("_").replace("_", " "), partial(_in_a_folder, f)) for f in found]
 
@@ -171,6 +172,17 @@ def _lines_that_end_otherwise(folder: Folder) -> Iterator[str]:
         said += folder.run("schema", str(folder.path / "odd.csv"), *words)[1]
         if MARK in said or "clerk" in said:
             yield f"{name}: a message shows a value of a record"
+
+
+def _empty_lines(folder: Folder) -> Iterator[str]:
+    """Predict for files whose records are empty lines here or there, one line for each."""
+    folder.fit()
+    model, odd, out = (folder.path / name for name in ("model.json", "odd.csv", "out.csv"))
+    for rows in (["", "20", "30"], ["20", "", "30"], ["20", "30", ""], ["20", "", ""], ["", ""]):
+        odd.write_text("\n".join(["age", *rows]) + "\n")
+        folder.run("predict", str(model), str(odd), "--out", str(out))
+        if len(out.read_text().splitlines()) != 1 + len(rows):
+            yield "whether an empty line is a record depends on its place"
 
 
 def _templates(folder: Folder) -> Iterator[str]:

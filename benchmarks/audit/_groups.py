@@ -20,6 +20,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from benchmarks.audit._cases import Case
+from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit.containers import CONTAINERS, column_in
 from dpbayes_sklearn.audit.odd_values import MARK, OBJECTS, everything_said
 from dpbayes_sklearn.base import parameters
@@ -145,6 +146,7 @@ def groups_of_persons() -> list[Case]:
         Case("records on a cluster", _on_a_cluster),
         Case("targets in other blocks", _targets_in_other_blocks),
         Case("lists of rows", _lists_of_rows),
+        Case("long rows", _long_rows),
     ]
 
 
@@ -282,3 +284,27 @@ def _rows_beside(odd: Any) -> Iterator[str]:
     columns = [[table.column(j)[i] for i in (0, 1, 3)] for j in range(2)]
     if columns != [[0, 1, 1], [1, 0, 1]]:
         yield "one row of X decides how others are read"
+    declared = BayesianNaiveBayes(bounds=([0, 0], [1, 1]), classes=[0, 1])
+    for few in ([[0, 1], odd], [[0, 1], [1], odd], [odd]):
+        if declared._read(few, [0] * len(few)).statistics.n != len(few):
+            yield "rows decide how many columns there are, though that is declared"
+
+
+class _Long:
+    """A row that says how long it is, and tells if somebody walks along it."""
+
+    walked = False
+
+    def __len__(self) -> int:
+        return 10**4
+
+    def __iter__(self) -> Iterator[int]:
+        self.walked = True
+        return iter(())
+
+
+def _long_rows() -> Iterator[str]:
+    row = _Long()
+    reading.read_table(BaseEstimator(), [[0, 1], [1, 0], row], reset=True, declared=True)
+    if row.walked:
+        yield "a row of any length is unpacked"

@@ -56,7 +56,7 @@ def rehearsals() -> list[Case]:
         for name in _searched({})
         for unit in UNITS
     ]
-    return [*cases_of(_errors_of_later_steps, _errors_of_runs), *cases]
+    return [*cases_of(_errors_of_later_steps, _errors_of_runs, _lists_of_rows), *cases]
 
 
 def _bayes(**options: Any) -> BayesianNaiveBayes:
@@ -165,6 +165,32 @@ def _errors_of_later_steps() -> Iterator[str]:
             yield f"the error of a step that needs {columns} tells what was selected"
         if any(charged for _, charged in said):
             yield f"a step that needs {columns} is refused after the charge"
+
+
+ROWS = [[0, 1, 1, 0], [1, 0, 1, 1]]
+EACH = ([0] * 4, [1] * 4)
+LISTS: dict[str, tuple[Any, ...]] = {  # unit, rows, trials
+    "nobody": ("a secret number of records", [], 1),
+    "few": ("a secret number of records", ROWS, 40),
+    "an odd row alone": ("a secret number of records", [None], 10),
+    "a short row": ("records", [*ROWS, [1]], 15),
+    "no row": ("records", [*ROWS, None], 15),
+    "odd rows only": ("records", [[1], [2], None], 2),
+}
+
+
+def _lists_of_rows() -> Iterator[str]:
+    """See that a search takes every list, whoever is held out, if the columns are declared."""
+    for name, (unit, rows, trials) in LISTS.items():
+        for _ in range(trials):
+            search = PrivateSearchCV(
+                _bayes(bounds=EACH, **UNITS[unit]), {}, runs_per_candidate=1, test_size=0.3
+            )
+            try:
+                search.fit(rows, [0] * len(rows))
+            except Exception as error:
+                yield f"{name}: a list stops a search: {type(error).__name__}"
+                break
 
 
 class _Fussy(PrivateMinMaxScaler):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
+import weakref
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -45,7 +46,7 @@ def searches() -> list[Case]:
     return [
         *cases_of(_what_runs_get, _noise_of_scores, _who_is_held_out, _what_is_heard),
         *cases_of(_number_of_runs, _many_runs, _with_a_delta),
-        *cases_of(_sides_of_persons, _two_searches_at_once),
+        *cases_of(_sides_of_persons, _two_searches_at_once, _models_that_are_kept),
         *steps_of_pipelines(),
     ]
 
@@ -153,6 +154,30 @@ def _what_is_heard() -> Iterator[str]:
         heard.add((tuple(str(w.message) for w in caught), tuple(ear.heard)))
     if len(heard) > 1:
         yield "warnings or log lines tell the number of runs"
+
+
+def _models_that_are_kept() -> Iterator[str]:
+    """Count the models that are there at a time, of searches with different numbers of runs."""
+    most = set()
+    for count in (20, 60):
+        made: list[weakref.ref[Any]] = []
+        alive, run = [0], runs.run
+
+        def counted(*args: Any, _made: Any = made, _alive: Any = alive, _run: Any = run) -> Any:
+            one = _run(*args)
+            _made.append(weakref.ref(one.model))
+            _alive.append(sum(ref() is not None for ref in _made))
+            return one
+
+        model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
+        with (
+            mock.patch.object(runs, "number_of_runs", _always(count)),
+            mock.patch.object(runs, "run", counted),
+        ):
+            PrivateSearchCV(model, {}).fit(X, Y)
+        most.add(max(alive))
+    if len(most) > 1:
+        yield "the memory of a search grows with its secret number of runs"
 
 
 def _always(count: int) -> Any:

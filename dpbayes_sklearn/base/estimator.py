@@ -34,12 +34,17 @@ from dpbayes_sklearn.privacy.active import active_accountant, one_branch
 from dpbayes_sklearn.privacy.budget import LEAST_DELTA
 from dpbayes_sklearn.privacy.guarantee import round_up, warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.schema.values import is_list
 from dpbayes_sklearn.sizes import GUESS, RecordCount, ReleasedSize, size_share
 
 __all__ = ["FitInput", "PrivateEstimator"]
 
 
 SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
+WIDTH_OF_LIST = (
+    "X is a list, and how many cells most of its rows have is public (no schema or bounds declare "
+    "the number of columns)"
+)
 _SIZE_STREAM = 2**16  # the stream of the first number of records that a seed releases
 
 DELTA: dict[str, list[Any]] = {"delta": [Fraction, Range(Real, 0, 1, closed="left")]}
@@ -197,7 +202,22 @@ class PrivateEstimator(PublishedModel):
         public, conditions = (known, ()) if known is not None else self._public_schema(records)
         self._prior(public)  # wrong parameters are refused before types of columns
         self._check_types(public, records)
+        promises = (*promises, *self._promised_width(X, known))
         return FitInput(public, self._statistics(public, records), (*conditions, *promises))
+
+    @property
+    def _declared_width(self) -> int | None:
+        """How many columns are declared, None if not at all; here one, as of a single variable."""
+        return 1
+
+    def _width(self, reset: bool) -> int | None:
+        """Return how many columns X must have, if that is known without looking at X."""
+        return self._declared_width if reset else self.n_features_in_
+
+    def _promised_width(self, X: Any, known: Any) -> tuple[str, ...]:
+        """Return the condition of a list, whose rows alone say how many columns there are."""
+        told = known is not None or self._declared_width is not None or not is_list(X)
+        return () if told else (WIDTH_OF_LIST,)
 
     def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
         """Return the records that count, and what was promised about persons."""

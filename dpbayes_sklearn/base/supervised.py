@@ -25,7 +25,7 @@ from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import SealedTable, Table
 from dpbayes_sklearn.exceptions import called_by
 from dpbayes_sklearn.schema import Categories, Domain, Schema
-from dpbayes_sklearn.schema.declared import declared_domains, declared_width
+from dpbayes_sklearn.schema.declared import declared_domains, declared_width, width_of_rows
 from dpbayes_sklearn.shards import ExactStatistics
 
 __all__ = ["Declared", "ShardedEstimator", "SupervisedEstimator"]
@@ -81,7 +81,14 @@ class SupervisedEstimator(PrivateEstimator):
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Any:
         declared, secret = self._declares_columns, self._unit.size_is_secret
-        return read_records(self, X, y, reset=reset, declared=declared, may_be_empty=secret)
+        width = self._width(reset)
+        return read_records(
+            self, X, y, reset=reset, declared=declared, may_be_empty=secret, width=width
+        )
+
+    @property
+    def _declared_width(self) -> int | None:
+        return width_of_rows(self.schema, self._bounds.value)
 
     def _read_rows(self, X: Any) -> Table:
         """Return the features of rows to predict."""

@@ -3,10 +3,11 @@
 **A CSV file, parsed according to declared domains so that no value can cause an error.**
 
 A record is one line, and no line affects how another is parsed: quoted cells do not contain line
-breaks, and an empty line is a record without values. A number is anything that Python's ``float``
-accepts, a date is written YYYY-MM-DD with or without a time, and a category must equal a declared
-value as text or as a number. Anything else is missing, and so are the cells that a short line
-lacks; surplus cells are ignored.
+breaks, and an empty line is a record without values, wherever it is. Every line ends with a line
+feed; what follows the last one is a line as well, unless it is empty. A number is anything that
+Python's ``float`` accepts, a date is written YYYY-MM-DD with or without a time, and a category must
+equal a declared value as text or as a number. Anything else is missing, and so are the cells that a
+short line lacks; surplus cells are ignored.
 
 **A schema as users write it: a JSON file with the columns and the target by name.**
 
@@ -79,7 +80,7 @@ class CsvFile:
     def read(cls, path: Path) -> CsvFile:
         """Read a file; bytes that are not UTF-8 are replaced."""
         with _opened(path) as file:
-            first, *lines = file.read().removesuffix("\n").split("\n")
+            first, *lines = _lines(file.read())
         names = _names(first, path)
         if not lines:
             raise FileError(f"{path.name} has no records.")
@@ -108,6 +109,11 @@ def column_names(path: Path) -> tuple[str, ...]:
     """Return the first line of a file, without looking at any record."""
     with _opened(path) as file:
         return _names(file.readline().removesuffix("\n"), path)
+
+
+def _lines(text: str) -> list[str]:
+    """Return all lines, empty ones at the end as well: each of them is somebody's."""
+    return text.removesuffix("\n").split("\n")
 
 
 def _opened(path: Path) -> TextIO:

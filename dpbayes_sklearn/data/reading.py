@@ -34,12 +34,14 @@ from dpbayes_sklearn.schema.domains import Categories, Interval, as_numbers
 from dpbayes_sklearn.schema.values import Kind, as_cells
 
 __all__ = [
+    "as_rows",
     "categories_from_data",
     "check_kind",
     "check_kinds",
     "classes_from_data",
     "domain_from_data",
     "features_read",
+    "in_memory",
     "read_column",
     "read_records",
     "read_table",
@@ -65,10 +67,19 @@ _TARGET_HINTS: Hints = {
 
 
 def read_records(
-    estimator: Any, X: Any, y: Any, *, reset: bool, declared: bool, may_be_empty: bool = False
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    reset: bool,
+    declared: bool,
+    may_be_empty: bool = False,
+    width: int | None = None,
 ) -> LocalRecords | PartitionedRecords:
     """Return X and y as records, checked for shape, type and column names."""
-    table = read_table(estimator, X, reset=reset, declared=declared, may_be_empty=may_be_empty)
+    table = read_table(
+        estimator, X, reset=reset, declared=declared, may_be_empty=may_be_empty, width=width
+    )
     if isinstance(table, PartitionedTable):
         _refuse_nothing(estimator, y)
         return _not_empty(PartitionedRecords.read(table, y), may_be_empty and declared)
@@ -77,10 +88,17 @@ def read_records(
 
 
 def read_unlabelled(
-    estimator: Any, X: Any, *, reset: bool, may_be_empty: bool = False
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    may_be_empty: bool = False,
+    width: int | None = None,
 ) -> LocalRecords | PartitionedRecords:
     """Return the records of X, whose every value is accepted, without any target."""
-    table = read_table(estimator, X, reset=reset, declared=True, may_be_empty=may_be_empty)
+    table = read_table(
+        estimator, X, reset=reset, declared=True, may_be_empty=may_be_empty, width=width
+    )
     if isinstance(table, PartitionedTable):
         return _not_empty(PartitionedRecords.unlabelled(table), may_be_empty)
     return LocalRecords.unlabelled(table)
@@ -112,11 +130,18 @@ def check_kind(domain: Domain, kind: Kind, name: str, hints: Hints | None = None
 
 
 def read_table(
-    estimator: Any, X: Any, *, reset: bool, declared: bool, may_be_empty: bool = False
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    declared: bool,
+    may_be_empty: bool = False,
+    width: int | None = None,
 ) -> Table:
     """Return X as a table, checked for shape, type and column names.
 
-    Where the number of records is secret, X ``may_be_empty``: an error would tell it.
+    Where the number of records is secret, X ``may_be_empty``: an error would tell it. A list has
+    rows of ``width`` cells, if that is known.
 
     Where all domains are ``declared`` every value is accepted, and nothing here depends on a
     value. Otherwise values must be finite numbers, as for any scikit-learn estimator.
@@ -140,7 +165,7 @@ def read_table(
         _refuse_complex(X, "X")
         sparse = "csr" if get_tags(estimator).input_tags.sparse else False
     else:
-        X, sparse = _as_array(X, declared), False
+        X, sparse = _as_array(as_rows(X, width), declared), False
     X = validate_data(
         estimator,
         X,
@@ -174,8 +199,20 @@ def _check_columns(estimator: Any, table: Table, reset: bool) -> None:
         _refuse_complex(table.column(j, nobody), "X")
 
 
-def _as_array(X: Any, declared: bool) -> npt.NDArray[Any]:
-    array = as_cells(X, 2)
+def in_memory(X: Any, width: int | None, whose: str) -> Any:
+    """Return X such that some of its rows can be taken: a frame, a sparse matrix or an array."""
+    refuse_other_containers(X, "X")
+    if is_partitioned(X):
+        raise TypeError(
+            f"A dask collection was passed, but {whose} requires records in memory: pass "
+            "X.compute(). Nothing was spent."
+        )
+    return X if is_frame(X) or issparse(X) else as_rows(X, width)
+
+
+def as_rows(X: Any, width: int | None) -> npt.NDArray[Any]:
+    """Return a list, or anything else without columns of its own, as an array of rows."""
+    array = as_cells(X, 2, width)
     _refuse_complex(array, "X")
     if array.ndim != 2:
         raise ValueError(
@@ -183,6 +220,10 @@ def _as_array(X: Any, declared: bool) -> npt.NDArray[Any]:
             "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
             "contains a single sample."
         )
+    return array
+
+
+def _as_array(array: npt.NDArray[Any], declared: bool) -> npt.NDArray[Any]:
     if declared or array.dtype.kind in "biuf":
         return array
     with suppress(Exception):  # whatever an odd object raises when asked for its number

@@ -123,6 +123,11 @@ class PrivatePipeline(SupervisedEstimator):
         return model
 
     @property
+    def _declared_width(self) -> int | None:
+        first: PrivateEstimator = private_steps(self.pipeline)[0][1]
+        return first._declared_width
+
+    @property
     def _bounds(self) -> Any:
         return self._model._bounds
 

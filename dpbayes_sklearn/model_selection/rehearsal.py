@@ -4,10 +4,13 @@
 
 Guarantee
 ---------
-*Precondition*: the container, the names and declared types of columns, and the number of records
-(unless it is secret: then a constant) are public. *Claim*: stand-ins are a function of these.
-*Proof*: a row is made of the table without its rows, or of the type of an array; the target of its
-type; labels of persons are counted off. Nothing else is read. ∎
+*Precondition*: the container, the number, names and declared types of columns, and the number of
+records (unless it is secret: then a constant) are public. *Claim*: stand-ins are a function of
+these. *Proof*: a row is made of the table without its rows, or of the type and the number of
+columns of an array; the target of its type; labels of persons are counted off. No row is looked at,
+nor how many a part of the split has. A list has no type and no shape: the search makes an array of
+all of it first, with a declared number of columns, or with one that its guarantee takes for public
+as a condition (:func:`dpbayes_sklearn.data.reading.in_memory`). ∎
 
 Cells are zeros, or empty texts: with declared domains every value has its place, and a domain that
 is not declared can be read from them.
@@ -47,7 +50,7 @@ from dpbayes_sklearn.exceptions import warn_caller
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.schema.values import Kind, as_cells, kind_of
+from dpbayes_sklearn.schema.values import Kind, kind_of
 from dpbayes_sklearn.sizes import GUESS
 
 __all__ = ["StandIns", "rehearsed", "stand_ins"]
@@ -67,8 +70,9 @@ class StandIns(NamedTuple):
 def stand_ins(X: Any, y: npt.NDArray[Any], groups: Any, kind: Kind, unit: PrivacyUnit) -> StandIns:
     """Return made-up records of the same shape and types; ``kind`` is what the type of y declares.
 
-    >>> made = stand_ins([[3, 4], [5, 6]], np.array([7, 8]), None, "integers", PrivacyUnit())
-    >>> made.X, made.y.tolist()
+    >>> X, y = np.array([[3, 4], [5, 6]]), np.array([7, 8])
+    >>> made = stand_ins(X, y, None, "integers", PrivacyUnit())
+    >>> made.X.tolist(), made.y.tolist()
     ([[0, 0], [0, 0]], [0, 1])
     """
     n = GUESS if unit.size_is_secret else len(y)
@@ -89,9 +93,7 @@ def _one_row(X: Any) -> Any:
         return _row_of_pandas(X.iloc[:0]) if hasattr(X, "iloc") else _row_of_polars(X[:0])
     if issparse(X):
         return type(X)((1, X.shape[1]), dtype=X.dtype)
-    cells = as_cells(X, 2)
-    row = np.zeros((1, *cells.shape[1:]), cells.dtype)
-    return row if hasattr(X, "dtype") else row.tolist()
+    return np.zeros((1, X.shape[1]), X.dtype)
 
 
 def _row_of_pandas(nobody: Any) -> Any:

@@ -33,15 +33,16 @@ epsilon the rest of the fit is zCDP with what is left (adaptive composition).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from fractions import Fraction
+from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
@@ -90,6 +91,7 @@ LARGEST_ERROR = Fraction(1, 4)
 This bounds the sensitivity of the score, and so its noise."""
 
 _LEAST = Fraction(1, 10**12)  # epsilon of a run
+_AT_ONCE = 4  # runs whose models each worker makes before all but the best are dropped
 
 _OWN = {
     "epsilon": "the search divides its own epsilon among the fits; set epsilon of the search",
@@ -448,15 +450,27 @@ class Selection(Mechanism):
         n_runs = number_of_runs(self.law_of_runs(len(prior)), source)
         picked = uniform_below(len(prior), n_runs, source).tolist()
         seeds = [seed_from(source) if self.seeded else None for _ in picked]
+        calls = (
+            delayed(run)(j, ready[j], seed, test, rho)
+            for j, seed in zip(picked, seeds, strict=True)
+        )
         with silence():
-            runs: list[Run] = Parallel(n_jobs=self.n_jobs, verbose=0)(
-                delayed(run)(j, ready[j], seed, test, rho)
-                for j, seed in zip(picked, seeds, strict=True)
-            )
-        best = max(runs, key=lambda one: one.score)
+            best = self._best(calls)
         held_out = len(test[1]) if statistics.n_test is None else statistics.n_test(best.model)
         whole = sensitivity(best.model) // best.model._unit.max_records
         share = best.score / (whole * max(held_out, 1))
         promise = best.model.guarantee_
         winner = Winner(share, best.candidate, best.model)
         return Release(winner, PrivacyGuarantee.of(budget, promise.mechanism, promise.conditions))
+
+    def _best(self, calls: Iterator[Any]) -> Run:
+        """Return the first run of the highest score; a few at a time, so that no others are kept.
+
+        With all of them the memory of a search would grow with the secret number of its runs.
+        """
+        best: list[Run] = []
+        at_once = _AT_ONCE * effective_n_jobs(self.n_jobs)
+        with Parallel(n_jobs=self.n_jobs, verbose=0) as workers:
+            while some := [*islice(calls, at_once)]:
+                best = [max([*best, *workers(some)], key=lambda one: one.score)]
+        return best[0]

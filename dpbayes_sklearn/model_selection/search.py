@@ -21,7 +21,7 @@ from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
-from dpbayes_sklearn.data.reading import read_target
+from dpbayes_sklearn.data.reading import in_memory, read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.cost import SearchCost, run_rho, search_cost
@@ -127,8 +127,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     :mod:`dpbayes_sklearn.model_selection.runs` and :mod:`dpbayes_sklearn.noise.random_stopping`.
     Before the charge every candidate is fitted to stand-ins of the same shape and types, made of
     public facts alone, so that what cannot be fitted is refused unpaid and tells nothing about the
-    records. An error that depends on the records, which domains that are not declared allow, ends
-    the search after the charge, without its text.
+    records. Only domains that are not declared allow an error that depends on the records: of the
+    first step, which reads them, before the charge; of a later step after it, without its text.
     The running time of a search depends on the secret number of its runs, so do not publish it.
     Domains that a candidate reads from the data cause a warning and become a condition of the
     guarantee.
@@ -264,8 +264,16 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def _records(self, X: Any, y: Any, *, reset: bool) -> HeldOutSplit:
         """Return all records, to be split without looking at them."""
         self._models(candidates_of(self.param_grid))  # refused before any data are touched
+        table = in_memory(X, self._declared_width, type(self).__name__)
         target = read_target(self.estimator, y)
-        return HeldOutSplit((X, target, None), (None, target[:0]), column_kind(y))
+        return HeldOutSplit((table, target, None), (None, target[:0]), column_kind(y))
+
+    @property
+    def _declared_width(self) -> int | None:
+        """How many columns a candidate declares; one that declares others is refused by itself."""
+        models = self._models(candidates_of(self.param_grid))
+        widths = [model._declared_width for model in models]
+        return next((width for width in widths if width is not None), None)
 
     def _protected(
         self, records: HeldOutSplit, groups: Any

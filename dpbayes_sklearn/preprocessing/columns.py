@@ -21,7 +21,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.schema.declared import intervals_from_bounds
+from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.schema.values import Kind, as_numbers
 from dpbayes_sklearn.serialization.models import COLUMN_TRANSFORMER
 
@@ -96,7 +96,8 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
         secret = self._unit.size_is_secret
-        records = read_unlabelled(self, X, reset=reset, may_be_empty=secret)
+        width = self._width(reset)
+        records = read_unlabelled(self, X, reset=reset, may_be_empty=secret, width=width)
         check_numeric(self, records.table)
         return records
 
@@ -104,6 +105,10 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         d, (_, rest) = records.table.n_columns, self._shares(self._budget())
         n, bounds = self._public_n(records.n), self._each_bounds(d)
         return Columns(n, bounds, float(rest.epsilon) / d, rest.unit), ()
+
+    @property
+    def _declared_width(self) -> int | None:
+        return width_of_rows(None, self.bounds)
 
     def _each_bounds(self, d: int) -> tuple[tuple[float, float] | None, ...]:
         if self.bounds is None:
@@ -149,7 +154,8 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         """
         check_is_fitted(self)
         secret = self._unit.size_is_secret
-        table = read_table(self, X, reset=False, declared=True, may_be_empty=secret)
+        d = self.n_features_in_
+        table = read_table(self, X, reset=False, declared=True, may_be_empty=secret, width=d)
         check_numeric(self, table)
         if isinstance(table, PartitionedTable):
             return rowwise(self._transformed, table, self._apply(np.empty((0, table.n_columns))))

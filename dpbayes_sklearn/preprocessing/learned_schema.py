@@ -95,9 +95,13 @@ class FrameDomains(PrivateEstimator):
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
         secret = self._unit.size_is_secret
-        return read_unlabelled(self, X, reset=reset, may_be_empty=secret)
+        return read_unlabelled(self, X, reset=reset, may_be_empty=secret, width=self._width(reset))
 
     _schema_looks_at_n = True
+
+    @property
+    def _declared_width(self) -> None:
+        """Nothing is declared: that is what is learned."""
 
     @property
     def _looks_at_n(self) -> bool:  # type: ignore[override]

@@ -24,6 +24,7 @@ __all__ = [
     "declared_domains",
     "declared_width",
     "intervals_from_bounds",
+    "width_of_rows",
 ]
 
 
@@ -75,6 +76,17 @@ def declared_width(schema: Schema | None, bounds: Any, n_features: int | None = 
             "for each feature."
         )
     return max((shape[0] for shape in shapes if shape), default=n_features or 0)
+
+
+def width_of_rows(schema: Schema | None, bounds: Any) -> int | None:
+    """Return how many columns are declared, None if any number of them would do.
+
+    >>> width_of_rows(None, ([0, 0, 0], 1)), width_of_rows(None, (0, 1))
+    (3, None)
+    """
+    with suppress(ValueError, TypeError):  # wrong bounds are refused where they are used
+        return declared_width(schema, bounds)
+    return None
 
 
 def intervals_from_bounds(bounds: Any, n_features: int, name: str = "bounds") -> list[Interval]:

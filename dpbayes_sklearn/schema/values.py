@@ -19,8 +19,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
-from itertools import chain
+from itertools import chain, islice
 from numbers import Rational
 from typing import Any, Literal
 
@@ -37,6 +38,7 @@ __all__ = [
     "as_numbers",
     "cells_of",
     "is_date",
+    "is_list",
     "joined",
     "kind_of",
     "number_of",
@@ -67,31 +69,39 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
     for name in _LISTS:
         if hasattr(column, name):
             return as_cells(getattr(column, name)(), len(getattr(column, "shape", "n")))
-    if not _is_list(column):
+    if not is_list(column):
         return np.asarray(column)
     return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
 
 
-def as_cells(values: Any, ndim: int) -> npt.NDArray[Any]:
+def as_cells(values: Any, ndim: int, width: int | None = None) -> npt.NDArray[Any]:
     """Return an array; of a list every cell as it is, row by row.
 
-    Rows have as many cells as most of them have. Of a row that has another number, or that is
-    none, all cells are missing: it must not decide how other rows are read.
+    Rows have ``width`` cells or, if that is not declared, as many as most of them have, which is
+    then taken for public. Of a row that has another number, or that is none, all cells are missing:
+    it must not decide how other rows are read.
 
     >>> as_cells([[1, 2], None, [3, 4], [5]], 2).tolist()
     [[1, 2], [None, None], [3, 4], [None, None]]
+    >>> as_cells([[5], None], 2, width=2).tolist()
+    [[None, None], [None, None]]
     """
-    if not _is_list(values):
+    if not is_list(values):
         return np.asarray(values)
-    rows = [None] * len(values) if ndim == 1 else [*map(_row, values)]
-    widths = Counter(len(row) for row in rows if row is not None)
-    if not widths:
+    if width is None and ndim == 2:
+        width = _most_frequent_width(values)
+    if width is None:
         return np.fromiter(values, dtype=object, count=len(values))
-    width = max(widths, key=lambda width: (widths[width], width))
-    blank = [None] * width
-    whole = (row if row is not None and len(row) == width else blank for row in rows)
-    cells = np.fromiter(chain.from_iterable(whole), dtype=object, count=len(rows) * width)
-    return cells.reshape(len(rows), width)
+    rows = chain.from_iterable(_row(value, width) for value in values)
+    cells = np.fromiter(rows, dtype=object, count=len(values) * width)
+    return cells.reshape(len(values), width)
+
+
+def _most_frequent_width(rows: Sequence[Any]) -> int | None:
+    """Return how many cells most rows have, of two such numbers the larger; None without rows."""
+    widths = Counter(_width(row) for row in rows)
+    del widths[None]
+    return max(widths, key=lambda width: (widths[width], width or 0), default=None)
 
 
 def joined(parts: Sequence[npt.NDArray[Any]], axis: int = 0) -> npt.NDArray[Any]:
@@ -109,7 +119,8 @@ def _objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.fromiter(array.flat, dtype=object, count=array.size).reshape(array.shape)
 
 
-def _is_list(values: object) -> bool:
+def is_list(values: object) -> bool:
+    """Tell whether values are a list, a tuple or the like, which has no type and no shape."""
     listed = isinstance(values, Sequence) and not _is_text(values)
     return listed and not hasattr(values, "__array__")
 
@@ -121,13 +132,20 @@ def _only_cell(cell: Any) -> Any:
     return cell[0] if row and len(cell) == 1 else cell
 
 
-def _row(value: Any) -> Sequence[Any] | None:
-    """Return the cells of a row, None if it is none; its own methods may raise anything."""
+def _width(value: Any) -> int | None:
+    """Return the number of cells of a row, None if it is none; its methods may raise anything."""
     try:
-        sized = hasattr(value, "__len__") and not _is_text(value)
-        return [*value] if sized else None
+        return len(value) if hasattr(value, "__len__") and not _is_text(value) else None
     except Exception:
         return None
+
+
+def _row(value: Any, width: int) -> Sequence[Any]:
+    """Return the cells of a row of so many; of any other none is unpacked: it may be endless."""
+    cells: list[Any] = []
+    with suppress(Exception):
+        cells = [*islice(value, width + 1)] if _width(value) == width else []
+    return cells if len(cells) == width else [None] * width
 
 
 def _is_text(value: object) -> bool:

@@ -211,6 +211,23 @@ def test_one_line_changes_no_other_and_says_nothing(tmp_path: Path, odd: str) ->
         assert len(column) == 3
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_empty_line_is_a_record_wherever_it_is(tmp_path: Path, place: int, end: str) -> None:
+    lines = ["1,2", "3,4"]
+    lines.insert(place, "")
+    path = tmp_path / "data.csv"
+    path.write_text("".join(line + end for line in ["a,b", *lines]), newline="")
+    assert CsvFile.read(path).lines == [line.split(",") if line else [] for line in lines]
+
+
+def test_the_last_line_may_lack_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    for text in ("a,b\n1,2\n3,4", "a,b\n1,2\n3,4\n"):
+        path.write_text(text, newline="")
+        assert CsvFile.read(path).lines == [["1", "2"], ["3", "4"]]
+
+
 def test_a_schema_that_the_library_wrote(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps({"columns": COLUMNS, "target": {"values": [0, 1]}}))

@@ -10,10 +10,19 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from benchmarks.audit._groups import ODD_LABELS
-from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, DirichletMultinomial
+from dpbayes_sklearn import (
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    Categories,
+    DirichletMultinomial,
+    Interval,
+    Schema,
+)
 from dpbayes_sklearn.audit.odd_values import MARK, everything_said
+from dpbayes_sklearn.base.estimator import WIDTH_OF_LIST
 from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.data.reading import read_table, read_target
+from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.values import as_cells, cells_of
 
@@ -61,6 +70,52 @@ def test_rows_that_are_refused_without_domains_show_no_value() -> None:
         BayesianNaiveBayes(accountant=ledger).fit([[0.0], [1.0], MARK], [0, 1, 1])
     assert MARK not in everything_said(raised.value)
     assert len(ledger) == 0
+
+
+EACH = ([0, 0], [1, 1])
+
+
+@pytest.mark.parametrize("whose", ["record", PrivacyUnit("record", neighbours="add_remove")])
+@every_odd_row
+def test_rows_do_not_decide_how_many_columns_are_declared(place: int, whose: Any) -> None:
+    for rows in ([ODD[place]], [[0, 1], ODD[place]], [[0, 1], *[ODD[place]] * 3]):
+        model = BayesianNaiveBayes(bounds=EACH, classes=[0, 1], n_bins=2, privacy_unit=whose)
+        model.fit(rows, [0] * len(rows))
+        assert model.n_features_in_ == 2
+        scaler = PrivateMinMaxScaler(bounds=EACH, privacy_unit=whose).fit(rows)
+        assert scaler.transform(rows).shape == (len(rows), 2)
+
+
+def test_nobody_is_as_many_as_anybody_where_that_is_secret() -> None:
+    secret = PrivacyUnit("record", neighbours="add_remove")
+    declared = {"classes": [0, 1], "privacy_unit": secret}
+    BayesianNaiveBayes(bounds=EACH, **declared).fit([], [])
+    columns = dict.fromkeys("ab", Interval(0, 1, bins=2))
+    schema = Schema(columns, target=Categories([0, 1]))
+    BayesianNaiveBayes(schema=schema, privacy_unit=secret).fit([], [])
+
+
+@every_odd_row
+def test_a_batch_may_be_one_odd_row(place: int) -> None:
+    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2)
+    model.partial_fit([[0, 1]] * 3, [0, 1, 0]).partial_fit([ODD[place]], [0])
+    assert model.n_features_in_ == 2
+
+
+def test_a_width_that_is_not_declared_is_a_condition() -> None:
+    model, y = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2), [0, 1]
+    assert WIDTH_OF_LIST in model.fit([[0], [1]], y).guarantee_.conditions
+    assert WIDTH_OF_LIST not in model.fit(np.array([[0], [1]]), y).guarantee_.conditions
+    each = model.set_params(bounds=([0], [1]))
+    assert WIDTH_OF_LIST not in each.fit([[0], [1]], y).guarantee_.conditions
+    one = DirichletMultinomial(categories=Categories(["a", "b"]))
+    assert WIDTH_OF_LIST not in one.fit(["a", "b"]).guarantee_.conditions
+
+
+def test_a_row_of_another_length_is_not_unpacked() -> None:
+    endless = range(10**12)
+    assert as_cells([[1], [2], endless], 2).tolist() == [[1], [2], [None]]
+    assert as_cells([endless], 2, width=1).tolist() == [[None]]
 
 
 def test_a_list_of_cells_is_one_column() -> None:

@@ -52,7 +52,7 @@ def labels_that_raise() -> Replacements:
 
 @fault("groups", GROUPS, "Whether a list has rows is decided by all of its cells", "lists of rows")
 def rows_by_all_cells() -> Replacements:
-    def cells(values: Any, ndim: int = 2) -> Any:
+    def cells(values: Any, *_: Any) -> Any:
         if not isinstance(values, list):
             return real(values)
         rows = all(isinstance(row, list) for row in values)
@@ -142,6 +142,11 @@ def names_quoted() -> Replacements:
         return tuple(names)
 
     yield files, "_names", quoting
+
+
+@fault(FILES, CONSOLE, "Empty lines at the end of a file are no records", "empty lines")
+def empty_lines_dropped() -> Replacements:
+    yield files, "_lines", lambda text: text.rstrip("\n").split("\n")
 
 
 @fault(FILES, CONSOLE, "A schema template tells whether most cells are numbers", "templates")

@@ -125,6 +125,16 @@ def switches_of_the_process() -> Replacements:
 @fault(
     "rehearsing",
     "searches",
+    "A search keeps the models of all runs until the last",
+    "models that are kept",
+)
+def all_models_kept() -> Replacements:
+    yield runs, "_AT_ONCE", 10**6
+
+
+@fault(
+    "rehearsing",
+    "searches",
     "In a search of persons a fixed key decides who is held out",
     "sides of persons",
 )
