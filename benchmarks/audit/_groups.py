@@ -20,6 +20,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from benchmarks.audit._cases import Case
+from benchmarks.audit._converted import cells_of_columns
 from dpbayes_sklearn.audit.containers import CONTAINERS, column_in
 from dpbayes_sklearn.audit.odd_values import MARK, OBJECTS, everything_said
 from dpbayes_sklearn.base import parameters
@@ -138,13 +139,14 @@ GROUPS: dict[str, Callable[[Labels], Any]] = {
 
 
 def groups_of_persons() -> list[Case]:
-    """Return every container of labels, odd labels, records elsewhere, and lists of rows."""
+    """Return every container of labels, odd labels, records elsewhere, lists of rows, and cells."""
     return [
         *(Case(f"groups: {name}", partial(container_of_groups, name)) for name in GROUPS),
         Case("odd labels", _odd_labels),
         Case("records on a cluster", _on_a_cluster),
         Case("targets in other blocks", _targets_in_other_blocks),
         Case("lists of rows", _lists_of_rows),
+        *cells_of_columns(),
     ]
 
 
