@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.data import dask, retyped
 from dpbayes_sklearn.schema import values
+from dpbayes_sklearn.schema.values import kind_of
 
 Replacements = Iterator[tuple[Any, str, Any]]
 GROUPS = "containers of groups"
@@ -28,3 +30,39 @@ def columns_given_up() -> Replacements:
             return [None] * len(column)
 
     yield values, "_listed", all_or_nothing
+
+
+@fault(
+    "cells",
+    GROUPS,
+    "Of texts that dask has made of a partition only those of numbers are read again",
+    "partitions: dates",
+)
+def dates_stay_texts() -> Replacements:
+    def numbers_alone(dtype: Any) -> Any:
+        return real(dtype) if kind_of(dtype) in {"integers", "numbers"} else None
+
+    real = dask.reader_of
+    yield dask, "reader_of", numbers_alone
+
+
+@fault(
+    "cells",
+    GROUPS,
+    "Texts that dask has made of a column of X stay texts",
+    "partitions: integers, frames",
+)
+def features_stay_texts() -> Replacements:
+    real = dask.as_declared
+    yield dask, "as_declared", lambda x, readers: x if x.ndim == 2 else real(x, readers)
+
+
+@fault(
+    "cells",
+    GROUPS,
+    "Texts that dask has made of blocks of an array stay texts",
+    "partitions: integers, arrays",
+)
+def blocks_stay_texts() -> Replacements:
+    real = retyped._may_hold_texts
+    yield retyped, "_may_hold_texts", lambda x: hasattr(x, "iloc") and real(x)
