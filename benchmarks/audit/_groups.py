@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 
 from benchmarks.audit._cases import Case
 from benchmarks.audit._converted import cells_of_columns
+from benchmarks.audit._equal_labels import equal_labels
 from dpbayes_sklearn.audit.containers import CONTAINERS, column_in
 from dpbayes_sklearn.audit.odd_values import MARK, OBJECTS, everything_said
 from dpbayes_sklearn.base import parameters
@@ -147,6 +148,7 @@ def groups_of_persons() -> list[Case]:
         Case("targets in other blocks", _targets_in_other_blocks),
         Case("lists of rows", _lists_of_rows),
         *cells_of_columns(),
+        *equal_labels(),
     ]
 
 

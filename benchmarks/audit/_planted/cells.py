@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.data import dask, retyped
+from dpbayes_sklearn.data import dask, labels, persons, retyped
 from dpbayes_sklearn.schema import values
 from dpbayes_sklearn.schema.values import kind_of
 
@@ -66,3 +66,29 @@ def features_stay_texts() -> Replacements:
 def blocks_stay_texts() -> Replacements:
     real = retyped._may_hold_texts
     yield retyped, "_may_hold_texts", lambda x: hasattr(x, "iloc") and real(x)
+
+
+@fault(
+    "cells",
+    GROUPS,
+    "Persons are told apart by the texts of their labels, which equal labels may have several of",
+    "equal labels",
+)
+def persons_by_texts() -> Replacements:
+    def text(label: Any) -> str | None:
+        form = real(label)
+        return None if form is None else f"{type(label).__name__}:{label!s}"
+
+    real = labels.canonical
+    yield persons, "canonical", text
+
+
+@fault(
+    "cells",
+    GROUPS,
+    "An object that is no label is a person of its own, by its address",
+    "labels that are none",
+)
+def persons_by_addresses() -> Replacements:
+    real = labels.canonical
+    yield persons, "canonical", lambda label: real(label) or (label is not None and id(label))

@@ -44,10 +44,9 @@ def texts_of_numbers() -> Replacements:
 @fault("groups", GROUPS, "A label that cannot be read stops the fit and shows itself", "odd labels")
 def labels_that_raise() -> Replacements:
     def text(label: Any) -> str | None:
-        missing = label is None or not bool(label == label)
-        return None if missing else persons._written(label)
+        return None if label is None or not bool(label == label) else str(label)
 
-    yield persons, "_text", text
+    yield persons, "canonical", text
 
 
 @fault("groups", GROUPS, "Whether a list has rows is decided by all of its cells", "lists of rows")
