@@ -46,7 +46,8 @@ def canonical(label: Any) -> Hashable | None:
     """
     kind = type(label)
     if kind is str or kind is int:
-        return label  # equal if and only if they are the same text or integer
+        plain: str | int = label
+        return plain
     try:
         for types, form in _FORMS:
             if issubclass(kind, types):
