@@ -56,17 +56,18 @@ def as_declared(partition: Any, readers: Sequence[Reader | None]) -> Any:
     """Return a partition with texts read again where its collection declares something else."""
     if not is_frame(partition):
         read = readers[0]
-        return _again(partition, read) if read and _may_hold_texts(partition) else partition
-    for j, read in enumerate(readers):
-        column = partition.iloc[:, j]
-        if read and _may_hold_texts(column):
-            partition = partition.copy(deep=False)  # which is the caller's
-            partition.isetitem(j, _again(column, read))
+        texts = _may_hold_texts(getattr(partition, "dtype", None))
+        return _again(partition, read) if read and texts else partition
+    for j, (read, dtype) in enumerate(zip(readers, partition.dtypes, strict=False)):
+        if read and _may_hold_texts(dtype):
+            again = _again(partition.iloc[:, j], read)
+            partition = partition.copy(deep=False)  # what was given stays as it is
+            partition.isetitem(j, again)
     return partition
 
 
-def _may_hold_texts(values: Any) -> bool:
-    return kind_of(getattr(values, "dtype", None)) in {"text", "anything"}
+def _may_hold_texts(dtype: Any) -> bool:
+    return kind_of(dtype) in {"text", "anything"}
 
 
 def _again(values: Any, read: Reader) -> npt.NDArray[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.data import dask, labels, persons, retyped
+from dpbayes_sklearn.data import dask, labels, persons
 from dpbayes_sklearn.schema import values
 from dpbayes_sklearn.schema.values import kind_of
 
@@ -64,8 +64,8 @@ def features_stay_texts() -> Replacements:
     "partitions: integers, arrays",
 )
 def blocks_stay_texts() -> Replacements:
-    real = retyped._may_hold_texts
-    yield retyped, "_may_hold_texts", lambda x: hasattr(x, "iloc") and real(x)
+    real = dask.as_declared
+    yield dask, "as_declared", lambda x, readers: real(x, readers) if hasattr(x, "iloc") else x
 
 
 @fault(
