@@ -290,8 +290,9 @@ def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch)
 
     def source(size):
         drawn.append(size)
-        keys = 100 * 2**56 + np.arange(size // 8, dtype=np.uint64)
-        return bytes(range(size)) if size == 16 else keys.tobytes()
+        keys = np.arange(size // 8, dtype=np.uint64)
+        of_records = size == 8 * len(y)
+        return (100 * 2**56 + keys if of_records else keys * (2**67 // size)).tobytes()
 
     monkeypatch.setattr(search_module, "random_source", lambda *_, **__: source)
     search = PrivateSearchCV(BayesianNaiveBayes(**CLASSIFIER, **whom), {"alpha": [1.0]})
@@ -299,7 +300,8 @@ def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch)
     search.set_params(test_size=0.35)  # all coins of records are about 100/256
     split, _ = search._protected(records, groups)
     assert (len(split.test[1]) == 0) == (groups is None)
-    assert drawn == [8 * len(y)] + [16] * (groups is not None)
+    persons = [] if groups is None else [8 * (len(np.unique(groups)) + 1)]  # and nobody's
+    assert drawn == [8 * len(y), *persons]
 
 
 def test_a_rehearsal_does_not_release_the_number_of_records(monkeypatch):

@@ -20,6 +20,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from benchmarks.audit._cases import Case
+from benchmarks.audit._converted import cells_of_columns
+from benchmarks.audit._equal_labels import equal_labels
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit.containers import CONTAINERS, column_in
 from dpbayes_sklearn.audit.odd_values import MARK, OBJECTS, everything_said
@@ -139,7 +141,7 @@ GROUPS: dict[str, Callable[[Labels], Any]] = {
 
 
 def groups_of_persons() -> list[Case]:
-    """Return every container of labels, odd labels, records elsewhere, and lists of rows."""
+    """Return every container of labels, odd labels, records elsewhere, lists of rows, and cells."""
     return [
         *(Case(f"groups: {name}", partial(container_of_groups, name)) for name in GROUPS),
         Case("odd labels", _odd_labels),
@@ -147,6 +149,8 @@ def groups_of_persons() -> list[Case]:
         Case("targets in other blocks", _targets_in_other_blocks),
         Case("lists of rows", _lists_of_rows),
         Case("long rows", _long_rows),
+        *cells_of_columns(),
+        *equal_labels(),
     ]
 
 

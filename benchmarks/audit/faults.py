@@ -81,7 +81,7 @@ What the layers are:
 - **order of records** sees that no record is asked, held out or counted because of its place, and
   replays neighbours that are sorted again or listed in another order;
 - **containers of groups** takes away or spoils one label of a person, in every container, and sees
-  whose records count;
+  whose records count; it does the same with cells of columns that a container converts;
 - **command line** looks at the files that commands write, and at what they charge, say and lose;
 - **sampler laws** compares frequencies of draws with their laws;
 - **attacks** bounds epsilon from below by telling two neighbours apart, 4,000 runs a side;

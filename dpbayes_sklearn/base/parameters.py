@@ -69,6 +69,9 @@ def records_that_count(
     source = random_source(random_state, PERSONS_STREAM)
     counted = counted_records(read_groups(groups, records.n), unit.max_records, source)
     if not (len(counted) or unit.size_is_secret):
-        raise ValueError("groups must have labels: no record has one.")
+        raise ValueError(
+            "groups must have labels: no record has one. Labels are texts, bytes, numbers, dates, "
+            "durations, UUIDs or tuples of these."
+        )
     promises = () if unit.size_is_secret else (COUNTED.format(unit.max_records),)
     return records.at(counted), promises

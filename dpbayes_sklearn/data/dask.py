@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.data.records import Addable, Shard, asked
-from dpbayes_sklearn.data.table import SealedTable, Table, column_kind, one_column
+from dpbayes_sklearn.data.retyped import Reader, as_declared, reader_of
+from dpbayes_sklearn.data.table import SealedTable, Table, column_kind, is_frame, one_column
 from dpbayes_sklearn.schema.values import Kind, cells_of, joined
 
 __all__ = [
@@ -32,7 +33,6 @@ __all__ = [
 ]
 
 _FAN_IN = 8  # answers that one task adds up
-_NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
 
 A = TypeVar("A", bound=Addable)
 Rows = npt.NDArray[np.intp]
@@ -86,9 +86,15 @@ def _partitions(collection: Any) -> list[Any]:
     if hasattr(collection, "simplify"):
         collection = collection.simplify()  # reads no more columns than it needs
     blocks = np.asarray(collection.to_delayed(optimize_graph=False), object)
+    delayed, read = _dask().delayed, partial(as_declared, readers=_readers(collection._meta))
     if blocks.ndim == 1 or blocks.shape[1] == 1:
-        return list(blocks.ravel())
-    return [_dask().delayed(_side_by_side)([*row]) for row in blocks]
+        return [delayed(read)(block) for block in blocks.ravel()]
+    return [delayed(read)(delayed(_side_by_side)([*row])) for row in blocks]
+
+
+def _readers(meta: Any) -> list[Reader | None]:
+    """Return how texts are read, for every column of a frame, or for all cells of anything else."""
+    return [*map(reader_of, meta.dtypes if is_frame(meta) else [meta.dtype])]
 
 
 def _side_by_side(blocks: Sequence[Any]) -> npt.NDArray[Any]:
@@ -181,8 +187,6 @@ class PartitionedRecords:
                 "partitions for both."
             )
         delayed, kind = _dask().delayed, column_kind(y)
-        if kind in _NUMBERS and not hasattr(y, "chunks"):
-            targets = [delayed(_declared_numbers)(partition) for partition in targets]
         if any(map(math.isnan, sizes)):
             sizes = _computed([delayed(len)(partition) for partition in targets])
         return cls(table, partitions, targets, sizes, kind)
@@ -302,29 +306,8 @@ def column_here(values: Any) -> npt.NDArray[Any]:
     """Return one column in memory; of a dask collection every partition is read by itself."""
     if not is_partitioned(values):
         return one_column(values)
-    read = _dask().delayed(_declared_numbers if column_kind(values) in _NUMBERS else _flat)
+    read = _dask().delayed(_flat)
     return joined(_computed([read(partition) for partition in _partitions(values)]))
-
-
-def _declared_numbers(block: Any) -> npt.NDArray[Any]:
-    return _numbers_again(_flat(block))
-
-
-def _numbers_again(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a column declared as numbers with numbers for texts.
-
-    Dask makes texts of all objects of a partition; it has objects if a number of it is missing.
-    """
-    if column.dtype != object:
-        return column
-    return np.fromiter(map(_number, column.flat), object, column.size).reshape(column.shape)
-
-
-def _number(cell: Any) -> Any:
-    for read in (int, float) if type(cell) is str else ():
-        with suppress(ValueError):
-            return read(cell)
-    return cell
 
 
 def gathered(values: Any) -> Any:

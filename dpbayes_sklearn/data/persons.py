@@ -7,10 +7,8 @@ the records that count are drawn at random, for every person alone, all choices 
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable
-from numbers import Rational, Real
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -18,14 +16,13 @@ import numpy.typing as npt
 from sklearn.utils import check_consistent_length
 
 from dpbayes_sklearn.data.dask import column_here
+from dpbayes_sklearn.data.labels import canonical
 from dpbayes_sklearn.data.table import refuse_other_containers
 
 __all__ = ["coins_of", "counted_records", "read_groups"]
 
-_KEY = b"dpbayes_sklearn: which records of a person count"
 _ATTEMPTS = 64  # two of a billion keys are equal once in 37 times
-_PLAIN = "biufcUSmM"  # kinds of numpy's types whose values it compares exactly
-_DECIMAL_BITS = 2000  # Python can be told to refuse decimals of more than 640 digits
+_PLAIN = "biufUSmM"  # kinds of numpy's types whose values it compares exactly
 
 
 def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:
@@ -48,9 +45,9 @@ def counted_records(
     """Return the positions of the records that count: at most ``most`` of each label, in order.
 
     Records without a label (None, NaN, NaT) do not count: nobody could tell how many are of one
-    person. Nor do those whose label cannot be read, such as an object that has no text. Of a label
-    with more records, those that count are drawn from a source of random bytes: the first ones in a
-    random order of all.
+    person. Nor do those whose label is of a type for which nobody can tell which labels are equal.
+    Of a label with more records, those that count are drawn from a source of random bytes: the
+    first ones in a random order of all.
 
     Examples
     --------
@@ -58,8 +55,9 @@ def counted_records(
     >>> len(counted_records(labels, 2)), len(counted_records(labels, 3))
     (3, 4)
     """
-    positions = np.flatnonzero(~_missing(labels))
-    person = _codes(labels[positions])
+    person = _codes(labels)
+    positions = np.flatnonzero(person >= 0)
+    person = person[positions]
     counts = np.bincount(person)
     if not len(counts) or counts.max() <= most:
         return positions
@@ -79,84 +77,31 @@ def _random_order(n: int, source: Callable[[int], bytes]) -> npt.NDArray[np.intp
     raise RuntimeError("The source of random bytes keeps repeating itself: it cannot be used.")
 
 
-def coins_of(labels: npt.NDArray[Any], key: bytes) -> npt.NDArray[np.float64]:
+def coins_of(
+    labels: npt.NDArray[Any], source: Callable[[int], bytes] = os.urandom
+) -> npt.NDArray[np.float64]:
     """Return a number in [0, 1) for each record, the same for all of one label.
 
-    Numbers of different labels are independent, as far as a hash with a secret key of 16 bytes is
-    random.
+    Every label draws a number of its own from a source of random bytes.
 
-    >>> coins = coins_of(np.array(["ann", "bob", "ann"]), b"a secret")
+    >>> coins = coins_of(np.array(["ann", "bob", "ann"]))
     >>> bool(coins[0] == coins[2] != coins[1])
     True
     """
-    person = _codes(labels)
-    _, first = np.unique(person, return_index=True)
-    keys = [_hash(label, key) for label in labels[first].tolist()]
-    numbers: npt.NDArray[np.float64] = np.array(keys, np.uint64)[person] / 2.0**64
-    return np.minimum(numbers, 1 - 2.0**-53)
-
-
-def _missing(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Tell which labels are missing, or cannot be read."""
-    if labels.dtype.kind in _PLAIN:
-        return np.asarray(labels != labels, bool)  # of NaN, and of NaT
-    return np.array([_text(label) is None for label in labels.tolist()], bool)
+    person = _codes(labels)  # -1 of those without a label, who share the last number
+    n_persons = person.max(initial=-1) + 2
+    numbers = np.frombuffer(source(8 * int(n_persons)), np.uint64) / 2.0**64
+    return np.minimum(numbers, 1 - 2.0**-53)[person]
 
 
 def _codes(labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """Return the number of each label, from 0 on: the same for the same label.
+    """Return the number of each label, from 0 on: the same for the same label; -1 if missing.
 
     Not by numpy's arrays of text, in which labels that differ in trailing NULs are equal.
     """
     if labels.dtype.kind in _PLAIN:
-        return np.unique(labels, return_inverse=True)[1]
-    numbers: dict[str | None, int] = {}
-    codes = (numbers.setdefault(_text(x), len(numbers)) for x in labels.tolist())
-    return np.fromiter(codes, np.intp, len(labels))
-
-
-def _text(label: Any) -> str | None:
-    """Return a label as text: one form, whatever type its container gives it.
-
-    None if it is missing, as all that is not equal to itself, or if it cannot be read. An object's
-    own methods may raise anything, with its content in the message: it must not stop a fit.
-    """
-    try:
-        readable = label is not None and not issubclass(type(label), np.ndarray)
-        return _written(label) if readable and bool(label == label) else None
-    except Exception:
-        return None
-
-
-def _written(label: Any) -> str:
-    if isinstance(label, str):
-        return "str:" + str.__str__(label)  # not by its own methods, which may do anything
-    if isinstance(label, bytes):
-        return "bytes:" + bytes.__repr__(label)
-    if isinstance(label, (bool, np.bool_)):
-        return f"number:{int(label)}"
-    if not isinstance(label, Real) or isinstance(label, np.timedelta64):
-        return f"{type(label).__name__}:{label!s}"
-    if label in (np.inf, -np.inf):
-        return f"number:{float(label)}"
-    top, bottom = _ratio(label)
-    return "number:" + _digits(top) + ("" if bottom == 1 else "/" + _digits(bottom))
-
-
-def _ratio(number: Any) -> tuple[int, int]:
-    """Return a finite number, of whatever type, as a fraction without rounding."""
-    if isinstance(number, Rational):
-        return int(number.numerator), int(number.denominator)
-    exact = number if hasattr(number, "as_integer_ratio") else float(number)
-    top, bottom = exact.as_integer_ratio()
-    return top, bottom
-
-
-def _digits(number: int) -> str:
-    return f"{number}" if number.bit_length() <= _DECIMAL_BITS else f"{number:#x}"
-
-
-def _hash(label: Any, key: bytes = b"") -> int:
-    text = (_text(label) or "").encode("utf-8", "surrogatepass")
-    digest = hashlib.blake2b(text, digest_size=8, key=_KEY + key).digest()
-    return int.from_bytes(digest, "little")
+        codes = np.unique(labels, return_inverse=True)[1]
+        return np.where(labels == labels, codes, -1)  # NaN and NaT differ from themselves
+    numbers: dict[Hashable, int] = {None: -1}
+    forms = map(canonical, labels.tolist())
+    return np.fromiter((numbers.setdefault(x, len(numbers) - 1) for x in forms), np.intp)

@@ -354,7 +354,7 @@ def held_out(
         place, coins = everybody, np.frombuffer(source(8 * n), np.uint64) / 2.0**64
     else:
         place = counted_records(labels, unit.max_records, source)
-        coins = coins_of(labels, source(16))
+        coins = coins_of(labels, source)
     tails = coins[place] < test_size
     return place[~tails], place[tails]
 

@@ -48,7 +48,7 @@ __all__ = [
 
 
 _LISTS = ("to_list", "to_pylist", "tolist")  # of pandas and polars, pyarrow, anything like numpy
-_POLARS = ("Float32", "Float64", "Date", "Datetime")  # what is missing is NaN or NaT there
+_POLARS = ("Float32", "Float64", "Date", "Datetime", "Duration")  # what is missing is NaN or NaT
 
 
 def cells_of(column: Any) -> npt.NDArray[Any]:
@@ -68,10 +68,28 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
         return np.asarray(column)
     for name in _LISTS:
         if hasattr(column, name):
-            return as_cells(getattr(column, name)(), len(getattr(column, "shape", "n")))
+            return as_cells(_listed(column, name), len(getattr(column, "shape", "n")))
     if not is_list(column):
         return np.asarray(column)
     return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
+
+
+def _listed(column: Any, name: str) -> Any:
+    """Return a column as a list by its own method, with None for every cell that it cannot convert.
+
+    Such a cell (a date after 9999, a text that is none) makes the method raise. So the column is
+    halved until the cell is alone: all others are read by the same method, as they are without it.
+    """
+    try:
+        return getattr(column, name)()
+    except Exception:
+        if len(column) <= 1:
+            return [None] * len(column)
+    half, by_position = len(column) // 2, getattr(column, "iloc", column)
+    return [
+        *_listed(by_position[:half], name),
+        *_listed(by_position[half:], name),
+    ]
 
 
 def as_cells(values: Any, ndim: int, width: int | None = None) -> npt.NDArray[Any]:
@@ -174,13 +192,14 @@ def seconds(value: Any) -> float:
     >>> seconds(date(1970, 1, 2)), seconds(np.datetime64("1970-01-01T00:00:01.5"))
     (86400.0, 1.5)
     """
+    if hasattr(value, "to_datetime64"):  # of pandas: in UTC, and beyond the years of Python
+        value = value.to_datetime64()
     if isinstance(value, np.datetime64):
         return float(seconds_of_column(np.array([value]))[0])
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     since = (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
-    fraction = 1000 * since.microseconds + getattr(since, "nanoseconds", 0)
-    return float(since.days * 86400 + since.seconds + fraction / 10**9)
+    return float(since.days * 86400 + since.seconds + since.microseconds / 10**6)
 
 
 def seconds_of_column(values: npt.NDArray[Any]) -> FloatArray:
@@ -219,16 +238,24 @@ def as_numbers(values: npt.NDArray[Any]) -> FloatArray:
 
 def number_of(value: object) -> float:
     """Return a value as a float, NaN if it is no number; never raises or warns."""
-    if isinstance(value, (np.complexfloating, np.ndarray)):  # numpy would warn
+    if issubclass(type(value), (np.complexfloating, np.ndarray)):  # numpy would warn
         return math.nan
     try:
         return seconds(value) if is_date(value) else float(value)  # type: ignore[arg-type]
-    except OverflowError:  # an integer or a fraction beyond the largest float
-        if isinstance(value, Rational):
-            return math.inf if int(value.numerator) > 0 else -math.inf
-        return math.nan
+    except OverflowError:
+        return _infinite(value)
     except Exception:
         return math.nan
+
+
+def _infinite(value: object) -> float:
+    """Return the infinity for an integer or a fraction beyond the largest float."""
+    try:
+        if isinstance(value, Rational):
+            return math.inf if int(value.numerator) > 0 else -math.inf
+    except Exception:
+        return math.nan
+    return math.nan
 
 
 Kind = Literal["booleans", "integers", "numbers", "text", "dates", "durations", "anything"]

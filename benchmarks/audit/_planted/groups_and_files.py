@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.command_line import console, files
-from dpbayes_sklearn.data import dask, persons, reading, table
+from dpbayes_sklearn.data import dask, persons, reading, retyped, table
 from dpbayes_sklearn.schema import interval, schema
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -38,16 +38,15 @@ def labels_of_one_type() -> Replacements:
     "partitions of objects",
 )
 def texts_of_numbers() -> Replacements:
-    yield dask, "_numbers_again", lambda column: column
+    yield retyped, "_cell", lambda cell, read: cell
 
 
 @fault("groups", GROUPS, "A label that cannot be read stops the fit and shows itself", "odd labels")
 def labels_that_raise() -> Replacements:
     def text(label: Any) -> str | None:
-        missing = label is None or not bool(label == label)
-        return None if missing else persons._written(label)
+        return None if label is None or not bool(label == label) else str(label)
 
-    yield persons, "_text", text
+    yield persons, "canonical", text
 
 
 @fault("groups", GROUPS, "Whether a list has rows is decided by all of its cells", "lists of rows")
