@@ -126,6 +126,9 @@ def _replaced() -> Iterator[str]:
     )
     if not any("stays in the same batch" in one for one in batches.guarantee_.conditions):
         yield "a guarantee of batches does not say that nobody changes from one to another"
+    for one in (batches, naive_bayes().partial_fit(X, Y).partial_fit(X, Y)):
+        if "on other people's records" not in str(one.guarantee_):
+            yield "a guarantee of batches allows that a position in a table decides the batch"
 
 
 def _sessions() -> Iterator[str]:

@@ -97,6 +97,10 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         The first batch settles what was not declared, and the bins of ``n_bins="auto"``, which
         follow from its number of records: give ``n_bins`` a number if it is small.
 
+        Let a label of the person's own decide the batch, such as the hospital or the day of
+        arrival. Rows 1 to 1000 of a table are no such batch: one record more moves others to the
+        next batch, and the guarantee does not cover that.
+
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features)

@@ -37,6 +37,11 @@ def batches_change() -> Replacements:
     yield guarantee, "STAYS", ""
 
 
+@fault("scopes", "scopes", "Batches do not say that a position decides no batch", "replaced")
+def batches_by_position() -> Replacements:
+    yield guarantee, "APART", ""
+
+
 @fault("scopes", "scopes", "A scope of zCDP and pure releases drops the larger of both", "branches")
 def drops_the_larger() -> Replacements:
     real = ledger.in_parallel
