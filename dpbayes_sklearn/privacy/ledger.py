@@ -239,9 +239,8 @@ def read_entry(path: str, row: tuple[object, ...]) -> Entry:
         raise refusal(path, "a time in it is unreadable") from None
     name, whom, part = (None if x is None else str(x) for x in (scope, unit, branch))
     spend, spent = read_spend(path, *figures[:3]), read_cost(path, *figures[3:])
-    rho = _figure(path, "0" if spent_rho is None else spent_rho)  # entries of format 1 have none
     described = int(str(number)), when, str(label), str(release_id), name
-    return Entry(*described, spend, spent, rho, whom, part)
+    return Entry(*described, spend, spent, _figure(path, spent_rho), whom, part)
 
 
 def read_spend(path: str, epsilon: object, delta: object, rho: object) -> Spend:

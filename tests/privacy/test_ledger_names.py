@@ -29,8 +29,8 @@ def killed_while_charging(path: str) -> None:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(
             "INSERT INTO entry"
-            " (time, label, epsilon, delta, release_id, spent_epsilon, spent_delta)"
-            " VALUES ('2026-01-01T00:00:00+00:00', '', '1/10', '0/1', 'z', '1/5', '0/1')"
+            " (time, label, epsilon, delta, release_id, spent_epsilon, spent_delta, spent_rho)"
+            " VALUES ('2026-01-01T00:00:00+00:00', '', '1/10', '0/1', 'z', '1/5', '0/1', '0/1')"
         )
         connection.execute("CREATE TABLE large (x)")
         for _ in range(500):  # more than the cache has room for

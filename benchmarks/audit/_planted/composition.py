@@ -71,15 +71,9 @@ def delta_spent_twice() -> Replacements:
     yield composition, "_parts", lambda spends: real(spends)._replace(failure=Fraction(0))
 
 
-@fault("composition", "composition", "A ledger of an earlier format loses its entries", "files")
-def migration_loses_entries() -> Replacements:
-    lost = ledger_file._MIGRATIONS[1].strip().split("\n")
-    empty = ["DROP TRIGGER IF EXISTS entry_is_kept;", "DELETE FROM entry;"]
-    yield (
-        ledger_file,
-        "_MIGRATIONS",
-        {**ledger_file._MIGRATIONS, 1: "\n".join([*empty, *lost])},
-    )
+@fault("composition", "composition", "A ledger of another format is read as one of this", "files")
+def any_format() -> Replacements:
+    yield ledger_file, "_format", lambda connection: ledger_file._FORMAT
 
 
 @fault("composition", "accounting", "All charges are taken for one parallel block")
