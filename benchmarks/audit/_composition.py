@@ -146,6 +146,9 @@ def _smallest_deltas() -> Iterator[str]:
     for ask in (lambda: model.fit(X, Y), lambda: ledger.spend(0.1, tiny)):
         if not _refused(ask, ValueError) or len(ledger):
             yield "a delta of 1e-330 is taken"
+    small = BetaBinomial(1e-12, delta=1e-100, mechanism="gaussian", accountant=ledger)
+    if not _refused(lambda: small.fit(Y), ValueError) or len(ledger):
+        yield "noise that cannot be drawn is refused after the charge"
 
 
 def _figures() -> Iterator[str]:

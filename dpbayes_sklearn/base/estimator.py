@@ -460,8 +460,8 @@ def _spending(budget: Budget, rest: Budget, release: Release[Any]) -> Release[An
     if rest is budget:
         return release
     guarantee, first = release.guarantee, Fraction(budget.epsilon) - Fraction(rest.epsilon)
-    rho = None if guarantee.rho is None else exact(guarantee.rho, "rho") + first**2 / 2
-    together = replace(
-        guarantee, epsilon=round_up(budget.epsilon), rho=None if rho is None else round_up(rho)
-    )
+    rho = guarantee.rho
+    if rho is not None and math.isfinite(rho):  # one that no float holds is rounded up to infinity
+        rho = round_up(exact(rho, "rho") + first**2 / 2)
+    together = replace(guarantee, epsilon=round_up(budget.epsilon), rho=rho)
     return Release(release.posterior, together)
