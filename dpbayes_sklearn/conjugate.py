@@ -169,8 +169,9 @@ class BetaBinomial(PosteriorRelease):
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives the exact posterior.
     delta : float in [0, 1), default=0.0
-        Part of the guarantee only with ``mechanism="hellinger"`` and ``calibrate=False``; all other
-        mechanisms are purely private and spend none of it. It shapes a calibrated "hellinger".
+        An additive slack in every probability. Spent by ``mechanism="gaussian"``, by "auto" if it
+        chooses that, and by "hellinger" with ``calibrate=False``; all other mechanisms are purely
+        private and spend none of it. It shapes a calibrated "hellinger".
     mechanism : str or Mechanism, default="geometric"
         "geometric", "laplace", "laplace_improved", "exponential", "hellinger" or "local", or an
         instance from :mod:`dpbayes_sklearn.mechanisms`, which carries its own options.
@@ -281,8 +282,9 @@ class DirichletMultinomial(PosteriorRelease):
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives the exact posterior.
     delta : float in [0, 1), default=0.0
-        Part of the guarantee only with ``mechanism="hellinger"`` and ``calibrate=False``; all other
-        mechanisms are purely private and spend none of it. It shapes a calibrated "hellinger".
+        An additive slack in every probability. Spent by ``mechanism="gaussian"``, by "auto" if it
+        chooses that, and by "hellinger" with ``calibrate=False``; all other mechanisms are purely
+        private and spend none of it. It shapes a calibrated "hellinger".
     mechanism : str or Mechanism, default="geometric"
         "geometric", "laplace" and "laplace_improved" take any number of records and categories;
         "exponential", "hellinger" and "local" choose among all possible posteriors, up to
