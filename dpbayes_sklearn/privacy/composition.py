@@ -60,8 +60,9 @@ if :math:`P'(E) \le e^\varepsilon Q'(E) + \delta_c` for every E.
 under Q', so the divergence of the whole is at most :math:`\tau`, and converts.
 *Either of two:* the releases about one person only grow, and the figures of the ledger bound them
 (those of parallel branches need not grow themselves: see `ledger`). So a sequence that ends within
-a rule was, for every person, within it all along. Let S be the sequences that end within
-the sum, and R all other accepted ones, which end within the Rényi rule. Replace the analyst by one who stops before the first release that crosses
+a rule was, for every person, within it all along. Let S be the sequences that end within the sum,
+and R all other accepted ones, which end within the Rényi rule. Replace the analyst by one who
+stops before the first release that crosses
 the sum: sequences in S have the same probabilities as before, so
 :math:`P(E \cap S) \le e^\varepsilon Q(E \cap S) + \delta/16`, and likewise
 :math:`P(E \cap R) \le e^\varepsilon Q(E \cap R) + 15\delta/16`. Add both. ∎
