@@ -419,7 +419,7 @@ def _shared_ledger(given: str, rule: Filter) -> Ledger:
         with suppress(FileExistsError):
             return Ledger.create(path, rule.ceiling, composition=rule.composition)
     ledger = Ledger.open(path)
-    if rule not in (ledger.rule(), Filter(Cost.of(math.inf))):
+    if rule[:2] not in (ledger.rule()[:2], Filter(Cost.of(math.inf))[:2]):
         raise LedgerError(
             f"The ledger {path!r} has the ceiling {ledger.rule()}, not {rule}. Give the "
             "same figures and composition, or only path=, which keeps them."

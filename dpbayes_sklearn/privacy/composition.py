@@ -40,8 +40,8 @@ a ledger accepts by one *privacy filter*, fixed when the ledger is created.
 * ``"zcdp"``: *either* the sums are within :math:`(\varepsilon, \delta/16)`, *or* the Rényi total is
   at most :math:`\varepsilon` at :math:`\delta_c = 14\delta/16`, with :math:`\delta_i` of releases
   without a :math:`\rho` that add up to at most :math:`\delta/16`. The order is fixed: the one
-  that allows the most zCDP within the ceiling (Feldman and Zrnic 2021). Each process finds it from
-  the ceiling; those of one ledger must find the same, so they need one version of SciPy.
+  that allows the most zCDP within the ceiling (Feldman and Zrnic 2021). It is
+  found numerically when the ledger is created, and written into it.
 
 **Claim.** Releases that a filter accepts are together :math:`(\varepsilon, \delta)`-DP, whatever
 part earlier results had in choosing them.
@@ -373,10 +373,11 @@ class Filter(NamedTuple):
 
     ceiling: Cost
     composition: Composition = "sum"
+    order: Fraction = Fraction(2)  # of the Rényi divergences, which a sum does not look at
 
     @classmethod
-    def of(cls, ceiling: Cost, composition: str) -> Filter:
-        """Check that the rule exists and can convert."""
+    def of(cls, ceiling: Cost, composition: str, order: Fraction | None = None) -> Filter:
+        """Check that the rule exists and can convert; find the order unless it is fixed already."""
         if composition == "sum":
             return cls(ceiling)
         if composition != "zcdp":
@@ -386,7 +387,9 @@ class Filter(NamedTuple):
                 "composition='zcdp' needs a ceiling with a finite epsilon and a delta between 0 "
                 f"and 1. Got {ceiling} instead."
             )
-        return cls(ceiling, "zcdp")
+        if order is not None and not 1 < order < math.inf:
+            raise ValueError("The order of Rényi divergences must be above 1.")
+        return cls(ceiling, "zcdp", order or best_order(*ceiling))
 
     def accepts(self, added: Cost, spends: Mapping[Spend, int]) -> bool:
         """Return True where releases that add up to ``added`` keep within the ceiling."""
@@ -401,7 +404,7 @@ class Filter(NamedTuple):
         slack = self.slack(spends)
         if slack <= 0:
             return left
-        more = pure_left(best_order(*self.ceiling), Fraction(slack))
+        more = pure_left(self.order, Fraction(slack))
         return Cost(more) if more * _WORTH > left.epsilon else left
 
     def __str__(self) -> str:
@@ -427,8 +430,8 @@ class Filter(NamedTuple):
         delta = Fraction(self.ceiling.delta)
         if self.composition == "sum" or failure > delta * _SHARE or math.inf in pure:
             return -math.inf
-        order, converted = best_order(*self.ceiling), delta * (1 - 2 * _SHARE)
-        return self.ceiling.epsilon - renyi_epsilon(order, rho, converted, pure)
+        converted = delta * (1 - 2 * _SHARE)
+        return self.ceiling.epsilon - renyi_epsilon(self.order, rho, converted, pure)
 
 
 def tightest(rule: Filter, added: Cost, spends: Mapping[Spend, int]) -> Cost:

@@ -274,8 +274,9 @@ class Ledger:
         cls, path: str, ceiling: Cost, durable: bool = True, composition: Composition = "sum"
     ) -> Ledger:
         """Make a new ledger; FileExistsError where something is there already."""
-        identity = uuid.uuid4().hex
-        create_file(path, (identity, *ceiling.written(), composition), durable=durable)
+        identity, rule = uuid.uuid4().hex, Filter.of(ceiling, composition)
+        row = (identity, *ceiling.written(), composition, written(rule.order))
+        create_file(path, row, durable=durable)
         return cls(path, identity, durable)
 
     @classmethod
@@ -410,11 +411,12 @@ class Ledger:
 
     def _rule(self, connection: sqlite3.Connection) -> Filter:
         self._recognise(connection)
-        ((*ceiling, composition),) = connection.execute(
-            "SELECT epsilon, delta, composition FROM ledger"
+        ((*ceiling, composition, order),) = connection.execute(
+            "SELECT epsilon, delta, composition, renyi_order FROM ledger"
         )
         try:
-            return Filter.of(read_cost(self.path, *ceiling), str(composition))
+            found = Fraction(_figure(self.path, order))
+            return Filter.of(read_cost(self.path, *ceiling), str(composition), found)
         except ValueError:
             raise refusal(self.path, "it does not say how releases add up") from None
 

@@ -34,7 +34,8 @@ _SCHEMA = f"""
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_FORMAT};
 CREATE TABLE ledger (
-    id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, composition TEXT NOT NULL
+    id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, composition TEXT NOT NULL,
+    renyi_order TEXT NOT NULL
 );
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
@@ -173,8 +174,8 @@ def _format(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def create_file(path: str, row: tuple[str, str, str, str], *, durable: bool = True) -> None:
-    """Make a ledger with its row (id, epsilon, delta, composition): complete, or not at all.
+def create_file(path: str, row: tuple[str, ...], *, durable: bool = True) -> None:
+    """Make a ledger with its row (id, epsilon, delta, composition, order): complete, or not at all.
 
     It is written under another name and then renamed, so nobody ever sees half of it. Of two
     processes that make the same one, the second gets FileExistsError.
@@ -193,7 +194,7 @@ def create_file(path: str, row: tuple[str, str, str, str], *, durable: bool = Tr
         raise refusal(path, str(error)) from None
 
 
-def _write_and_rename(path: str, row: tuple[str, str, str, str], durable: bool) -> None:
+def _write_and_rename(path: str, row: tuple[str, ...], durable: bool) -> None:
     handle, draft = tempfile.mkstemp(".new", ".ledger-", os.path.dirname(path))
     os.close(handle)
     try:
@@ -205,10 +206,10 @@ def _write_and_rename(path: str, row: tuple[str, str, str, str], durable: bool) 
                 os.unlink(draft + suffix)
 
 
-def _write_draft(draft: str, row: tuple[str, str, str, str], durable: bool) -> None:
+def _write_draft(draft: str, row: tuple[str, ...], durable: bool) -> None:
     with closing(_connected(Path(draft).as_uri(), durable)) as connection:
         connection.executescript(_SCHEMA)
-        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", row)
+        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", row)
 
 
 def _make_durable(directory: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpbayes_sklearn.exceptions import LedgerError
+from dpbayes_sklearn.privacy import composition
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
@@ -67,3 +68,13 @@ def test_a_lowered_rho_is_seen(tmp_path):
     sql(ledger.path, drop, "UPDATE entry SET rho = '1/1000' WHERE number = 1")
     with pytest.raises(LedgerError, match="do not add up"):
         Ledger.open(ledger.path)
+
+
+def test_the_order_is_the_one_that_the_ledger_was_created_with(tmp_path, monkeypatch):
+    ledger = Ledger.create(str(tmp_path / "ledger"), Cost.of(1, 1e-6), composition="zcdp")
+    rule = ledger.rule()
+    monkeypatch.setattr(composition, "best_order", lambda *ceiling: rule.order + 1)
+    assert Ledger.open(ledger.path).rule() == rule
+    sql(ledger.path, "DROP TRIGGER ceiling_is_final", "UPDATE ledger SET renyi_order = '1/1'")
+    with pytest.raises(LedgerError, match="how releases add up"):
+        ledger.charge(TENTH, "")

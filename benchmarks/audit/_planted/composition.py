@@ -133,7 +133,7 @@ def made_anew() -> Replacements:
 
     def making(self: Any, write: bool = False) -> Any:
         if not ledger_file.os.path.lexists(self.path):
-            ledger_file.create_file(self.path, (self.identity, "9/1", "0/1", "sum"))
+            ledger_file.create_file(self.path, (self.identity, "9/1", "0/1", "sum", "2/1"))
         return real(self, write)
 
     yield Ledger, "_transaction", making
