@@ -136,9 +136,9 @@ class BayesianNetworkClassifier(DiscreteClassifier):
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes.
     delta : float in [0, 1), default=0.0
-        Probability, far below one over the number of records, with which the bound of epsilon
-        may fail. Spent by "gaussian" and, where draws are then cheaper, by "sampler"; all other
-        mechanisms are purely private.
+        An additive slack in every probability, far below one over the number of records. Spent by
+        "gaussian" and, where draws are then cheaper, by "sampler"; all other mechanisms are purely
+        private.
     parents : dict, list of edges or networkx.DiGraph, optional
         The public graph: ``{child: [parents]}`` or ``(parent, child)`` pairs of feature names or
         positions and ``"class"``, which may be anywhere in the graph. Nodes that are not mentioned

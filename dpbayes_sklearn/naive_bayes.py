@@ -33,9 +33,9 @@ class BayesianNaiveBayes(DiscreteClassifier):
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes.
     delta : float in [0, 1), default=0.0
-        Probability, far below one over the number of records, with which the bound of epsilon
-        may fail. Spent by "gaussian" and, where draws are then cheaper, by "sampler"; all other
-        mechanisms are purely private.
+        An additive slack in every probability, far below one over the number of records. Spent by
+        "gaussian" and, where draws are then cheaper, by "sampler"; all other mechanisms are purely
+        private.
     mechanism : str or Mechanism, default="laplace"
         How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
         delta), or "auto": the least noise that epsilon and delta allow. An instance such as

@@ -21,6 +21,7 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 3000)
 X = (rng.random((3000, 6)) < 0.25 + 0.5 * y[:, None]).astype(int)
+ward = rng.choice(["east", "west"], 3000)
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "patients.sqlite"
 ledger = BudgetAccountant(epsilon=2.0, path=path)
@@ -28,14 +29,15 @@ ledger = BudgetAccountant(epsilon=2.0, path=path)
 # %%
 # Monday: a proportion. Tuesday: five folds, in two processes. Wednesday: two wards without common
 # patients, so the privacy cost is the larger of the two, not the sum. That needs
-# ``neighbours="add_remove"``: the number of records is secret, and released by each fit.
+# ``neighbours="add_remove"``: the number of records is secret, and released by each fit. The ward
+# is a label of the patient's own; a position in the table must not decide it.
 common = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove"), "accountant": ledger}
 model = BayesianNaiveBayes(0.2, classes=[0, 1], bounds=(0, 1), n_bins=2, **common)
 BetaBinomial(0.1, **common).fit(y == 1)
 guesses = cross_val_predict(model, X, y, cv=5, n_jobs=2)
 with ledger.parallel():
-    for ward in (slice(1500), slice(1500, None)):
-        model.set_params(epsilon=0.5).fit(X[ward], y[ward])
+    for name in ("east", "west"):
+        model.set_params(epsilon=0.5).fit(X[ward == name], y[ward == name])
 
 # %%
 # Thursday: another program opens the file and sees the remaining budget.

@@ -31,7 +31,7 @@ from dpbayes_sklearn import (
     PosteriorQuerySession,
 )
 from dpbayes_sklearn.mechanisms import Mechanism
-from dpbayes_sklearn.privacy.composition import Spend
+from dpbayes_sklearn.privacy.composition import Spend, best_order
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -126,6 +126,9 @@ def _replaced() -> Iterator[str]:
     )
     if not any("stays in the same batch" in one for one in batches.guarantee_.conditions):
         yield "a guarantee of batches does not say that nobody changes from one to another"
+    for one in (batches, naive_bayes().partial_fit(X, Y).partial_fit(X, Y)):
+        if "on other people's records" not in str(one.guarantee_):
+            yield "a guarantee of batches allows that a position in a table decides the batch"
 
 
 def _sessions() -> Iterator[str]:
@@ -170,7 +173,23 @@ def _no_room() -> Iterator[str]:
             model.fit(X, Y)
     if len(ledger) != 1:
         yield "a fit that there is no room for spends the share of the number of records"
+    yield from _some_room()
     yield from _honest_refusal()
+
+
+def _some_room() -> Iterator[str]:
+    """Fit where there may be room for the zCDP of a model of some numbers of records only."""
+    for room in range(14, 28, 2):
+        ledger = BudgetAccountant(3, 1e-6, composition="zcdp")
+        rule = ledger._ledger.rule()
+        most = Fraction(rule.slack({})) / best_order(*rule.ceiling)
+        ledger.spend(rho=most - Fraction(room, 1_000))
+        with suppress(BudgetError):
+            naive_bayes(1.0, delta=1e-9, mechanism="gaussian", accountant=ledger).fit(
+                np.tile(X, (20, 1)), np.tile(Y, 20)
+            )
+        if len(ledger) == 2:
+            yield "a number of records is paid for, with which there is no room for the model"
 
 
 def _honest_refusal() -> Iterator[str]:

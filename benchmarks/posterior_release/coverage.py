@@ -25,6 +25,7 @@ READINGS = ("noise_aware", "median", "plug_in")
 MECHANISMS = ("laplace", "laplace_improved", "gaussian", "exponential", "hellinger", "local")
 FIXED = (0.5, 0.1, 0.01)
 SKEWED = (0.5, 0.3, 0.1, 0.05, 0.04, 0.01)
+SPARSE = ((20, 0.1, 500, 0.2), (5, 0.2, 100, 0.5), (10, 0.5, 1000, 0.1), (2, 0.5, 200, 0.1))
 RECORD = PrivacyUnit()
 SECRET = PrivacyUnit("record", neighbours="add_remove")
 PERSON = PrivacyUnit("person", max_records=5)
@@ -40,6 +41,7 @@ class Setting(NamedTuple):
     k: int = 2
     fixed: tuple[float, ...] | None = None  # probabilities; drawn from the prior if None
     unit: PrivacyUnit = RECORD
+    alpha: float = 1.0  # pseudo-count of every category: of the belief, and of what is drawn
 
 
 def measured(setting: Setting, runs: int) -> tuple[np.ndarray, float]:
@@ -47,18 +49,19 @@ def measured(setting: Setting, runs: int) -> tuple[np.ndarray, float]:
     rng, source = np.random.default_rng(0), random_source(0)
     held, distances = np.zeros(setting.k), []
     for _ in range(runs):
-        p = np.array(setting.fixed or rng.dirichlet(np.ones(setting.k)))
+        p = np.array(setting.fixed or rng.dirichlet(np.full(setting.k, setting.alpha)))
         counts = rng.multinomial(setting.n, p)
         posterior = _released(setting, counts, source)
         intervals = Dirichlet.credible_interval(posterior)
         held += (intervals[:, 0] <= p) & (p <= intervals[:, 1])
-        distances.append(posterior.hellinger(Dirichlet(1.0 + counts)))
+        distances.append(posterior.hellinger(Dirichlet(setting.alpha + counts)))
     return held / runs, float(np.mean(distances))
 
 
 def _released(setting: Setting, counts, source) -> Dirichlet:
     mechanism = configured(setting.mechanism, calibrate=True, delta=0.0)
-    belief = Beta(1.0, 1.0) if setting.k == 2 else Dirichlet(np.ones(setting.k))
+    alphas = np.full(setting.k, setting.alpha)
+    belief = Beta(*alphas) if setting.k == 2 else Dirichlet(alphas)
     delta = exact(1e-6 if mechanism.spends_delta else 0, "delta")
     budget = Budget(exact(setting.epsilon), delta, unit=setting.unit)
     prior = SimplexPrior(belief, setting.inference)
@@ -84,6 +87,9 @@ def tables() -> Iterator[tuple[str, list[Setting]]]:
         title = f"Dirichlet of 6, geometric, {inference}"
         yield f"{title}, p from the prior", grid(inference=inference, k=6)
         yield f"{title}, p = {SKEWED}", grid(inference=inference, k=6, fixed=SKEWED)
+    for k, alpha, n, epsilon in SPARSE:
+        title = f"Sparse prior, {k} categories, {alpha} each, geometric, noise_aware"
+        yield title, [Setting(n, epsilon, k=k, alpha=alpha)]
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -36,7 +37,7 @@ from dpbayes_sklearn.counts.predict import (
     proba,
 )
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.counts.temperature import LabelledRecords
+from dpbayes_sklearn.counts.temperature import LabelledRecords, sizes_of_shares
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.reading import classes_from_data
@@ -96,6 +97,10 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
         The first batch settles what was not declared, and the bins of ``n_bins="auto"``, which
         follow from its number of records: give ``n_bins`` a number if it is small.
+
+        Let a label of the person's own decide the batch, such as the hospital or the day of
+        arrival. Rows 1 to 1000 of a table are no such batch: one record more moves others to the
+        next batch, and the guarantee does not cover that.
 
         Parameters
         ----------
@@ -179,6 +184,12 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     def _structure(self, public: Schema) -> Network:
         return self._network(public)
+
+    def _sizes(self, budget: Budget) -> tuple[int, ...]:
+        if self.temperature != "auto":
+            return super()._sizes(budget)
+        # zCDP is convex in the share of the temperature: largest at an end
+        return sizes_of_shares(Fraction(budget.unit.equivalent(Fraction(budget.epsilon))))
 
     def _check_shards(self) -> None:
         if self.temperature == "auto":

@@ -6,7 +6,7 @@ import math
 import sys
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -31,7 +31,7 @@ from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechani
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.active import active_accountant, one_branch
-from dpbayes_sklearn.privacy.budget import LEAST_DELTA
+from dpbayes_sklearn.privacy.budget import LEAST_DELTA, at_least
 from dpbayes_sklearn.privacy.guarantee import round_up, warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema.values import is_list
@@ -45,6 +45,8 @@ WIDTH_OF_LIST = (
     "X is a list, and how many cells most of its rows have is public (no schema or bounds declare "
     "the number of columns)"
 )
+_LARGE = 10**9  # more records change no cost
+_ROUNDED = 1 + Fraction(1, 10**5)  # variances are rounded up to 22 bits, and so differ a little
 _SIZE_STREAM = 2**16  # the stream of the first number of records that a seed releases
 
 DELTA: dict[str, list[Any]] = {"delta": [Fraction, Range(Real, 0, 1, closed="left")]}
@@ -159,10 +161,13 @@ class PrivateEstimator(PublishedModel):
         given = read(self)
         count, law = given.statistics.n, RecordCount(0).law(share.unit, Fraction(share.epsilon))
         guessed = given.statistics.sized(ReleasedSize(GUESS, (law,)))
-        _, cost = self._chosen_mechanism(guessed, self._prior(given.public), rest)
+        prior = self._prior(given.public)
+        self._chosen_mechanism(guessed, prior, rest)
         if self._n_is_guessed:
             return given._replace(statistics=guessed), rest
-        self._check_together(share, cost)
+        numbers = self._sizes(rest) if self._resolve_mechanism().knows_rho else (GUESS,)
+        sizes = (given.statistics.sized(ReleasedSize(n, (law,))) for n in numbers)
+        self._check_together(share, [self._cost(size, prior, rest) for size in sizes])
         release = self._charged(Size(), RecordCount(count), share, _SIZE_STREAM + stream)
         self._n_known = self._n_released = release.posterior.n
         given = read(self) if self._schema_looks_at_n else given
@@ -352,15 +357,25 @@ class PrivateEstimator(PublishedModel):
         if ledger is not None and not (ledger.delta and self._resolve_mechanism().knows_rho):
             ledger.check(budget.epsilon, budget.delta, unit=budget.unit)
 
-    def _check_together(self, share: Budget, cost: Budget) -> None:
+    def _sizes(self, budget: Budget) -> tuple[int, ...]:
+        """Return numbers of records, at one of which a release costs as much as at any number."""
+        return (1, GUESS, _LARGE)
+
+    def _cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
+        mechanism = self._resolve_mechanism().chosen(statistics, prior, budget)
+        return mechanism.cost(statistics, prior, budget)
+
+    def _check_together(self, share: Budget, costs: Sequence[Budget]) -> None:
         """Refuse a fit if the ceiling has no room for the number of records and the model.
 
-        The cost of the model is the one for a guessed number. Where its zCDP depends on the number,
-        the charge of the model may still be refused.
+        The zCDP of the model may depend on the number, which is not known yet: there must be room
+        for the largest.
         """
         first, ledger = Fraction(share.epsilon), self._ledger()
-        if ledger is not None:
-            rho = None if cost.rho is None else Fraction(cost.rho) + first**2 / 2
+        if ledger is None:
+            return
+        for cost in dict.fromkeys(costs):
+            rho = Fraction(cost.rho) * _ROUNDED + first**2 / 2 if cost.rho else None
             ledger.check(cost.epsilon + first, cost.delta, rho=rho, unit=cost.unit)
 
     def _release(
@@ -451,8 +466,8 @@ def _told_what_was_spent(budget: Budget, rest: Budget) -> Iterator[None]:
     except BudgetError as refused:
         if rest is budget:
             raise
-        share = float(Fraction(budget.epsilon) - Fraction(rest.epsilon))
-        told = f"epsilon={share:g} was spent on the number of records; the model was not released."
+        share = at_least(Fraction(budget.epsilon) - Fraction(rest.epsilon))
+        told = f"epsilon={share} was spent on the number of records; the model was not released."
         text = str(refused).replace(NOTHING_SPENT, told)
         raise BudgetError(text, refused.requested, refused.remaining) from None
 
@@ -465,8 +480,8 @@ def _spending(budget: Budget, rest: Budget, release: Release[Any]) -> Release[An
     if rest is budget:
         return release
     guarantee, first = release.guarantee, Fraction(budget.epsilon) - Fraction(rest.epsilon)
-    rho = None if guarantee.rho is None else exact(guarantee.rho, "rho") + first**2 / 2
-    together = replace(
-        guarantee, epsilon=round_up(budget.epsilon), rho=None if rho is None else round_up(rho)
-    )
+    rho = guarantee.rho
+    if rho is not None and math.isfinite(rho):  # one that no float holds is rounded up to infinity
+        rho = round_up(exact(rho, "rho") + first**2 / 2)
+    together = replace(guarantee, epsilon=round_up(budget.epsilon), rho=rho)
     return Release(release.posterior, together)

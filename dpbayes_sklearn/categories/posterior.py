@@ -280,8 +280,8 @@ class SimplexPrior:
         return self.matched(moments)
 
     def matched(self, moments: ShareMoments) -> Dirichlet:
-        """Return the law that has these moments; it is not less precise than the belief."""
-        least = float(self.concentration.sum())
+        """Return the law that has these moments; a surprise may make it wider than the belief."""
+        least = min(float(self.concentration.sum()), 1.0)  # rounding makes none wider than that
         concentration = moments.concentration(least)
         if isinstance(self.belief, Beta):
             return Beta(*concentration)

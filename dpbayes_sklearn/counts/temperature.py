@@ -37,6 +37,7 @@ __all__ = [
     "LabelledRecords",
     "LossSums",
     "Tempering",
+    "sizes_of_shares",
     "stride",
     "temperature_share",
     "untaught",
@@ -110,6 +111,15 @@ def temperature_share(n: int, epsilon: Fraction) -> Fraction:
     if n * epsilon < 500:
         return Fraction(0)
     return min(max(400 / (n * epsilon), Fraction(1, 25)), Fraction(3, 20))
+
+
+def sizes_of_shares(epsilon: Fraction) -> tuple[int, ...]:
+    r"""Return numbers of records with no share, the largest share, one between, and the smallest.
+
+    >>> [str(temperature_share(n, Fraction(2))) for n in sizes_of_shares(Fraction(2))]
+    ['0', '3/20', '2/25', '1/25']
+    """
+    return (1, *(math.ceil(records / epsilon) for records in (500, 5_000, 10_000)))
 
 
 def stride(n: int, epsilon: float) -> int:

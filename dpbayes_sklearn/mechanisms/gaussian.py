@@ -42,6 +42,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.noise import DiscreteGaussian, NoiseLaw
+from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.composition import zcdp_rho
@@ -119,7 +120,10 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
 
 def _law(statistics: CountTables | SimplexCounts, budget: Budget) -> DiscreteGaussian:
     """Return the law with the least noise that the budget allows for these statistics."""
-    return statistics.gaussian_law(budget.unit, _calibrated(budget))
+    law = statistics.gaussian_law(budget.unit, _calibrated(budget))
+    if max(law.parameters, default=0) > MAX_VARIANCE:
+        raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
+    return law
 
 
 def _calibrated(budget: Budget) -> Callable[[Shifts], Fraction]:

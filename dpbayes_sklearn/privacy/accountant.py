@@ -308,12 +308,15 @@ class BudgetAccountant:
         """Open a block in which the cost of several releases is their maximum, not their sum.
 
         Each fit and each ``spend`` is about a group of people of its own: the caller must ensure
-        that nobody is in two of these groups. Several releases about the same group, such as the
-        steps of a pipeline, belong in ``with branch():``, with the value of this block; their costs
-        add up. All releases must protect added or removed records (``neighbours="add_remove"``):
-        somebody who is replaced could change from one group to another. Others are refused with
-        ValueError. Nested blocks of one accountant are one block. Charges that other threads or
-        processes make are not part of it, and add up.
+        that nobody is in two of these groups, and that nobody's group depends on other people's
+        records: it may be decided by a label of the person's own, such as the hospital, but not by
+        a position in a table, where one record more moves others from group to group. Several
+        releases about the same group, such as the steps of a pipeline, belong in ``with
+        branch():``, with the value of this block; their costs add up. All releases must protect
+        added or removed records (``neighbours="add_remove"``): somebody who is replaced could
+        change from one group to another. Others are refused with ValueError. Nested blocks of one
+        accountant are one block. Charges that other threads or processes make are not part of it,
+        and add up.
 
         Examples
         --------
@@ -416,7 +419,7 @@ def _shared_ledger(given: str, rule: Filter) -> Ledger:
         with suppress(FileExistsError):
             return Ledger.create(path, rule.ceiling, composition=rule.composition)
     ledger = Ledger.open(path)
-    if rule not in (ledger.rule(), Filter(Cost.of(math.inf))):
+    if rule[:2] not in (ledger.rule()[:2], Filter(Cost.of(math.inf))[:2]):
         raise LedgerError(
             f"The ledger {path!r} has the ceiling {ledger.rule()}, not {rule}. Give the "
             "same figures and composition, or only path=, which keeps them."

@@ -40,7 +40,8 @@ a ledger accepts by one *privacy filter*, fixed when the ledger is created.
 * ``"zcdp"``: *either* the sums are within :math:`(\varepsilon, \delta/16)`, *or* the Rényi total is
   at most :math:`\varepsilon` at :math:`\delta_c = 14\delta/16`, with :math:`\delta_i` of releases
   without a :math:`\rho` that add up to at most :math:`\delta/16`. The order is fixed: the one
-  that allows the most zCDP within the ceiling (Feldman and Zrnic 2021).
+  that allows the most zCDP within the ceiling (Feldman and Zrnic 2021). It is
+  found numerically when the ledger is created, and written into it.
 
 **Claim.** Releases that a filter accepts are together :math:`(\varepsilon, \delta)`-DP, whatever
 part earlier results had in choosing them.
@@ -49,16 +50,19 @@ part earlier results had in choosing them.
 :math:`(1-\delta_i)P' + \delta_iF` and :math:`(1-\delta_i)Q' + \delta_iG` with P' and Q' within
 :math:`e^{\pm\varepsilon_i}` of each other (Kairouz, Oh and Viswanath 2015). Some release fails
 (draws from F) with probability at most :math:`\sum\delta_i` on the path where that is largest.
-The factors :math:`1-\delta_i` are the same on both sides, so without a failure
-:math:`P(E) \le e^\varepsilon Q(E) + \delta_c` if that is true of the P' and Q'.
+Without a failure, a path has the same factor :math:`w = \prod(1-\delta_i) \le 1` on both sides, and
+:math:`\int_E w(dP' - e^\varepsilon dQ') \le \int(dP' - e^\varepsilon dQ')_+ \le \delta_c`
+if :math:`P'(E) \le e^\varepsilon Q'(E) + \delta_c` for every E.
 *Sum:* it is with :math:`\delta_c = 0`, because the log ratio of every path is at most
 :math:`\sum\varepsilon_i \le \varepsilon`.
 *Rényi:* on every path the divergences of the fixed order add up to at most :math:`\tau`. Then
 :math:`M_k = (dP'/dQ')^\alpha_{\le k}\, e^{-(\alpha-1)\sum_{i \le k}\tau_i}` is a supermartingale
 under Q', so the divergence of the whole is at most :math:`\tau`, and converts.
-*Either of two:* what was spent only grows, so a sequence that ends within a rule was within it all
-along. Let S be the sequences that end within the sum, and R all other accepted ones, which end
-within the Rényi rule. Replace the analyst by one who stops before the first release that crosses
+*Either of two:* the releases about one person only grow, and the figures of the ledger bound them
+(those of parallel branches need not grow themselves: see `ledger`). So a sequence that ends within
+a rule was, for every person, within it all along. Let S be the sequences that end within the sum,
+and R all other accepted ones, which end within the Rényi rule. Replace the analyst by one who
+stops before the first release that crosses
 the sum: sequences in S have the same probabilities as before, so
 :math:`P(E \cap S) \le e^\varepsilon Q(E \cap S) + \delta/16`, and likewise
 :math:`P(E \cap R) \le e^\varepsilon Q(E \cap R) + 15\delta/16`. Add both. ∎
@@ -369,10 +373,11 @@ class Filter(NamedTuple):
 
     ceiling: Cost
     composition: Composition = "sum"
+    order: Fraction = Fraction(2)  # of the Rényi divergences, which a sum does not look at
 
     @classmethod
-    def of(cls, ceiling: Cost, composition: str) -> Filter:
-        """Check that the rule exists and can convert."""
+    def of(cls, ceiling: Cost, composition: str, order: Fraction | None = None) -> Filter:
+        """Check that the rule exists and can convert; find the order unless it is fixed already."""
         if composition == "sum":
             return cls(ceiling)
         if composition != "zcdp":
@@ -382,7 +387,9 @@ class Filter(NamedTuple):
                 "composition='zcdp' needs a ceiling with a finite epsilon and a delta between 0 "
                 f"and 1. Got {ceiling} instead."
             )
-        return cls(ceiling, "zcdp")
+        if order is not None and not 1 < order < math.inf:
+            raise ValueError("The order of Rényi divergences must be above 1.")
+        return cls(ceiling, "zcdp", order or best_order(*ceiling))
 
     def accepts(self, added: Cost, spends: Mapping[Spend, int]) -> bool:
         """Return True where releases that add up to ``added`` keep within the ceiling."""
@@ -397,7 +404,7 @@ class Filter(NamedTuple):
         slack = self.slack(spends)
         if slack <= 0:
             return left
-        more = pure_left(best_order(*self.ceiling), Fraction(slack))
+        more = pure_left(self.order, Fraction(slack))
         return Cost(more) if more * _WORTH > left.epsilon else left
 
     def __str__(self) -> str:
@@ -423,8 +430,8 @@ class Filter(NamedTuple):
         delta = Fraction(self.ceiling.delta)
         if self.composition == "sum" or failure > delta * _SHARE or math.inf in pure:
             return -math.inf
-        order, converted = best_order(*self.ceiling), delta * (1 - 2 * _SHARE)
-        return self.ceiling.epsilon - renyi_epsilon(order, rho, converted, pure)
+        converted = delta * (1 - 2 * _SHARE)
+        return self.ceiling.epsilon - renyi_epsilon(self.order, rho, converted, pure)
 
 
 def tightest(rule: Filter, added: Cost, spends: Mapping[Spend, int]) -> Cost:

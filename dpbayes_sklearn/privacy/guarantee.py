@@ -20,6 +20,8 @@ _warned = False  # of a large epsilon, in this process
 _CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
 WEAK = 10  # above, the guarantee is weak
 _WRITTEN_OUT = 15  # beyond, exp(epsilon) is a long number
+# Data sets are multisets: where a position decides the batch, one record more moves all others
+APART = ", and nobody's batch depends on other people's records, such as on a position in a table"
 STAYS = ", and somebody who is replaced stays in the same batch"  # each batch's size is public
 
 
@@ -111,7 +113,7 @@ class PrivacyGuarantee:
         ).under(
             *conditions,
             f"no person is in two of the {len(batches)} batches (for one who is in all of them "
-            f"the epsilons add up to {at_least(together)}{and_deltas}){stays}",
+            f"the epsilons add up to {at_least(together)}{and_deltas}){APART}{stays}",
         )
 
     def under(self, *conditions: str) -> PrivacyGuarantee:

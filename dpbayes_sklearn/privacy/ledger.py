@@ -239,9 +239,8 @@ def read_entry(path: str, row: tuple[object, ...]) -> Entry:
         raise refusal(path, "a time in it is unreadable") from None
     name, whom, part = (None if x is None else str(x) for x in (scope, unit, branch))
     spend, spent = read_spend(path, *figures[:3]), read_cost(path, *figures[3:])
-    rho = _figure(path, "0" if spent_rho is None else spent_rho)  # entries of format 1 have none
     described = int(str(number)), when, str(label), str(release_id), name
-    return Entry(*described, spend, spent, rho, whom, part)
+    return Entry(*described, spend, spent, _figure(path, spent_rho), whom, part)
 
 
 def read_spend(path: str, epsilon: object, delta: object, rho: object) -> Spend:
@@ -275,8 +274,9 @@ class Ledger:
         cls, path: str, ceiling: Cost, durable: bool = True, composition: Composition = "sum"
     ) -> Ledger:
         """Make a new ledger; FileExistsError where something is there already."""
-        identity = uuid.uuid4().hex
-        create_file(path, (identity, *ceiling.written(), composition), durable=durable)
+        identity, rule = uuid.uuid4().hex, Filter.of(ceiling, composition)
+        row = (identity, *ceiling.written(), composition, written(rule.order))
+        create_file(path, row, durable=durable)
         return cls(path, identity, durable)
 
     @classmethod
@@ -411,11 +411,12 @@ class Ledger:
 
     def _rule(self, connection: sqlite3.Connection) -> Filter:
         self._recognise(connection)
-        ((*ceiling, composition),) = connection.execute(
-            "SELECT epsilon, delta, composition FROM ledger"
+        ((*ceiling, composition, order),) = connection.execute(
+            "SELECT epsilon, delta, composition, renyi_order FROM ledger"
         )
         try:
-            return Filter.of(read_cost(self.path, *ceiling), str(composition))
+            found = Fraction(_figure(self.path, order))
+            return Filter.of(read_cost(self.path, *ceiling), str(composition), found)
         except ValueError:
             raise refusal(self.path, "it does not say how releases add up") from None
 

@@ -27,20 +27,21 @@ except ImportError:  # Windows, where locks of a file belong to the descriptor a
 
 __all__ = ["create_file", "is_temporary", "refusal", "temporary_path", "transaction"]
 
-_FORMAT = 4
+_FORMAT = 1
 _WAIT_SECONDS = 60.0
 _LOCK_POLL_SECONDS = 0.002  # between two attempts to get a lock
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_FORMAT};
 CREATE TABLE ledger (
-    id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, composition TEXT NOT NULL
+    id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, composition TEXT NOT NULL,
+    renyi_order TEXT NOT NULL
 );
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
     epsilon TEXT NOT NULL, delta TEXT NOT NULL, release_id TEXT NOT NULL UNIQUE, scope TEXT,
-    spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL, rho TEXT, spent_rho TEXT,
-    unit TEXT, branch TEXT
+    spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL, rho TEXT,
+    spent_rho TEXT NOT NULL,    unit TEXT, branch TEXT
 );
 CREATE INDEX entry_scope ON entry (scope) WHERE scope IS NOT NULL;
 CREATE TRIGGER entry_is_final BEFORE UPDATE ON entry
@@ -53,23 +54,6 @@ CREATE TRIGGER ceiling_is_kept BEFORE DELETE ON ledger
     BEGIN SELECT RAISE(ABORT, 'the ceiling is never removed'); END;
 COMMIT;
 """
-
-_MIGRATIONS = {  # from each earlier format to the next
-    1: """
-ALTER TABLE entry ADD COLUMN rho TEXT;
-ALTER TABLE entry ADD COLUMN spent_rho TEXT;
-PRAGMA user_version = 2;
-""",
-    2: """
-ALTER TABLE entry ADD COLUMN unit TEXT DEFAULT 'record';
-PRAGMA user_version = 3;
-""",
-    3: """
-ALTER TABLE entry ADD COLUMN branch TEXT;
-ALTER TABLE ledger ADD COLUMN composition TEXT NOT NULL DEFAULT 'sum';
-PRAGMA user_version = 4;
-""",
-}
 
 # A SQLite connection must not cross a fork. Each lives for one operation under this
 # lock, and a fork waits for the lock, so no child ever inherits one.
@@ -100,14 +84,9 @@ def transaction(
                 _locked(os.path.dirname(path)),
                 closing(_connected(Path(path).as_uri() + "?mode=rw", durable)) as connection,
             ):
-                begin = "BEGIN IMMEDIATE" if write else "BEGIN"
-                connection.execute(begin)
-                if _format(connection) in _MIGRATIONS:
-                    connection.execute("ROLLBACK")
-                    _migrate(connection)
-                    connection.execute(begin)
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 if _format(connection) != _FORMAT:
-                    raise refusal(path, "it is not a ledger, or one of another version")
+                    raise refusal(path, "it is no ledger, or was made by another version")
                 yield connection
                 connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
@@ -184,40 +163,19 @@ def _connected(uri: str, durable: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
     try:
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
-        _keep_journal(connection)
+        connection.execute("PRAGMA journal_mode = PERSIST")
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _keep_journal(connection: sqlite3.Connection) -> None:
-    """Set the journal mode; a ledger of format 1 has another, which all must have let go.
-
-    Until then it stays as it is, which is as durable.
-    """
-    try:
-        connection.execute("PRAGMA journal_mode = PERSIST")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            raise
-
-
 def _format(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring a ledger of an earlier format up to date, in one transaction."""
-    connection.execute("BEGIN IMMEDIATE")  # another process may be doing the same
-    while (found := _format(connection)) in _MIGRATIONS:
-        for statement in _MIGRATIONS[found].strip().split("\n"):
-            connection.execute(statement)
-    connection.execute("COMMIT")
-
-
-def create_file(path: str, row: tuple[str, str, str, str], *, durable: bool = True) -> None:
-    """Make a ledger with its row (id, epsilon, delta, composition): complete, or not at all.
+def create_file(path: str, row: tuple[str, ...], *, durable: bool = True) -> None:
+    """Make a ledger with its row (id, epsilon, delta, composition, order): complete, or not at all.
 
     It is written under another name and then renamed, so nobody ever sees half of it. Of two
     processes that make the same one, the second gets FileExistsError.
@@ -236,7 +194,7 @@ def create_file(path: str, row: tuple[str, str, str, str], *, durable: bool = Tr
         raise refusal(path, str(error)) from None
 
 
-def _write_and_rename(path: str, row: tuple[str, str, str, str], durable: bool) -> None:
+def _write_and_rename(path: str, row: tuple[str, ...], durable: bool) -> None:
     handle, draft = tempfile.mkstemp(".new", ".ledger-", os.path.dirname(path))
     os.close(handle)
     try:
@@ -248,10 +206,10 @@ def _write_and_rename(path: str, row: tuple[str, str, str, str], durable: bool) 
                 os.unlink(draft + suffix)
 
 
-def _write_draft(draft: str, row: tuple[str, str, str, str], durable: bool) -> None:
+def _write_draft(draft: str, row: tuple[str, ...], durable: bool) -> None:
     with closing(_connected(Path(draft).as_uri(), durable)) as connection:
         connection.executescript(_SCHEMA)
-        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", row)
+        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?)", row)
 
 
 def _make_durable(directory: str) -> None:

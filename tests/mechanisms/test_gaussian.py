@@ -304,3 +304,26 @@ def test_the_certificate_says_what_was_asked(k: int) -> None:
     found = certify("gaussian", 50, [1.0] * k, epsilon=1.0, delta=1e-6)
     assert 0.98 < found.epsilon <= 1.0
     assert found.pure_epsilon == math.inf
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("kind", [BayesianNaiveBayes, BetaBinomial])
+def test_noise_that_cannot_be_drawn_is_refused_before_the_charge(kind, neighbours):
+    y, ledger = np.array([0, 1] * 20), BudgetAccountant(1, 1e-6)
+    unit = PrivacyUnit("record", neighbours=neighbours)
+    model = kind(1e-12, delta=1e-100, mechanism="gaussian", privacy_unit=unit, accountant=ledger)
+    declared = {"bounds": (0, 1), "n_bins": 2, "classes": [0, 1]}
+    model.set_params(**declared if kind is BayesianNaiveBayes else {})
+    with pytest.raises(ValueError, match="too small for any noise"):
+        model.fit(*((y[:, None], y) if kind is BayesianNaiveBayes else (y,)))
+    assert len(ledger) == 0
+
+
+def test_a_rho_that_no_float_holds_is_infinite():
+    y, unit = np.array([0, 1] * 20), PrivacyUnit("record", neighbours="add_remove")
+    model = BayesianNaiveBayes(
+        1e200, delta=1e-6, mechanism="gaussian", privacy_unit=unit, bounds=(0, 1), n_bins=2,
+        classes=[0, 1],
+    )  # fmt: skip
+    guarantee = model.fit(y[:, None], y).guarantee_
+    assert (guarantee.epsilon, guarantee.rho) == (1e200, math.inf)

@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
-from dpbayes_sklearn.privacy.composition import Spend
+from dpbayes_sklearn.privacy import exact
+from dpbayes_sklearn.privacy.composition import Spend, best_order
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from tests.privacy.ledgers import ADDED
@@ -160,3 +161,21 @@ def test_a_refusal_after_the_number_of_records_says_what_was_spent(monkeypatch):
         model(accountant=accountant).fit(X, Y)
     assert "Nothing was spent" not in str(why.value)
     assert why.value.requested.epsilon == 0.96
+
+
+@pytest.mark.parametrize("between", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("n", [200, 1_000])
+def test_a_fit_pays_for_the_number_of_records_only_if_any_model_has_room(between, n):
+    """rho is 0.0154 at the number that is guessed, 10,000, and 0.0220 at 1,000."""
+    X, y = np.tile([[0, 1, 0], [1, 0, 0]], (n // 2, 1)), np.tile([0, 1], n // 2)
+    accountant = BudgetAccountant(3, 1e-6, composition="zcdp")
+    rule = accountant._ledger.rule()
+    room = Fraction(8, 10_000) + Fraction(154, 10_000) + exact(between) * Fraction(66, 10_000)
+    accountant.spend(rho=Fraction(rule.slack({})) / best_order(*rule.ceiling) - room)
+    gaussian = {"delta": 1e-9, "mechanism": "gaussian", "bounds": (0, 1), "n_bins": 2}
+    model = BayesianNaiveBayes(
+        classes=[0, 1], privacy_unit=ADDED, accountant=accountant, **gaussian
+    )
+    with pytest.raises(BudgetError, match="Nothing was spent"):
+        model.fit(X, y)
+    assert len(accountant) == 1

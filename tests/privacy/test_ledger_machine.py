@@ -41,7 +41,7 @@ class AccountantMachine(RuleBasedStateMachine):
             composition = "sum"
         self.accountant = BudgetAccountant(epsilon, delta, composition=composition)
         self.ceiling = Cost.of(epsilon, delta)
-        self.filter = Filter(self.ceiling, composition)
+        self.filter = Filter.of(self.ceiling, composition)
         self.groups: list[list[Spend]] = []
         self.scope = None
 

@@ -23,19 +23,22 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning
 def killed_while_charging(path: str) -> None:
     """Leave a journal behind that undoes what a killed process has begun to write."""
     if not (child := os.fork()):
-        connection = sqlite3.connect(path, isolation_level=None)
-        for statement in ("journal_mode = PERSIST", "cache_size = 1"):
-            connection.execute(f"PRAGMA {statement}")
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(
-            "INSERT INTO entry"
-            " (time, label, epsilon, delta, release_id, spent_epsilon, spent_delta)"
-            " VALUES ('2026-01-01T00:00:00+00:00', '', '1/10', '0/1', 'z', '1/5', '0/1')"
-        )
-        connection.execute("CREATE TABLE large (x)")
-        for _ in range(500):  # more than the cache has room for
-            connection.execute("INSERT INTO large VALUES (?)", ("x" * 500,))
-        os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            connection = sqlite3.connect(path, isolation_level=None)
+            for statement in ("journal_mode = PERSIST", "cache_size = 1"):
+                connection.execute(f"PRAGMA {statement}")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(
+                "INSERT INTO entry"
+                " (time, label, epsilon, delta, release_id, spent_epsilon, spent_delta, spent_rho)"
+                " VALUES ('2026-01-01T00:00:00+00:00', '', '1/10', '0/1', 'z', '1/5', '0/1', '0/1')"
+            )
+            connection.execute("CREATE TABLE large (x)")
+            for _ in range(500):  # more than the cache has room for
+                connection.execute("INSERT INTO large VALUES (?)", ("x" * 500,))
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:  # a child that fails must not go on as a test runner
+            os._exit(1)
     os.waitpid(child, 0)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn import shards
 from dpbayes_sklearn.base import classifier, estimator, remarks
+from dpbayes_sklearn.mechanisms import gaussian as gaussian_mechanism
 from dpbayes_sklearn.privacy import (
     PrivacyGuarantee,
     accountant,
@@ -71,15 +72,14 @@ def delta_spent_twice() -> Replacements:
     yield composition, "_parts", lambda spends: real(spends)._replace(failure=Fraction(0))
 
 
-@fault("composition", "composition", "A ledger of an earlier format loses its entries", "files")
-def migration_loses_entries() -> Replacements:
-    lost = ledger_file._MIGRATIONS[1].strip().split("\n")
-    empty = ["DROP TRIGGER IF EXISTS entry_is_kept;", "DELETE FROM entry;"]
-    yield (
-        ledger_file,
-        "_MIGRATIONS",
-        {**ledger_file._MIGRATIONS, 1: "\n".join([*empty, *lost])},
-    )
+@fault("composition", "composition", "Noise that cannot be drawn is charged", "smallest deltas")
+def any_variance() -> Replacements:
+    yield gaussian_mechanism, "MAX_VARIANCE", math.inf
+
+
+@fault("composition", "composition", "A ledger of another format is read as one of this", "files")
+def any_format() -> Replacements:
+    yield ledger_file, "_format", lambda connection: ledger_file._FORMAT
 
 
 @fault("composition", "accounting", "All charges are taken for one parallel block")
@@ -133,7 +133,7 @@ def made_anew() -> Replacements:
 
     def making(self: Any, write: bool = False) -> Any:
         if not ledger_file.os.path.lexists(self.path):
-            ledger_file.create_file(self.path, (self.identity, "9/1", "0/1", "sum"))
+            ledger_file.create_file(self.path, (self.identity, "9/1", "0/1", "sum", "2/1"))
         return real(self, write)
 
     yield Ledger, "_transaction", making

@@ -9,9 +9,11 @@ from typing import Any
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.base import estimator
+from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.privacy import accountant, active, guarantee, ledger, ledger_file
 from dpbayes_sklearn.query import PosteriorQuerySession
+from dpbayes_sklearn.sizes import GUESS
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -35,6 +37,11 @@ def replaced_in_scopes() -> Replacements:
 @fault("scopes", "scopes", "Batches do not say that nobody may change batch", "replaced")
 def batches_change() -> Replacements:
     yield guarantee, "STAYS", ""
+
+
+@fault("scopes", "scopes", "Batches do not say that a position decides no batch", "replaced")
+def batches_by_position() -> Replacements:
+    yield guarantee, "APART", ""
 
 
 @fault("scopes", "scopes", "A scope of zCDP and pure releases drops the larger of both", "branches")
@@ -74,7 +81,12 @@ def one_stream() -> Replacements:
 
 @fault("scopes", "scopes", "The number of records is paid for where there is no room", "no room")
 def number_first() -> Replacements:
-    yield PrivateEstimator, "_check_together", lambda self, share, cost: None
+    yield PrivateEstimator, "_check_together", lambda self, share, costs: None
+
+
+@fault("scopes", "scopes", "There is room for the model of a guessed number only", "no room")
+def room_for_the_guess() -> Replacements:
+    yield DiscreteClassifier, "_sizes", lambda self, budget: (GUESS,)
 
 
 @fault("scopes", "scopes", "A refusal denies what the number of records has cost", "no room")
