@@ -123,13 +123,12 @@ def publish(
 
 def tell_new_processes(blocks: Collection[Written]) -> None:
     """Let processes that are started from now on inherit the blocks that they may work for."""
-    if blocks:
-        file = str(_FOLDERS[os.getpid()] / "blocks") if os.getpid() in _FOLDERS else ""
-        os.environ[_VARIABLE] = json.dumps([file, sorted(blocks)])
-    elif _INHERITED is not None:
-        os.environ[_VARIABLE] = _INHERITED
-    else:
+    folder = next(reversed(_FOLDERS.values()), Path())
+    said = json.dumps([str(folder / "blocks"), sorted(blocks)]) if blocks else _INHERITED
+    if said is None:
         os.environ.pop(_VARIABLE, None)
+    elif os.environ.get(_VARIABLE) != said:  # other threads may read it
+        os.environ[_VARIABLE] = said
 
 
 def _write(text: str) -> None:
@@ -154,11 +153,10 @@ def block_of_ancestors() -> Written | None:
     ancestors = [_name(process) for process in _ancestors()]
     texts = [_read(file), *map(_read, _files(ancestors))]
     found = {Written(*block) for said in texts for block in said["open"]}
-    known = [said["children"] for said in texts]
-    if not any(_name(os.getpid()) in children for children in known):
-        known.append({_name(os.getpid()): inherited})
     names = (_name(os.getpid()), *ancestors)
-    lists = (children.get(name, ()) for children in known for name in names)
+    lists = [said["children"].get(name, ()) for said in texts for name in names]
+    if names[0] not in texts[0]["children"]:  # which would know better: it may have been idle
+        lists.append(inherited)
     return only_block(found, {Written(*block) for blocks in lists for block in blocks})
 
 
