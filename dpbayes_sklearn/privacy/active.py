@@ -21,6 +21,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -77,7 +78,8 @@ class Written(NamedTuple):
 
 def other_threads() -> list[threading.Thread]:
     """Return the threads that may have been given work by this one."""
-    aside = {threading.main_thread(), threading.current_thread(), *_idle_loky()[0]}
+    bars = getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
+    aside = {threading.main_thread(), threading.current_thread(), *_idle_loky()[0], bars}
     return [thread for thread in threading.enumerate() if thread not in aside]
 
 
@@ -244,6 +246,7 @@ _OPEN: list[BudgetAccountant] = []
 _CHANGE = threading.RLock()  # of the two next to it, and of what child processes are told
 _OUTLIVED = WeakKeyDictionary[threading.Thread, set[Written]]()  # what each has outlived
 _FOREIGN = WeakSet(threading.enumerate())  # those of a notebook: they start no others that fit
+_GRACE_SECONDS = 0.1
 _ESCAPED: set[Written] = set()  # what threads may have outlived that are neither
 hold_while_forking(_CHANGE)
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("scopes", default=())
@@ -265,6 +268,7 @@ def leave(accountant: BudgetAccountant) -> None:
     """
     if (here := _HERE.get()) and here[-1] == accountant:
         _HERE.set(here[:-1])
+    _wait_for_ending_threads()
     with _CHANGE:
         _OPEN.remove(accountant)
         if accountant not in _OPEN:
@@ -273,6 +277,14 @@ def leave(accountant: BudgetAccountant) -> None:
             if _lasting_threads():
                 _ESCAPED.add(accountant._written)
         publish(_written(*_OPEN), _escaped(), left=accountant._written)
+
+
+def _wait_for_ending_threads() -> None:
+    """Let the threads of a pool end that was closed in the block, which it does not wait for."""
+    if threading.current_thread() is threading.main_thread():
+        end = time.monotonic() + _GRACE_SECONDS
+        for thread in _lasting_threads():
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 def _escaped() -> set[Written]:
