@@ -217,6 +217,8 @@ class _Child:
     """A process that was started before any block and is given work through a pipe."""
 
     def __enter__(self) -> Callable[[], str]:
+        active._ESCAPED.clear()  # idle threads of other layers have no work of earlier blocks
+        BudgetAccountant.current()  # tells the environment
         self.pipe, theirs = FORK.Pipe()
         self.process = FORK.Process(target=_worker, args=(theirs,))
         self.process.start()
@@ -259,7 +261,7 @@ def _started_processes() -> Iterator[str]:
 def _unknown_blocks() -> Iterator[str]:
     """Fit in a process that was started in a block of which nothing else can be known."""
     said = json.dumps(["/no/such/file", [["ledger", "", "1/1", "0/1", True]]])
-    with mock.patch.object(active, "_INHERITED", said):
+    with mock.patch.object(active, "_INHERITED", said), mock.patch.dict(os.environ):
         if _attempt() == "fitted":
             yield "a process fits without a charge if it cannot know whether its block is open"
 
