@@ -213,12 +213,17 @@ def _worker(connection: Any) -> None:
         connection.send(_attempt())
 
 
+def _forget_earlier_blocks() -> None:
+    """Let new processes be free; idle threads of other layers have no work of earlier blocks."""
+    active._ESCAPED.clear()
+    os.environ.pop(active._VARIABLE, None)
+
+
 class _Child:
     """A process that was started before any block and is given work through a pipe."""
 
     def __enter__(self) -> Callable[[], str]:
-        active._ESCAPED.clear()  # idle threads of other layers have no work of earlier blocks
-        BudgetAccountant.current()  # tells the environment
+        _forget_earlier_blocks()
         self.pipe, theirs = FORK.Pipe()
         self.process = FORK.Process(target=_worker, args=(theirs,))
         self.process.start()
@@ -251,6 +256,7 @@ print(_attempt())
 
 def _started_processes() -> Iterator[str]:
     """Start a process in a block, by no means of Python's, and let it fit when it was left."""
+    _forget_earlier_blocks()
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with BudgetAccountant():
         child = subprocess.Popen([sys.executable, "-c", _LATE], **pipes)
