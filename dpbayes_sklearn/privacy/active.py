@@ -62,7 +62,8 @@ SEVERAL = (
 OUTLIVED = (
     "A `with accountant:` block was left while this thread or process went on, so it cannot be "
     "known whether this fit belongs to the block. Nothing was charged or released. Pass "
-    "accountant= to the estimator, or wait inside the block until all work is done."
+    "accountant= to the estimator (BudgetAccountant() for no limit), or wait inside the block "
+    "until all work is done."
 )
 
 
