@@ -7,9 +7,12 @@ and of every scope those of one branch.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import multiprocessing
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -31,6 +34,7 @@ from dpbayes_sklearn import (
     PosteriorQuerySession,
 )
 from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.privacy import active
 from dpbayes_sklearn.privacy.composition import Spend, best_order
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -54,7 +58,8 @@ def scopes() -> list[Case]:
     """Charge to scopes and inside blocks, in threads, in processes and under other names."""
     return [
         *cases_of(_branches, _fits, _replaced, _sessions, _streams, _no_room),
-        *cases_of(_child_processes, _late_processes, _late_threads),
+        *cases_of(_child_processes, _started_processes, _unknown_blocks),
+        *cases_of(_late_processes, _late_threads),
         *cases_of(_two_names, _backup),
     ]
 
@@ -227,10 +232,17 @@ def _worker(connection: Any) -> None:
         connection.send(_attempt())
 
 
+def _forget_earlier_blocks() -> None:
+    """Let new processes be free; idle threads of other layers have no work of earlier blocks."""
+    active._ESCAPED.clear()
+    os.environ.pop(active._VARIABLE, None)
+
+
 class _Child:
     """A process that was started before any block and is given work through a pipe."""
 
     def __enter__(self) -> Callable[[], str]:
+        _forget_earlier_blocks()
         self.pipe, theirs = FORK.Pipe()
         self.process = FORK.Process(target=_worker, args=(theirs,))
         self.process.start()
@@ -253,12 +265,43 @@ def _child_processes() -> Iterator[str]:
             yield f"a process of a block has {outcome}, with {len(accountant)} charges"
 
 
+_LATE = """
+import sys
+from benchmarks.audit._scopes import _attempt
+sys.stdin.readline()
+print(_attempt())
+"""
+
+
+def _started_processes() -> Iterator[str]:
+    """Start a process in a block, by no means of Python's, and let it fit when it was left."""
+    _forget_earlier_blocks()
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with BudgetAccountant():
+        child = subprocess.Popen([sys.executable, "-c", _LATE], **pipes)
+    if child.communicate("now\n")[0].strip() != "refused":
+        yield "a process that was started in a block fits without a charge after it"
+
+
+def _unknown_blocks() -> Iterator[str]:
+    """Fit in a process that was started in a block of which nothing else can be known."""
+    said = json.dumps(["/no/such/file", [["ledger", "", "1/1", "0/1", True]]])
+    with mock.patch.object(active, "_INHERITED", said), mock.patch.dict(os.environ):
+        if _attempt() == "fitted":
+            yield "a process fits without a charge if it cannot know whether its block is open"
+
+
 def _late_processes() -> Iterator[str]:
     with _Child() as fit:
         with BudgetAccountant():
             pass
         if fit() == "fitted":
             yield "a process fits without a charge when it has outlived the block of its work"
+
+
+def _in_a_new_thread() -> str:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(_attempt).result()
 
 
 def _late_threads() -> Iterator[str]:
@@ -269,6 +312,13 @@ def _late_threads() -> Iterator[str]:
         left.set()
         if future.result() == "fitted":
             yield "work of a block that begins when it was left is not charged"
+    left.clear()
+    with ThreadPoolExecutor(1) as pool:
+        with BudgetAccountant():
+            future = pool.submit(lambda: left.wait() and _in_a_new_thread())
+        left.set()
+        if future.result() == "fitted":
+            yield "work of a block that gives work to a new thread when it was left is not charged"
     left.clear()
     with ThreadPoolExecutor(1) as pool, BudgetAccountant() as outer:
         with BudgetAccountant():

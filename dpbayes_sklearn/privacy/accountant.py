@@ -299,8 +299,8 @@ class BudgetAccountant:
 
         Estimators whose ``accountant`` is None charge this one. It is also the one of a block that
         is open in another thread, or in the process that has started this one. LedgerError if it
-        cannot be known: several such blocks are open, or one was left while this thread or process
-        went on.
+        cannot be known: several such blocks are open, one was left while this thread or process
+        went on, or the process was started in one and cannot learn whether it is open.
         """
         return active.active_accountant() or _of_ancestors()
 
@@ -315,8 +315,9 @@ class BudgetAccountant:
         branch():``, with the value of this block; their costs add up. All releases must protect
         added or removed records (``neighbours="add_remove"``): somebody who is replaced could
         change from one group to another. Others are refused with ValueError. Nested blocks of one
-        accountant are one block. Charges that other threads or processes make are not part of it,
-        and add up.
+        accountant are one block. Charges of other processes are not part of it, and add up;
+        those of other threads neither, unless they run in a copy of this context
+        (``asyncio.to_thread``).
 
         Examples
         --------

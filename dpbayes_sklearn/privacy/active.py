@@ -1,12 +1,15 @@
 """Which accountant is in force here, also in threads and child processes of a block.
 
-**What processes and threads that a ``with accountant:`` block has started learn about it.**
+**What processes and threads learn about a ``with accountant:`` block.** Its process publishes which
+blocks are open, in a file of a private folder. Processes find it in two ways. Those that are
+started in a block inherit an environment variable with the block and the file: if the file does not
+confirm that the block is open, they refuse to fit without an accountant of their own. Those that
+were there before (idle workers) look for the folders of the processes that have started them.
 
-While a block is open, its process publishes how to charge the ledger, in a file that is named by
-its process number. A process that fits without an accountant looks for such files of the processes
-that have started it. Work that was given to a thread or a process inside a block may begin after
-the block was left, when nobody can tell it from other work. So threads and child processes that
-were there when a block was left refuse to fit without an accountant of their own.
+Work that was given to a thread or a process inside a block may begin after the block was left, when
+nobody can tell it from other work. So threads and processes that were there when a block was left
+refuse. So do the threads and processes that such threads start: which ones is not known, so as long
+as one of them lives, all threads but the main one and all new processes.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -25,9 +30,9 @@ from dataclasses import dataclass, field
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
-from dpbayes_sklearn._fork import hold_while_forking
+from dpbayes_sklearn._fork import hold_while_forking, run_in_children
 from dpbayes_sklearn.exceptions import LedgerError
 
 if TYPE_CHECKING:
@@ -46,6 +51,7 @@ __all__ = [
     "other_threads",
     "parallel_scope",
     "publish",
+    "tell_new_processes",
 ]
 
 
@@ -56,7 +62,8 @@ SEVERAL = (
 OUTLIVED = (
     "A `with accountant:` block was left while this thread or process went on, so it cannot be "
     "known whether this fit belongs to the block. Nothing was charged or released. Pass "
-    "accountant= to the estimator, or wait inside the block until all work is done."
+    "accountant= to the estimator (BudgetAccountant() for no limit), or wait inside the block "
+    "until all work is done."
 )
 
 
@@ -72,7 +79,8 @@ class Written(NamedTuple):
 
 def other_threads() -> list[threading.Thread]:
     """Return the threads that may have been given work by this one."""
-    aside = {threading.main_thread(), threading.current_thread(), *_idle_loky()[0]}
+    bars = getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
+    aside = {threading.main_thread(), threading.current_thread(), *_idle_loky()[0], bars}
     return [thread for thread in threading.enumerate() if thread not in aside]
 
 
@@ -88,57 +96,89 @@ def _idle_loky() -> tuple[list[threading.Thread], set[int]]:
     return [thread for thread in threads if thread is not None], set(workers)
 
 
-_LEFT: dict[int, set[Written]] = {}  # the blocks that each child process has outlived
-_PUBLISHED: set[int] = set()  # this process, if it will remove its file at its end
+_VARIABLE = "DPBAYES_SKLEARN_BLOCKS"
+_INHERITED = os.environ.get(_VARIABLE)  # what the process that has started this one says
+run_in_children(lambda: globals().update(_INHERITED=os.environ.get(_VARIABLE)))
+_PREFIX = "dpbayes-block-"
+_FOLDERS: dict[int, Path] = {}  # of this process, and in a forked child also of its parent
+_CHILDREN: dict[str, set[Written]] = {}  # what those that were there when a block was left outlived
 
 
-def publish(blocks: Collection[Written], *, left: Written | None = None) -> None:
+def publish(
+    blocks: Collection[Written], outlived: Collection[Written] = (), *, left: Written | None = None
+) -> None:
     """Tell child processes which blocks are open, and which ones they have outlived.
 
-    ``left`` is the block that was just left, after which only ``blocks`` are open.
+    ``left`` is the block that was just left, after which only ``blocks`` are open. ``outlived`` are
+    those that this process may still start processes for.
     """
-    children = {child.pid for child in multiprocessing.active_children() if child.pid is not None}
-    for gone in _LEFT.keys() - children:
-        del _LEFT[gone]
+    children = {_name(child.pid) for child in multiprocessing.active_children() if child.pid}
+    for gone in _CHILDREN.keys() - children:
+        del _CHILDREN[gone]
     if left is not None and left not in blocks:
-        for child in children - _idle_loky()[1]:
-            _LEFT.setdefault(child, set()).add(left)
-    if blocks or _LEFT:
-        outlived = {child: sorted(some) for child, some in _LEFT.items()}
-        said = {"start": _started(os.getpid()), "open": sorted(blocks), "left": outlived}
-        _write(_file(os.getpid()), json.dumps(said))
-    else:
-        _file(os.getpid()).unlink(missing_ok=True)
+        idle = set() if outlived else {_name(worker) for worker in _idle_loky()[1]}
+        for child in children:
+            _CHILDREN.setdefault(child, {*outlived}).update(() if child in idle else (left,))
+    said = {"open": sorted(blocks), "children": {n: sorted(b) for n, b in _CHILDREN.items()}}
+    _write(json.dumps(said))
+    tell_new_processes({*blocks, *outlived})
 
 
-def _write(file: Path, text: str) -> None:
-    """Replace a file in one step, in a folder that only this user can write to."""
+def tell_new_processes(blocks: Collection[Written]) -> None:
+    """Let processes that are started from now on inherit the blocks that they may work for."""
+    folder = next(reversed(_FOLDERS.values()), Path())
+    said = json.dumps([str(folder / "blocks"), sorted(blocks)]) if blocks else _INHERITED
+    if said is None:
+        os.environ.pop(_VARIABLE, None)
+    elif os.environ.get(_VARIABLE) != said:  # other threads may read it
+        os.environ[_VARIABLE] = said
+
+
+def _write(text: str) -> None:
+    """Replace the file of this process in one step."""
     try:
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        if not _is_own(file.parent):
-            raise PermissionError(f"{file.parent} belongs to somebody else")
-        draft = file.with_suffix(".new")
+        if os.getpid() not in _FOLDERS:
+            folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{_name(os.getpid())}-")
+            Finalize(None, shutil.rmtree, (folder, True), exitpriority=-100)
+            _FOLDERS[os.getpid()] = Path(folder)
+        draft = _FOLDERS[os.getpid()] / "new"
         draft.write_text(text)
-        draft.replace(file)
+        draft.replace(draft.with_name("blocks"))
     except OSError as error:
         raise LedgerError(
             f"Other processes cannot be told of the block: {error}. Nothing was released."
         ) from None
-    if os.getpid() not in _PUBLISHED:
-        _PUBLISHED.add(os.getpid())
-        Finalize(None, file.unlink, (True,), exitpriority=-100)
 
 
 def block_of_ancestors() -> Written | None:
     """Return the block that is open in a process that has started this one, None if none is."""
-    found, outlived = set[Written](), set[Written]()
-    if _is_own(_folder()):
-        ancestors = list(_ancestors())
-        for said in map(_read, ancestors):
-            found.update(Written(*block) for block in said["open"])
-            for one in (os.getpid(), *ancestors):
-                outlived.update(Written(*block) for block in said["left"].get(str(one), ()))
-    return only_block(found, outlived)
+    file, inherited = _inherited()
+    ancestors = [_name(process) for process in _ancestors()]
+    texts = [_read(file), *map(_read, _files(ancestors))]
+    found = {Written(*block) for said in texts for block in said["open"]}
+    names = (_name(os.getpid()), *ancestors)
+    lists = [said["children"].get(name, ()) for said in texts for name in names]
+    if names[0] not in texts[0]["children"]:  # which would know better: it may have been idle
+        lists.append(inherited)
+    return only_block(found, {Written(*block) for blocks in lists for block in blocks})
+
+
+def _inherited() -> tuple[Path | None, list[list[Any]]]:
+    """Return the file of the process that has started this one in blocks, and these blocks."""
+    if _INHERITED is None:
+        return None, []
+    try:
+        file, blocks = json.loads(_INHERITED)
+        return Path(file), [[*Written(*block)] for block in blocks]
+    except (ValueError, TypeError):
+        raise LedgerError(OUTLIVED) from None
+
+
+def _files(processes: Collection[str]) -> Iterator[Path]:
+    """Return what processes have published that do not say so in the environment."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if folder.name.removeprefix(_PREFIX).rpartition("-")[0] in processes and _is_own(folder):
+            yield folder / "blocks"
 
 
 def only_block(candidates: Collection[Written], outlived: set[Written]) -> Written | None:
@@ -153,14 +193,13 @@ def only_block(candidates: Collection[Written], outlived: set[Written]) -> Writt
     return next(iter(candidates), None)
 
 
-def _read(process: int) -> dict[str, Any]:
-    """Return what a process has published; nothing if it was another one of the same number."""
-    nothing: dict[str, Any] = {"open": [], "left": {}}
-    try:
-        said: dict[str, Any] = json.loads(_file(process).read_text())
-    except OSError:
-        return nothing
-    return said if said["start"] == _started(process) else nothing
+def _read(file: Path | None) -> dict[str, Any]:
+    """Return what a process has published; nothing if it cannot be read."""
+    with suppress(OSError, ValueError):
+        if file is not None:
+            said: dict[str, Any] = json.loads(file.read_text())
+            return said
+    return {"open": [], "children": {}}
 
 
 def _ancestors() -> Iterator[int]:
@@ -168,7 +207,7 @@ def _ancestors() -> Iterator[int]:
     process, creator = os.getppid(), multiprocessing.parent_process()
     if creator is not None and creator.pid != process:
         yield creator.pid or 0
-    while process > 1:
+    while process > 0:  # 1 in a container may be any program
         yield process
         found = _stat(process)
         process = 0 if found is None else found[1]
@@ -184,17 +223,10 @@ def _stat(process: int) -> tuple[str, int] | None:
     return fields[19], int(fields[1])
 
 
-def _started(process: int) -> str | None:
+def _name(process: int) -> str:
+    """Return the number of a process, and its start: numbers are used again, also in containers."""
     found = _stat(process)
-    return None if found is None else found[0]
-
-
-def _folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"dpbayes-blocks-{_user()}"
-
-
-def _file(process: int) -> Path:
-    return _folder() / f"{process}.json"
+    return f"{process}-{None if found is None else found[0]}"
 
 
 def _user() -> int:
@@ -214,6 +246,9 @@ _HERE: ContextVar[tuple[BudgetAccountant, ...]] = ContextVar("accountants", defa
 _OPEN: list[BudgetAccountant] = []
 _CHANGE = threading.RLock()  # of the two next to it, and of what child processes are told
 _OUTLIVED = WeakKeyDictionary[threading.Thread, set[Written]]()  # what each has outlived
+_FOREIGN = WeakSet(threading.enumerate())  # those of a notebook: they start no others that fit
+_GRACE_SECONDS = 0.1
+_ESCAPED: set[Written] = set()  # what threads may have outlived that are neither
 hold_while_forking(_CHANGE)
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("scopes", default=())
 _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
@@ -222,7 +257,7 @@ _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
 def enter(accountant: BudgetAccountant) -> None:
     """Make ``accountant`` the one in force in this context."""
     with _CHANGE:
-        publish(_written(*_OPEN, accountant))
+        publish(_written(*_OPEN, accountant), _escaped())
         _OPEN.append(accountant)
     _HERE.set((*_HERE.get(), accountant))
 
@@ -234,12 +269,37 @@ def leave(accountant: BudgetAccountant) -> None:
     """
     if (here := _HERE.get()) and here[-1] == accountant:
         _HERE.set(here[:-1])
+    _wait_for_ending_threads()
     with _CHANGE:
         _OPEN.remove(accountant)
         if accountant not in _OPEN:
             for thread in other_threads():
                 _OUTLIVED.setdefault(thread, set()).add(accountant._written)
-        publish(_written(*_OPEN), left=accountant._written)
+            if _lasting_threads():
+                _ESCAPED.add(accountant._written)
+        publish(_written(*_OPEN), _escaped(), left=accountant._written)
+
+
+def _wait_for_ending_threads() -> None:
+    """Let the threads of a pool end that was closed in the block, which it does not wait for."""
+    if threading.current_thread() is threading.main_thread():
+        end = time.monotonic() + _GRACE_SECONDS
+        for thread in _lasting_threads():
+            thread.join(max(0.0, end - time.monotonic()))
+
+
+def _escaped() -> set[Written]:
+    """Return the left blocks that threads may still work for; none if only the main one is there.
+
+    Nobody can tell which thread has started another, so it is about all of them.
+    """
+    if threading.current_thread() is threading.main_thread() and not _lasting_threads():
+        _ESCAPED.clear()
+    return _ESCAPED
+
+
+def _lasting_threads() -> set[threading.Thread]:
+    return {*other_threads()}.difference(_FOREIGN)
 
 
 def _written(*accountants: BudgetAccountant) -> set[Written]:
@@ -258,7 +318,10 @@ def active_accountant() -> BudgetAccountant | None:
         return here[-1]
     with _CHANGE:
         candidates = {accountant._written: accountant for accountant in _OPEN}
-        outlived = _OUTLIVED.get(threading.current_thread(), set())
+        outlived = {*_OUTLIVED.get(threading.current_thread(), ())}
+        tell_new_processes({*candidates, *_escaped()})  # threads may have ended
+        if threading.current_thread() is not threading.main_thread():
+            outlived |= _ESCAPED
     block = only_block(candidates, outlived)
     return None if block is None else candidates[block]
 
