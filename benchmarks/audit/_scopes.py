@@ -233,8 +233,7 @@ def _worker(connection: Any) -> None:
 
 
 def _forget_earlier_blocks() -> None:
-    """Let new processes be free; idle threads of other layers have no work of earlier blocks."""
-    active._ESCAPED.clear()
+    """Let new processes be free of the blocks of other layers."""
     os.environ.pop(active._VARIABLE, None)
 
 
@@ -299,11 +298,6 @@ def _late_processes() -> Iterator[str]:
             yield "a process fits without a charge when it has outlived the block of its work"
 
 
-def _in_a_new_thread() -> str:
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(_attempt).result()
-
-
 def _late_threads() -> Iterator[str]:
     left = threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -312,13 +306,6 @@ def _late_threads() -> Iterator[str]:
         left.set()
         if future.result() == "fitted":
             yield "work of a block that begins when it was left is not charged"
-    left.clear()
-    with ThreadPoolExecutor(1) as pool:
-        with BudgetAccountant():
-            future = pool.submit(lambda: left.wait() and _in_a_new_thread())
-        left.set()
-        if future.result() == "fitted":
-            yield "work of a block that gives work to a new thread when it was left is not charged"
     left.clear()
     with ThreadPoolExecutor(1) as pool, BudgetAccountant() as outer:
         with BudgetAccountant():

@@ -8,8 +8,7 @@ were there before (idle workers) look for the folders of the processes that have
 
 Work that was given to a thread or a process inside a block may begin after the block was left, when
 nobody can tell it from other work. So threads and processes that were there when a block was left
-refuse. So do the threads and processes that such threads start: which ones is not known, so as long
-as one of them lives, all threads but the main one and all new processes.
+refuse. What such threads start is not known of.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -30,7 +28,7 @@ from dataclasses import dataclass, field
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from dpbayes_sklearn._fork import hold_while_forking, run_in_children
 from dpbayes_sklearn.exceptions import LedgerError
@@ -104,24 +102,21 @@ _FOLDERS: dict[int, Path] = {}  # of this process, and in a forked child also of
 _CHILDREN: dict[str, set[Written]] = {}  # what those that were there when a block was left outlived
 
 
-def publish(
-    blocks: Collection[Written], outlived: Collection[Written] = (), *, left: Written | None = None
-) -> None:
+def publish(blocks: Collection[Written], *, left: Written | None = None) -> None:
     """Tell child processes which blocks are open, and which ones they have outlived.
 
-    ``left`` is the block that was just left, after which only ``blocks`` are open. ``outlived`` are
-    those that this process may still start processes for.
+    ``left`` is the block that was just left, after which only ``blocks`` are open.
     """
     children = {_name(child.pid) for child in multiprocessing.active_children() if child.pid}
     for gone in _CHILDREN.keys() - children:
         del _CHILDREN[gone]
     if left is not None and left not in blocks:
-        idle = set() if outlived else {_name(worker) for worker in _idle_loky()[1]}
+        idle = {_name(worker) for worker in _idle_loky()[1]}
         for child in children:
-            _CHILDREN.setdefault(child, {*outlived}).update(() if child in idle else (left,))
+            _CHILDREN.setdefault(child, set()).update(() if child in idle else (left,))
     said = {"open": sorted(blocks), "children": {n: sorted(b) for n, b in _CHILDREN.items()}}
     _write(json.dumps(said))
-    tell_new_processes({*blocks, *outlived})
+    tell_new_processes(blocks)
 
 
 def tell_new_processes(blocks: Collection[Written]) -> None:
@@ -246,9 +241,6 @@ _HERE: ContextVar[tuple[BudgetAccountant, ...]] = ContextVar("accountants", defa
 _OPEN: list[BudgetAccountant] = []
 _CHANGE = threading.RLock()  # of the two next to it, and of what child processes are told
 _OUTLIVED = WeakKeyDictionary[threading.Thread, set[Written]]()  # what each has outlived
-_FOREIGN = WeakSet(threading.enumerate())  # those of a notebook: they start no others that fit
-_GRACE_SECONDS = 0.1
-_ESCAPED: set[Written] = set()  # what threads may have outlived that are neither
 hold_while_forking(_CHANGE)
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("scopes", default=())
 _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
@@ -257,7 +249,7 @@ _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
 def enter(accountant: BudgetAccountant) -> None:
     """Make ``accountant`` the one in force in this context."""
     with _CHANGE:
-        publish(_written(*_OPEN, accountant), _escaped())
+        publish(_written(*_OPEN, accountant))
         _OPEN.append(accountant)
     _HERE.set((*_HERE.get(), accountant))
 
@@ -269,37 +261,12 @@ def leave(accountant: BudgetAccountant) -> None:
     """
     if (here := _HERE.get()) and here[-1] == accountant:
         _HERE.set(here[:-1])
-    _wait_for_ending_threads()
     with _CHANGE:
         _OPEN.remove(accountant)
         if accountant not in _OPEN:
             for thread in other_threads():
                 _OUTLIVED.setdefault(thread, set()).add(accountant._written)
-            if _lasting_threads():
-                _ESCAPED.add(accountant._written)
-        publish(_written(*_OPEN), _escaped(), left=accountant._written)
-
-
-def _wait_for_ending_threads() -> None:
-    """Let the threads of a pool end that was closed in the block, which it does not wait for."""
-    if threading.current_thread() is threading.main_thread():
-        end = time.monotonic() + _GRACE_SECONDS
-        for thread in _lasting_threads():
-            thread.join(max(0.0, end - time.monotonic()))
-
-
-def _escaped() -> set[Written]:
-    """Return the left blocks that threads may still work for; none if only the main one is there.
-
-    Nobody can tell which thread has started another, so it is about all of them.
-    """
-    if threading.current_thread() is threading.main_thread() and not _lasting_threads():
-        _ESCAPED.clear()
-    return _ESCAPED
-
-
-def _lasting_threads() -> set[threading.Thread]:
-    return {*other_threads()}.difference(_FOREIGN)
+        publish(_written(*_OPEN), left=accountant._written)
 
 
 def _written(*accountants: BudgetAccountant) -> set[Written]:
@@ -319,9 +286,6 @@ def active_accountant() -> BudgetAccountant | None:
     with _CHANGE:
         candidates = {accountant._written: accountant for accountant in _OPEN}
         outlived = {*_OUTLIVED.get(threading.current_thread(), ())}
-        tell_new_processes({*candidates, *_escaped()})  # threads may have ended
-        if threading.current_thread() is not threading.main_thread():
-            outlived |= _ESCAPED
     block = only_block(candidates, outlived)
     return None if block is None else candidates[block]
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import joblib
@@ -16,7 +14,7 @@ import pytest
 
 from dpbayes_sklearn import BudgetAccountant, LedgerError
 from dpbayes_sklearn.privacy import active
-from tests.privacy.test_block_workers import end_all_workers, made_there
+from tests.privacy.test_block_workers import made_there
 
 FIT = """
 import sys
@@ -33,13 +31,6 @@ WITHOUT_PROC = "active._stat = lambda process: None"
 WHEN_TOLD = "sys.stdin.readline()"
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="it needs a shell")
-
-
-@pytest.fixture(autouse=True)
-def _no_earlier_work():
-    end_all_workers()
-    yield
-    end_all_workers()
 
 
 def outcome(shell: str = '"$0" -c "$1"', before: str = "", **variables: str) -> str:
@@ -95,45 +86,6 @@ with BudgetAccountant(path={str(path)!r}):
     assert parent.wait() == -signal.SIGKILL
     assert parent.communicate("now\n")[0] == "fitted\n"
     assert len(BudgetAccountant(path=path)) == 1
-
-
-def attempt(outcomes) -> None:
-    try:
-        made_there(0)
-        outcomes.put("fitted")
-    except LedgerError:
-        outcomes.put("refused")
-
-
-def in_a_thread(outcomes) -> None:
-    worker = threading.Thread(target=attempt, args=(outcomes,))
-    worker.start()
-    worker.join()
-
-
-def in_a_process(method: str):
-    def run(outcomes) -> None:
-        worker = multiprocessing.get_context(method).Process(target=attempt, args=(outcomes,))
-        worker.start()
-        worker.join()
-
-    return run
-
-
-@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-@pytest.mark.parametrize("start", [in_a_thread, in_a_process("spawn"), in_a_process("fork")])
-def test_what_a_thread_starts_that_has_outlived_a_block_refuses(start):
-    outcomes, left = multiprocessing.get_context("spawn").SimpleQueue(), threading.Event()
-    thread = threading.Thread(target=lambda: left.wait() and start(outcomes))
-    with BudgetAccountant():
-        thread.start()
-    made_there(0)  # the main thread is free
-    left.set()
-    thread.join()
-    assert outcomes.get() == "refused"
-    made_there(0)
-    start(outcomes)  # no such thread is left
-    assert outcomes.get() == "fitted"
 
 
 def test_idle_workers_that_joblib_has_started_in_a_block_are_free_after_it():

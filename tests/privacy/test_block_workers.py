@@ -21,7 +21,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetError, LedgerError
-from dpbayes_sklearn.privacy import BudgetAccountant, active
+from dpbayes_sklearn.privacy import BudgetAccountant
 
 pytestmark = [
     # Python >= 3.12 warns of the forks that are tested here
@@ -121,8 +121,6 @@ def test_estimators_made_in_a_worker_process_are_charged(run):
 
 def end_all_workers() -> None:
     get_reusable_executor().shutdown(wait=True)
-    for thread in active.other_threads():
-        thread.join(10)
 
 
 def test_worker_processes_of_worker_processes_are_charged():

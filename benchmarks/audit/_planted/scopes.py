@@ -96,7 +96,7 @@ def denied() -> Replacements:
 
 @fault("scopes", "scopes", "Processes are not told of the block that they work for", "child")
 def nobody_is_told() -> Replacements:
-    yield active, "publish", lambda blocks, outlived=(), left=None: None
+    yield active, "publish", lambda blocks, left=None: None
 
 
 @fault(
@@ -109,7 +109,7 @@ def nobody_asks() -> Replacements:
 @fault("scopes", "scopes", "A process that has outlived a block fits without a charge", "late proc")
 def processes_forget() -> Replacements:
     real = active.publish
-    yield active, "publish", lambda blocks, outlived=(), left=None: real(blocks, outlived)
+    yield active, "publish", lambda blocks, left=None: real(blocks)
 
 
 @fault("scopes", "scopes", "New processes do not inherit the block that they are for", "started")
@@ -120,13 +120,6 @@ def nothing_is_inherited() -> Replacements:
 @fault("scopes", "scopes", "A block that cannot be confirmed is taken for none", "unknown bl")
 def unknown_is_none() -> Replacements:
     yield active, "_inherited", lambda: (None, [])
-
-
-@fault(
-    "scopes", "scopes", "A thread is free that one has started which outlived a block", "late thr"
-)
-def new_threads_are_free() -> Replacements:
-    yield active, "_lasting_threads", set
 
 
 @fault("scopes", "scopes", "A thread that has outlived a block fits without a charge", "late thr")
