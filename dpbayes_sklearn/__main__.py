@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from dpbayes_sklearn.command_line import main
+from dpbayes_sklearn.command_line.console import main
 
 if __name__ == "__main__":
     sys.exit(main())

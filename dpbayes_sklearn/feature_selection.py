@@ -31,8 +31,7 @@ from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Domain, Interval, Schema
 from dpbayes_sklearn.schema.declared import Bins, declared_classes, intervals_from_bounds
-from dpbayes_sklearn.schema.domains import as_numbers
-from dpbayes_sklearn.schema.values import as_cells
+from dpbayes_sklearn.schema.values import as_cells, as_numbers
 from dpbayes_sklearn.serialization.models import SELECTOR
 
 __all__ = ["PrivateSelectKBest"]

@@ -39,7 +39,7 @@ from dpbayes_sklearn.regression.predict import (
 )
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.declared import intervals_from_bounds
-from dpbayes_sklearn.schema.domains import as_numbers
+from dpbayes_sklearn.schema.values import as_numbers
 from dpbayes_sklearn.serialization.models import LINEAR_MODEL
 
 __all__ = ["BayesianLinearRegression"]

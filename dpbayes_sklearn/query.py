@@ -18,8 +18,8 @@ from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
+from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
-from dpbayes_sklearn.privacy.guarantee import round_up
 from dpbayes_sklearn.theory import distinguishable_distance
 
 __all__ = ["PosteriorQuerySession"]

@@ -16,7 +16,7 @@ from dpbayes_sklearn import (
     BudgetAccountant,
 )
 from dpbayes_sklearn.mechanisms import Sampler, mechanism_names
-from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 RNG = np.random.default_rng(0)

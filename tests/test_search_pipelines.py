@@ -19,8 +19,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline
-from dpbayes_sklearn.model_selection.steps import step_epsilons
+from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, step_epsilons
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 
 RNG = np.random.default_rng(0)

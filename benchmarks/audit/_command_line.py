@@ -19,7 +19,7 @@ from unittest import mock
 
 from benchmarks.audit._cases import Case
 from dpbayes_sklearn import BudgetAccountant, from_json
-from dpbayes_sklearn.command_line import main
+from dpbayes_sklearn.command_line.console import main
 
 __all__ = ["command_line"]
 

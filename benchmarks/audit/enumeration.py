@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 from benchmarks.audit._table import Row
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit import Enumeration, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.counts.network import Network

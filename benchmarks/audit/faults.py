@@ -12,7 +12,7 @@ from benchmarks.audit._cases import first_finding
 from benchmarks.audit._layers import LAYERS
 from benchmarks.audit._planted import FAULTS, Fault
 from benchmarks.audit._table import Row, versions
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 
 __all__ = ["CRASHED", "WANTED", "run", "sees"]
 

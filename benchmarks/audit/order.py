@@ -8,7 +8,7 @@ from math import ceil
 from benchmarks.audit._listed import listed_anew, sorted_tables
 from benchmarks.audit._order import RUNS, places
 from benchmarks.audit._table import Row
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 
 __all__ = ["run"]
 

@@ -9,7 +9,7 @@ from benchmarks.audit._forced_parts import parts
 from benchmarks.audit._part_worlds import worlds
 from benchmarks.audit._parts import reached
 from benchmarks.audit._table import Row
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 
 __all__ = ["run"]
 

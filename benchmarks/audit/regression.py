@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._table import Row
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit._densities import halved
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit._steps import Noise

@@ -13,7 +13,7 @@ from benchmarks.audit._pairs import subjects
 from benchmarks.audit._subject import circumstance
 from benchmarks.audit._table import Row
 from dpbayes_sklearn import BudgetAccountant
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit.replaying import replay
 
 PAIRS = 10_800

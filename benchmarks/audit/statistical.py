@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.audit._table import Row
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit.ratios import Drawn, audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.categories.counts import SimplexCounts

@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit.events import Sides, epsilon_below, learn_event
 from dpbayes_sklearn.audit.leaks import fitted_numbers

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpbayes_sklearn._html import Html, card, table, tag
 from dpbayes_sklearn.privacy.budget import at_least
-from dpbayes_sklearn.schema.card import described
+from dpbayes_sklearn.schema.schema import described
 
 __all__ = ["model_card"]
 

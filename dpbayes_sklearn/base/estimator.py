@@ -31,8 +31,8 @@ from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechani
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.active import active_accountant, one_branch
-from dpbayes_sklearn.privacy.budget import LEAST_DELTA, at_least
-from dpbayes_sklearn.privacy.guarantee import round_up, warn_if_weak
+from dpbayes_sklearn.privacy.budget import LEAST_DELTA, at_least, round_up
+from dpbayes_sklearn.privacy.guarantee import warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema.values import is_list
 from dpbayes_sklearn.sizes import GUESS, RecordCount, ReleasedSize, size_share

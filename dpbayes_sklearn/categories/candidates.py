@@ -33,11 +33,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.finite import integer_weights
+from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.gaussian import gaussian_delta
-from dpbayes_sklearn.privacy.guarantee import round_up
 
 __all__ = [
     "MAX_CANDIDATES",

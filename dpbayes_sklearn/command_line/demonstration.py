@@ -21,7 +21,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from dpbayes_sklearn._html import Html, tag
-from dpbayes_sklearn._log import wrapped_log
+from dpbayes_sklearn._messages import wrapped_log
 from dpbayes_sklearn.display import (
     PosteriorDisplay,
     PrivacyUtilityCurve,

@@ -1,25 +1,170 @@
 """Which records of a person count, if there are more than are protected together.
 
-A rule that looked at anybody else would let one person change which records of others count, and
-so would one that looked at positions: in a table that is listed anew, others may have moved. So
-the records that count are drawn at random, for every person alone, all choices alike.
+A rule that looked at anybody else would let one person change which records of others count, and so
+would one that looked at positions: in a table that is listed anew, others may have moved. So the
+records that count are drawn at random, for every person alone, all choices alike.
+
+Equal labels have one form, whatever type their containers give them. The types are a closed list.
+What objects of any other type say about themselves, a text or whether they are equal, may be
+anything: of a memory address every record would be another person's.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_consistent_length
 
 from dpbayes_sklearn.data.dask import column_here
-from dpbayes_sklearn.data.labels import canonical
 from dpbayes_sklearn.data.table import refuse_other_containers
 
-__all__ = ["coins_of", "counted_records", "read_groups"]
+__all__ = ["canonical", "coins_of", "counted_records", "read_groups"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_DIGITS = 10_000  # of a Decimal: 1e999999999 as an integer would fill the memory
+_MOST_MONTHS = 12 * 10**6  # from 1970; numpy's calendar overflows far beyond
+_ATTOSECONDS = {
+    "W": 7 * 86400 * 10**18,
+    "D": 86400 * 10**18,
+    "h": 3600 * 10**18,
+    "m": 60 * 10**18,
+    **{
+        unit: 10 ** (18 - 3 * i) for i, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))
+    },
+}
+
+
+def canonical(label: Any) -> Hashable | None:
+    """Return the form of a label, None if it is missing or of a type that is not listed.
+
+    An object's own methods may raise anything, with its content in the message: they are not asked,
+    or must not stop a fit.
+
+    Examples
+    --------
+    >>> canonical(1) == canonical(np.float32(1)) == canonical(Decimal("1.00")) != canonical("1")
+    True
+    >>> canonical(date(2020, 1, 1)) == canonical(np.datetime64("2020-01-01T00:00"))
+    True
+    """
+    kind = type(label)
+    if kind is str or kind is int:
+        plain: str | int = label
+        return plain
+    try:
+        for types, form in _FORMS:
+            if issubclass(kind, types):
+                return form(label)
+    except Exception:
+        return None
+    return None
+
+
+def _float(label: Any) -> Hashable | None:
+    """Return a float, which Python compares with all other numbers without rounding."""
+    number = float.__float__(label) if isinstance(label, float) else float(label)
+    return number if number == number else None
+
+
+def _number(label: Any) -> Hashable | None:
+    """Return a number that a float may not hold."""
+    if label != label or label in (np.inf, -np.inf):
+        return _float(label)
+    return Fraction(*label.as_integer_ratio())
+
+
+def _fraction(label: Fraction) -> Fraction:
+    return Fraction(int(label.numerator), int(label.denominator))
+
+
+def _decimal(label: Decimal) -> Hashable | None:
+    digits, exponent = label.as_tuple()[1:]
+    if isinstance(exponent, int) and len(digits) + abs(exponent) > _MOST_DIGITS:
+        return None
+    return _number(label)
+
+
+def _numpy_date(label: np.datetime64) -> Hashable | None:
+    unit, step = np.datetime_data(label.dtype)
+    if unit in {"Y", "M"}:
+        months = int(label.astype(np.int64)) * step * (12 if unit == "Y" else 1)
+        if abs(months) > _MOST_MONTHS:
+            return None
+        label = label.astype("datetime64[D]")
+    return _ticks("instant", label)
+
+
+def _numpy_duration(label: np.timedelta64) -> Hashable | None:
+    return _ticks("duration", label)
+
+
+def _ticks(name: str, label: Any) -> Hashable | None:
+    """Return a count of attoseconds; months that have no number of seconds, in their unit."""
+    if np.isnat(label):
+        return None
+    unit, step = np.datetime_data(label.dtype)
+    ticks = int(label.astype(np.int64)) * step
+    if unit == "Y":
+        unit, ticks = "M", 12 * ticks
+    return (name, ticks * _ATTOSECONDS[unit]) if unit in _ATTOSECONDS else (name, ticks, unit)
+
+
+def _date(label: date) -> Hashable | None:
+    """Return an instant; what has no time zone is taken as UTC, what has no time as midnight."""
+    if hasattr(label, "to_datetime64"):  # of pandas: nanoseconds, in UTC
+        return _numpy_date(label.to_datetime64())
+    if not isinstance(label, datetime):
+        label = datetime(label.year, label.month, label.day)
+    aware = label.replace(tzinfo=UTC) if label.utcoffset() is None else label
+    return ("instant", _microseconds(aware - _EPOCH) * 10**12)
+
+
+def _duration(label: timedelta) -> Hashable | None:
+    if hasattr(label, "to_timedelta64"):  # of pandas: nanoseconds
+        return _numpy_duration(label.to_timedelta64())
+    return ("duration", _microseconds(label) * 10**12)
+
+
+def _microseconds(span: timedelta) -> int:
+    return (span.days * 86400 + span.seconds) * 10**6 + span.microseconds
+
+
+def _tuple(label: tuple[Any, ...]) -> Hashable | None:
+    """Return the forms of its parts; none of these may be a tuple, so that there are few."""
+    parts = [*tuple.__iter__(label)]
+    forms = [None if issubclass(type(part), tuple) else canonical(part) for part in parts]
+    return None if None in forms else ("tuple", *forms)
+
+
+Form = Callable[[Any], Hashable | None]
+
+_FORMS: tuple[tuple[type | tuple[type, ...], Form], ...] = (
+    (str, str.__str__),  # not by the methods of a subclass, which may do anything
+    (bytes, lambda label: ("bytes", bytes.__bytes__(label))),
+    (int, int.__int__),
+    ((float, np.float16, np.float32), _float),
+    (np.bool_, int),
+    (np.datetime64, _numpy_date),
+    (np.timedelta64, _numpy_duration),  # before the integers of numpy, which it is one of
+    (np.integer, int),
+    (np.floating, _number),
+    (Fraction, _fraction),
+    (Decimal, _decimal),
+    (date, _date),
+    (timedelta, _duration),
+    (UUID, lambda label: ("uuid", int(label.int))),
+    (tuple, _tuple),
+)
+"""How labels of each type are read; the first type that fits counts."""
+
 
 _ATTEMPTS = 64  # two of a billion keys are equal once in 37 times
 _PLAIN = "biufUSmM"  # kinds of numpy's types whose values it compares exactly

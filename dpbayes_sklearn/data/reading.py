@@ -30,8 +30,8 @@ from dpbayes_sklearn.data.table import (
     refuse_other_containers,
 )
 from dpbayes_sklearn.schema import Domain, Schema
-from dpbayes_sklearn.schema.domains import Categories, Interval, as_numbers
-from dpbayes_sklearn.schema.values import Kind, as_cells
+from dpbayes_sklearn.schema.domains import Categories, Interval
+from dpbayes_sklearn.schema.values import Kind, as_cells, as_numbers
 
 __all__ = [
     "as_rows",

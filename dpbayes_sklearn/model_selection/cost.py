@@ -25,14 +25,12 @@ from typing import Any, NamedTuple
 from scipy.optimize import minimize_scalar
 from sklearn.model_selection import train_test_split
 
-from dpbayes_sklearn.model_selection.pipelines import as_one
+from dpbayes_sklearn.model_selection.pipelines import as_one, refuse_others, steps_of, with_params
 from dpbayes_sklearn.model_selection.runs import candidates_of
-from dpbayes_sklearn.model_selection.steps import refuse_others, steps_of, with_params
 from dpbayes_sklearn.noise.random_stopping import PRICE
 from dpbayes_sklearn.privacy import exact
-from dpbayes_sklearn.privacy.budget import Exact
+from dpbayes_sklearn.privacy.budget import Exact, round_up
 from dpbayes_sklearn.privacy.composition import renyi_epsilon
-from dpbayes_sklearn.privacy.guarantee import round_up
 
 __all__ = ["SearchCost", "run_rho", "search_cost", "winner_epsilon"]
 

@@ -39,7 +39,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import clone
 
-from dpbayes_sklearn._log import silence
+from dpbayes_sklearn._messages import silence
 from dpbayes_sklearn._sklearn_compat import _safe_indexing
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.supervised import SupervisedEstimator

@@ -46,7 +46,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
-from dpbayes_sklearn._log import silence
+from dpbayes_sklearn._messages import silence
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.base.estimator import FitInput
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
@@ -54,20 +54,19 @@ from dpbayes_sklearn.data.persons import coins_of, counted_records
 from dpbayes_sklearn.data.reading import read_table
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Mechanism, Release
-from dpbayes_sklearn.model_selection.steps import steps_of
+from dpbayes_sklearn.model_selection.pipelines import seed_from, steps_of
 from dpbayes_sklearn.noise.discrete_gaussian import discrete_gaussian, representable_variance
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.integers import random_positions, uniform_below
 from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
 from dpbayes_sklearn.noise.source import RandomSource, random_source
-from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
+from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.values import Kind
 from dpbayes_sklearn.sizes import GUESS, size_share
 
 __all__ = [
     "HeldOutSplit",
-    "Prepaid",
     "Prepared",
     "Run",
     "Selection",
@@ -77,7 +76,6 @@ __all__ = [
     "points",
     "prepared",
     "run",
-    "seed_from",
     "sensitivity",
 ]
 
@@ -111,36 +109,6 @@ class Run(NamedTuple):
     model: SupervisedEstimator
 
 
-class Prepaid(BudgetAccountant):
-    """The accountant of fits inside a search, which is charged as a whole: records nothing."""
-
-    def __init__(self) -> None: ...
-
-    @property
-    def temporary(self) -> bool:
-        """Nothing is recorded."""
-        return True
-
-    @property
-    def delta(self) -> float:
-        """The search has checked the ceiling of its own ledger."""
-        return 0.0
-
-    def check(self, *_: Any, **__: Any) -> bool:
-        """Allow everything."""
-        return True
-
-    def spend(self, *_: Any, **__: Any) -> Any:
-        """Charge nothing."""
-        return None
-
-    def __repr__(self) -> str:
-        return "paid by the search"
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return Prepaid, ()
-
-
 def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
     """Return the points of the grid, refusing parameters that belong to the search."""
     candidates = list(ParameterGrid(param_grid))
@@ -149,11 +117,6 @@ def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
         if own in _OWN:
             raise ValueError(f"param_grid must not hold {name!r}: {_OWN[own]}.")
     return candidates
-
-
-def seed_from(source: RandomSource) -> int:
-    """Draw a seed for numpy's generators."""
-    return int.from_bytes(source(4), "little")
 
 
 class Prepared(NamedTuple):

@@ -15,7 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._progress import progress
+from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _safe_indexing
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
@@ -25,18 +25,24 @@ from dpbayes_sklearn.data.reading import in_memory, read_target
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism, Release
 from dpbayes_sklearn.model_selection.cost import SearchCost, run_rho, search_cost
-from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, as_one
+from dpbayes_sklearn.model_selection.pipelines import (
+    Prepaid,
+    PrivatePipeline,
+    as_one,
+    named,
+    refuse_others,
+    shared_ledger,
+    with_params,
+)
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.model_selection.runs import (
     HeldOutSplit,
-    Prepaid,
     Selection,
     Winner,
     candidates_of,
     held_out,
     prepared,
 )
-from dpbayes_sklearn.model_selection.steps import named, refuse_others, shared_ledger, with_params
 from dpbayes_sklearn.noise.random_stopping import PRICE
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import BudgetAccountant

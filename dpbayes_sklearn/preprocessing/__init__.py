@@ -1,8 +1,11 @@
 """Transformers that learn the ranges of columns privately; what they return has a public domain."""
 
-from dpbayes_sklearn.preprocessing.k_bins import PrivateKBinsDiscretizer
 from dpbayes_sklearn.preprocessing.learned_schema import learn_schema
-from dpbayes_sklearn.preprocessing.scalers import PrivateMinMaxScaler, PrivateStandardScaler
+from dpbayes_sklearn.preprocessing.scalers import (
+    PrivateKBinsDiscretizer,
+    PrivateMinMaxScaler,
+    PrivateStandardScaler,
+)
 
 __all__ = [
     "PrivateKBinsDiscretizer",

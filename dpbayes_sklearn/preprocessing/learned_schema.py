@@ -18,8 +18,7 @@ from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
 from dpbayes_sklearn.mechanisms import Domains, Mechanism, Release
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer
-from dpbayes_sklearn.preprocessing.k_bins import PrivateKBinsDiscretizer
-from dpbayes_sklearn.preprocessing.scalers import PrivateMinMaxScaler
+from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema

@@ -90,9 +90,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.privacy.budget import Exact, exact
-from dpbayes_sklearn.privacy.cost import Cost, written
-from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy.budget import Cost, Exact, exact, round_up, written
 
 __all__ = [
     "Composition",

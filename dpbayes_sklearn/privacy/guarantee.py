@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from dpbayes_sklearn._html import QUIET, card, tag, tiles
-from dpbayes_sklearn._log import is_heard, remark
-from dpbayes_sklearn.privacy.budget import Budget, Exact, at_least, exact
+from dpbayes_sklearn._messages import is_heard, remark
+from dpbayes_sklearn.privacy.budget import Budget, at_least, exact, round_up
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["PrivacyGuarantee", "round_up", "warn_if_weak"]
+__all__ = ["PrivacyGuarantee", "warn_if_weak"]
 
 _warned = False  # of a large epsilon, in this process
 
@@ -23,21 +23,6 @@ _WRITTEN_OUT = 15  # beyond, exp(epsilon) is a long number
 # Data sets are multisets: where a position decides the batch, one record more moves all others
 APART = ", and nobody's batch depends on other people's records, such as on a position in a table"
 STAYS = ", and somebody who is replaced stays in the same batch"  # each batch's size is public
-
-
-def round_up(number: Exact) -> float:
-    """Return the smallest float that is no less than ``number`` read as its shortest decimal.
-
-    >>> round_up(Fraction(1, 10)), round_up(Fraction(1, 3)) >= Fraction(1, 3)
-    (0.1, True)
-    """
-    if isinstance(number, float):
-        return number
-    try:
-        value = float(number)
-    except OverflowError:
-        return math.inf
-    return math.nextafter(value, math.inf) if Fraction(str(value)) < number else value
 
 
 @dataclass(frozen=True)

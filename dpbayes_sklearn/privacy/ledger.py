@@ -34,10 +34,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dpbayes_sklearn.exceptions import NOTHING_SPENT, BudgetError
-from dpbayes_sklearn.privacy.budget import Exact
+from dpbayes_sklearn.privacy.budget import Cost, Exact, parsed, round_up, written
 from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, in_parallel, tightest
-from dpbayes_sklearn.privacy.cost import Cost, parsed, written
-from dpbayes_sklearn.privacy.guarantee import round_up
 from dpbayes_sklearn.privacy.ledger_file import create_file, refusal, transaction
 from dpbayes_sklearn.privacy.unit import is_secret_size
 

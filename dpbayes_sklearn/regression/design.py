@@ -13,7 +13,8 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import PerColumn, long_rows
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.schema.domains import Categories, Domain, Interval, as_numbers
+from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
+from dpbayes_sklearn.schema.values import as_numbers
 
 __all__ = ["MISSING", "WHOLE_WINDOW", "Design", "Feature", "Reach", "Scale", "Window", "Windows"]
 

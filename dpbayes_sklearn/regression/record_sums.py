@@ -32,7 +32,7 @@ from scipy.linalg.blas import dsyrk
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
-from dpbayes_sklearn.schema.domains import as_numbers
+from dpbayes_sklearn.schema.values import as_numbers
 
 __all__ = [
     "COEFFICIENT_LATTICE",

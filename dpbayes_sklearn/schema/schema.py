@@ -1,10 +1,9 @@
-"""The public description of a table, by column name, and its JSON form.
+"""The public description of a table, by column name, its card and its JSON form.
 
-**Domains and schemas as JSON; every field is checked when they are read back.**
-
-An interval is ``{"low", "high", "bins", "dates"}``, with ``"edges"`` if it has any and
-``"missing"`` if missing values do not go to the middle, categories are ``{"values", "unseen",
-"dtype"}``, and a schema is ``{"columns": {name: domain}, "target": domain or null}``.
+Every field of the JSON is checked when it is read back. An interval is ``{"low", "high", "bins",
+"dates"}``, with ``"edges"`` if it has any and ``"missing"`` if missing values do not go to the
+middle, categories are ``{"values", "unseen", "dtype"}``, and a schema is ``{"columns": {name:
+domain}, "target": domain or null}``.
 """
 
 from __future__ import annotations
@@ -14,26 +13,28 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NoReturn, TypeVar
+from functools import singledispatch
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy.typing as npt
 
-from dpbayes_sklearn.schema.card import schema_card
-from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
-from dpbayes_sklearn.schema.interval import MOST_BINS
+from dpbayes_sklearn._html import QUIET, Html, card, table, tag
+from dpbayes_sklearn.schema.domains import MOST_BINS, Categories, Domain, Interval
 from dpbayes_sklearn.schema.values import as_cells, cells_of
 
 __all__ = [
+    "Described",
     "NotTheForm",
     "Schema",
+    "described",
     "fields_of",
     "many_of_one_hash",
     "read_categories",
     "read_domain",
     "read_fields",
     "read_interval",
+    "schema_card",
 ]
-
 
 D = TypeVar("D", Interval, Categories)
 
@@ -303,3 +304,50 @@ class Schema:
             raise ValueError(
                 f"The text is not a Schema written by Schema.to_json(): {error}."
             ) from None
+
+
+_LISTED = 10  # categories that are listed
+_HEADS = ("column", "domain", "other values count as")
+
+
+class Described(NamedTuple):
+    """The values or bounds of a domain, and what other values count as."""
+
+    domain: str
+    others: str
+
+
+@singledispatch
+def described(domain: Domain) -> Described:
+    """Describe a domain in words."""
+    raise TypeError(f"Not a domain: {type(domain).__name__}.")
+
+
+@described.register
+def _(domain: Interval) -> Described:
+    bounds = domain.short.replace("T00:00:00", "")  # of dates
+    bins = "" if domain.bins is None else f", {domain.bins} bins"
+    own = {"middle": "the middle", "indicator": "a separate value"}
+    missing = own.get(str(domain.missing), f"{domain.stand_in:g}")
+    return Described(bounds + bins, f"the nearest end; if missing, {missing}")
+
+
+@described.register
+def _(domain: Categories) -> Described:
+    few = domain.n_values <= _LISTED
+    text = ", ".join(map(str, domain.values)) if few else domain.short
+    return Described(text, str(domain.unseen))
+
+
+def schema_card(
+    columns: Iterable[tuple[str, Domain]], target: Domain | None, guarantee: object
+) -> Html:
+    """Return one row for each column, the target last, and the guarantee of what was learned."""
+    rows = [(name, *described(domain)) for name, domain in columns]
+    title = f"Public domains of {len(rows)} columns"
+    if target is not None:
+        rows.append(("target", *described(target)))
+    parts = [table(_HEADS, rows, text=range(len(_HEADS)))]
+    if guarantee is not None:
+        parts.append(tag("p", tag("span", "Learned: ", class_=QUIET), str(guarantee)))
+    return card(title, *parts)

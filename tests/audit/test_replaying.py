@@ -25,8 +25,8 @@ from dpbayes_sklearn.audit import Replay, replay
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, SEARCH
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
-from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.regression import record_sums
 

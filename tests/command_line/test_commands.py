@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import BudgetAccountant, from_json
-from dpbayes_sklearn.command_line import main
+from dpbayes_sklearn.command_line.console import main
 from dpbayes_sklearn.command_line.files import CsvFile, read_schema
 from dpbayes_sklearn.schema import Categories, Interval
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.audit._converted import DECLARED, EXTENSIONS, read_by_dask
-from dpbayes_sklearn.data.retyped import as_declared, reader_of
+from dpbayes_sklearn.data.dask import as_declared, reader_of
 
 DAY = np.dtype("datetime64[ns]")
 

@@ -15,6 +15,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.mechanisms import Gaussian
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, composition
+from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.composition import (
     Spend,
     best_order,
@@ -22,7 +23,6 @@ from dpbayes_sklearn.privacy.composition import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from dpbayes_sklearn.privacy.guarantee import round_up
 from tests.privacy.ledgers import ADDED
 
 CONVERTS = Fraction(14, 16 * 10**6)  # what a zCDP ledger converts with, of a ceiling of 1e-6

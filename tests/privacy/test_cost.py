@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbayes_sklearn.privacy import exact
-from dpbayes_sklearn.privacy.cost import Cost, round_down
-from dpbayes_sklearn.privacy.guarantee import round_up
+from dpbayes_sklearn.privacy.budget import Cost, round_down, round_up
 
 figures = st.fractions(min_value=0, max_value=1000) | st.just(math.inf)
 costs = st.builds(Cost, figures, st.fractions(min_value=0, max_value=1))

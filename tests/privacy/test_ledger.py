@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
+from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
-from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from tests.privacy.ledgers import ADDED, CEILING, ONE, TENTH, as_a_common_user, run_in_child, sql
 

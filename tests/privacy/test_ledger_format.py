@@ -6,8 +6,8 @@ import pytest
 
 from dpbayes_sklearn.exceptions import LedgerError
 from dpbayes_sklearn.privacy import composition
+from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
-from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from tests.privacy.ledgers import CEILING, TENTH, sql
 

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Filter, Spend, in_parallel, tightest
-from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from tests.privacy.ledgers import ADDED
 

@@ -12,7 +12,7 @@ import pytest
 
 from dpbayes_sklearn.exceptions import LedgerError
 from dpbayes_sklearn.privacy import BudgetAccountant, ledger_file
-from dpbayes_sklearn.privacy.cost import Cost
+from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from tests.privacy.ledgers import TENTH
 

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories, Interval, Schema
-from dpbayes_sklearn.schema.card import described
+from dpbayes_sklearn.schema.schema import described
 
 BOUND = st.floats(-1e300, 1e300)
 INTERVALS = st.tuples(BOUND, st.floats(1e-3, 1e300), st.none() | st.integers(2, 20)).map(

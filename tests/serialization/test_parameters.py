@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 from dpbayes_sklearn import Categories, Interval, Schema, mechanisms
 from dpbayes_sklearn.mechanisms import Mechanism
-from dpbayes_sklearn.serialization.parameters import PARAMETER
+from dpbayes_sklearn.serialization.document import PARAMETER
 
 
 def there_and_back(value):

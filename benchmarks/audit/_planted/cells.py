@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.data import dask, labels, persons
+from dpbayes_sklearn.data import dask, persons
 from dpbayes_sklearn.schema import values
 from dpbayes_sklearn.schema.values import kind_of
 
@@ -79,7 +79,7 @@ def persons_by_texts() -> Replacements:
         form = real(label)
         return None if form is None else f"{type(label).__name__}:{label!s}"
 
-    real = labels.canonical
+    real = persons.canonical
     yield persons, "canonical", text
 
 
@@ -90,5 +90,5 @@ def persons_by_texts() -> Replacements:
     "labels that are none",
 )
 def persons_by_addresses() -> Replacements:
-    real = labels.canonical
+    real = persons.canonical
     yield persons, "canonical", lambda label: real(label) or (label is not None and id(label))

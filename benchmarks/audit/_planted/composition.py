@@ -21,7 +21,7 @@ from dpbayes_sklearn.privacy import (
     ledger,
     ledger_file,
 )
-from dpbayes_sklearn.privacy.cost import Cost
+from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.ledger import Balance, Ledger
 from dpbayes_sklearn.query import PosteriorQuerySession
 

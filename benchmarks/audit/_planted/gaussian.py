@@ -13,8 +13,8 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Gaussian, Mechanism, gaussian, sampler
 from dpbayes_sklearn.noise import discrete_gaussian
 from dpbayes_sklearn.privacy import gaussian as calibration
+from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend, zcdp_epsilon
-from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import gram, location

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.command_line import console, files
-from dpbayes_sklearn.data import dask, persons, reading, retyped, table
+from dpbayes_sklearn.data import dask, persons, reading, table
 from dpbayes_sklearn.schema import interval, schema
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -38,7 +38,7 @@ def labels_of_one_type() -> Replacements:
     "partitions of objects",
 )
 def texts_of_numbers() -> Replacements:
-    yield retyped, "_cell", lambda cell, read: cell
+    yield dask, "_cell", lambda cell, read: cell
 
 
 @fault("groups", GROUPS, "A label that cannot be read stops the fit and shows itself", "odd labels")

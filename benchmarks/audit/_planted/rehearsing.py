@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn._log import Withheld
+from dpbayes_sklearn._messages import Withheld
 from dpbayes_sklearn._sklearn_compat import _safe_indexing
 from dpbayes_sklearn.model_selection import rehearsal, runs
 from dpbayes_sklearn.noise import random_stopping

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.model_selection import pipelines, runs, search, steps
+from dpbayes_sklearn.model_selection import pipelines, runs, search
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import RECORD
@@ -134,8 +134,7 @@ def steps_do_not_share() -> Replacements:
     "what is refused",
 )
 def any_step_will_do() -> Replacements:
-    for module in (pipelines, steps):
-        yield module, "private_steps", _steps_with_a_guarantee
+    yield pipelines, "private_steps", _steps_with_a_guarantee
     yield pipelines.PrivatePipeline, "_validate_params", lambda self: None
     for module in (pipelines, search):
         yield module, "refuse_others", lambda estimator: None
@@ -185,13 +184,13 @@ def unit_of_a_new_step() -> Replacements:
 
 @fault("searching", "searches", "Ledgers of all steps but the last are forgotten", "ledgers")
 def ledgers_of_early_steps() -> Replacements:
-    yield search, "shared_ledger", lambda all_: steps.steps_of(all_[0])[-1].accountant
+    yield search, "shared_ledger", lambda all_: pipelines.steps_of(all_[0])[-1].accountant
 
 
 @fault("searching", "searches", "One of two ledgers is charged", "ledgers")
 def either_ledger() -> Replacements:
     def any_of(estimators: Any) -> Any:
-        held = [step.accountant for one in estimators for step in steps.steps_of(one)]
+        held = [step.accountant for one in estimators for step in pipelines.steps_of(one)]
         return next((ledger for ledger in held if ledger is not None), None)
 
     yield search, "shared_ledger", any_of
@@ -210,7 +209,7 @@ def guarantee_of_a_run() -> Replacements:
 def _fitted_as_a_pipeline(pipeline: Any, people: Any, _: bool) -> list[Any]:
     """Fit a pipeline by its own method, which caches steps and prints."""
     pipeline.fit(people.X, people.y)
-    return [step.guarantee_ for _, step in steps.private_steps(pipeline)]
+    return [step.guarantee_ for _, step in pipelines.private_steps(pipeline)]
 
 
 @fault("searching", "searches", "A verbose pipeline prints a line for every run", "what is printed")

@@ -11,8 +11,8 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
-from dpbayes_sklearn.privacy.cost import Cost
 from dpbayes_sklearn.privacy.ledger import Ledger
 
 Replacements = Iterator[tuple[Any, str, Any]]

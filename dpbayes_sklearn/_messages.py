@@ -1,4 +1,4 @@
-"""Log messages and warnings of the library: silenced by context, wrapped on a terminal."""
+"""What the user is told: log messages, warnings and progress bars, or silence."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import logging
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
-__all__ = ["is_heard", "remark", "silence", "withheld", "wrapped_log"]
+__all__ = ["is_heard", "progress", "remark", "silence", "withheld", "wrapped_log"]
 
 _WIDTH = 98
 _LOGGER = logging.getLogger("dpbayes_sklearn")
@@ -90,3 +91,46 @@ def wrapped_log() -> Iterator[None]:
         yield
     finally:
         _LOGGER.removeHandler(handler)
+
+
+_T = TypeVar("_T")
+
+
+def progress(
+    steps: Iterable[_T],
+    description: str = "",
+    *,
+    total: int | None = None,
+    verbose: bool = True,
+    delay: float = 0.0,
+) -> Iterator[_T]:
+    """Yield the steps one by one, with a progress bar on standard error.
+
+    Parameters
+    ----------
+    steps : iterable
+        The steps; a lazy iterator is possible, such as the results of joblib.
+    description : str, default=""
+        Text in front of the bar.
+    total : int, optional
+        Number of steps, if they have no length.
+    verbose : bool, default=True
+        Whether to show the bar. It is not shown without tqdm, or if standard error is not a
+        terminal.
+    delay : float, default=0.0
+        Seconds before the bar is shown, for operations that are usually short.
+
+    Examples
+    --------
+    >>> [step**2 for step in progress(range(3), "squares")]
+    [0, 1, 4]
+    """
+    if verbose:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            pass
+        else:
+            name, options = description or None, {"leave": False, "disable": None, "delay": delay}
+            steps = tqdm(steps, desc=name, total=total, **options)
+    yield from steps
