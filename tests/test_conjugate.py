@@ -269,7 +269,8 @@ def test_score_is_the_mean_log_predictive() -> None:
 def test_a_median_is_closer_where_noise_is_wide() -> None:
     """Exact average over all data sets of 20 records, epsilon 0.1: the optimum is 0.561."""
     from dpbayes_sklearn.categories.counts import ReleasedSimplex
-    from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior, hellinger
+    from dpbayes_sklearn.categories.distances import hellinger
+    from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior
 
     n, epsilon = 20, 0.1
     x, y = np.arange(n + 1), np.arange(-200, 221)

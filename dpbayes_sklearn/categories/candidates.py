@@ -35,6 +35,7 @@ from scipy.special import gammaln
 
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.categories.distances import DISTANCES
 from dpbayes_sklearn.noise.finite import integer_weights
 from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.gaussian import gaussian_delta
@@ -114,6 +115,20 @@ class Candidates:
         distance[np.arange(len(rows)), rows] = 0.0
         return distance
 
+    def distances(self, rows: npt.ArrayLike, kind: str = "hellinger") -> FloatArray:
+        """Distances of a kind from the posteriors in ``rows`` to all candidates."""
+        if kind == "hellinger":
+            return self.hellinger(rows)
+        concentration = self.counts + np.array(self.prior)
+        return DISTANCES[kind](concentration[np.asarray(rows)][:, None], concentration)
+
+    def distances_to(self, row: int, kind: str = "hellinger") -> FloatArray:
+        """Distances of a kind from all candidates to the one in ``row``."""
+        if kind == "hellinger":
+            return np.asarray(self.hellinger([row])[0])
+        concentration = self.counts + np.array(self.prior)
+        return DISTANCES[kind](concentration, concentration[row])
+
     @property
     def rounding(self) -> float:
         """Bound on the error of a computed distance between different candidates.
@@ -162,6 +177,16 @@ class Candidates:
         np.maximum.at(farthest, a, distances)
         np.maximum.at(farthest, b, distances)
         return farthest
+
+    def largest_neighbour_distance(self, kind: str = "hellinger") -> float:
+        """Return the largest distance of a kind between neighbours: the global sensitivity of H."""
+        concentration = self.counts + np.array(self.prior)
+        distance = DISTANCES[kind]
+        return max(
+            float(distance(concentration[first], concentration[second]).max())
+            for a, b in self.neighbours()
+            for first, second in ((a, b), (b, a))
+        )
 
     def smooth_sensitivity(self, gamma: float) -> FloatArray:
         """S(x) = max over x' of LS(x') exp(-gamma d(x, x')), d the number of replaced records.
@@ -267,10 +292,10 @@ class FiniteLaw(ReleaseLaw):
     def log_probabilities(self, rows: Rows) -> FloatArray:
         """Log probability of every candidate, for the data sets in ``rows``."""
 
-    def expected_distance(self, rows: Rows) -> FloatArray:
-        """Return the mean Hellinger distance from the exact posterior, for data sets ``rows``."""
+    def expected_distance(self, rows: Rows, kind: str = "hellinger") -> FloatArray:
+        """Return the mean distance of the exact posterior from the release, for ``rows``."""
         law = np.exp(self.log_probabilities(rows))
-        return np.asarray((law * self.candidates.hellinger(rows)).sum(axis=1))
+        return np.asarray((law * self.candidates.distances(rows, kind)).sum(axis=1))
 
     def loss(self, a: Rows, b: Rows) -> FloatArray:
         """Pure loss of each pair of rows, rounded outward."""
@@ -328,16 +353,20 @@ class FiniteLaw(ReleaseLaw):
 
 @dataclass(frozen=True)
 class ScoredCandidates(FiniteLaw):
-    """P(r | x) proportional to exp(-exponent H(x, r) / sensitivity(x)), in integer weights."""
+    """P(r | x) proportional to exp(-exponent H(x, r) / sensitivity(x)), in integer weights.
+
+    H is the Hellinger distance, or another ``kind``.
+    """
 
     candidates: Candidates
     sensitivity: FloatArray
     exponent: float
+    kind: str = "hellinger"
 
     def weights(self, rows: Rows) -> npt.NDArray[np.uint64]:
         """Integer weights of all candidates: exactly what is drawn."""
         steepness = self.exponent / self.sensitivity[rows][:, None]
-        return integer_weights(-steepness * self.candidates.hellinger(rows))
+        return integer_weights(-steepness * self.candidates.distances(rows, self.kind))
 
     def log_probabilities(self, rows: Rows) -> FloatArray:
         """Log probability of every candidate, for the data sets in ``rows``."""
@@ -347,7 +376,7 @@ class ScoredCandidates(FiniteLaw):
 
     def log_likelihood(self, chosen: int) -> FloatArray:
         """Log probability that a candidate is chosen, for every data set."""
-        distance = self.candidates.hellinger([chosen])[0]
+        distance = self.candidates.distances_to(chosen, self.kind)
         return np.asarray(-self.exponent / self.sensitivity * distance - self._log_normalisers)
 
     @cached_property
@@ -359,7 +388,8 @@ class ScoredCandidates(FiniteLaw):
 
     def _sums_of_weights(self, rows: Rows) -> FloatArray:
         steepness = self.exponent / self.sensitivity[rows][:, None]
-        return np.asarray(np.exp(-steepness * self.candidates.hellinger(rows)).sum(axis=1))
+        scores = -steepness * self.candidates.distances(rows, self.kind)
+        return np.asarray(np.exp(scores).sum(axis=1))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,6 @@
 r"""Beliefs about the probabilities of categories: Dirichlet, and Beta for two of them.
 
-A prior updated by released counts is a posterior of the same family, so one class is both. The
-Hellinger distance of two of them is
-
-.. math:: H(a, b) = \sqrt{1 - \frac{B((a+b)/2)}{\sqrt{B(a)B(b)}}},
-          \qquad B(a) = \prod_i \Gamma(a_i) / \Gamma(\textstyle\sum_i a_i).
+A prior updated by released counts is a posterior of the same family, so one class is both.
 """
 
 from __future__ import annotations
@@ -13,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 from scipy.stats import beta as beta_law
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.categories.counts import ReleasedSimplex
+from dpbayes_sklearn.categories.distances import hellinger, log_beta
 from dpbayes_sklearn.categories.noise_aware import (
     ShareMoments,
     count_medians,
@@ -27,26 +24,7 @@ from dpbayes_sklearn.categories.noise_aware import (
 )
 from dpbayes_sklearn.counts.lattice import log_lattice_weight
 
-__all__ = ["Beta", "Dirichlet", "NoisyDirichlet", "SimplexPrior", "hellinger"]
-
-
-def log_beta(concentration: FloatArray) -> FloatArray:
-    """Log of the multivariate beta function over the last axis."""
-    log_b: FloatArray = gammaln(concentration).sum(axis=-1) - gammaln(concentration.sum(axis=-1))
-    return log_b
-
-
-def hellinger(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
-    """Hellinger distance of Dirichlet laws, given by their concentrations in the last axis.
-
-    Examples
-    --------
-    >>> float(hellinger([1.0, 1.0], [1.0, 1.0])), round(float(hellinger([1, 1], [2, 1])), 4)
-    (0.0, 0.2391)
-    """
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    log_affinity = log_beta((a + b) / 2) - (log_beta(a) + log_beta(b)) / 2
-    return np.asarray(np.sqrt(-np.expm1(np.minimum(log_affinity, 0.0))))
+__all__ = ["Beta", "Dirichlet", "NoisyDirichlet", "SimplexPrior"]
 
 
 class Dirichlet:

@@ -99,8 +99,9 @@ def expected_distance(
     *,
     calibrate: bool = True,
     counts: Sequence[int] | None = None,
+    distance: str = "hellinger",
 ) -> float:
-    """Compute the exact expected Hellinger distance between released and exact posterior.
+    """Compute the exact expected distance between released and exact posterior.
 
     Parameters
     ----------
@@ -108,6 +109,9 @@ def expected_distance(
         As for :func:`certify`, with finitely many outcomes.
     counts : sequence of int, optional
         The data set; by default the average over all data sets with equal weights.
+    distance : {"hellinger", "total_variation", "kl"}, default="hellinger"
+        "total_variation" is for two categories; "kl" is the divergence of the exact posterior from
+        the released one.
 
     Examples
     --------
@@ -122,15 +126,20 @@ def expected_distance(
             "posterior_.hellinger over repeated fits instead."
         )
     if counts is not None:
-        return float(law.expected_distance(law.candidates.row_of([counts]))[0])
+        return float(law.expected_distance(law.candidates.row_of([counts]), distance)[0])
     rows = np.arange(len(law.candidates))
-    return float(np.mean([law.expected_distance(rows[i : i + 1])[0] for i in rows]))
+    return float(np.mean([law.expected_distance(rows[i : i + 1], distance)[0] for i in rows]))
 
 
 def optimal_distance(
-    n: int, prior: Sequence[float], epsilon: float = 1.0, *, weights: npt.ArrayLike | None = None
+    n: int,
+    prior: Sequence[float],
+    epsilon: float = 1.0,
+    *,
+    weights: npt.ArrayLike | None = None,
+    distance: str = "hellinger",
 ) -> float:
-    """Compute the smallest expected Hellinger distance that epsilon-DP allows, for small n.
+    """Compute the smallest expected distance that epsilon-DP allows, for small n.
 
     The probabilities P(r | x) of all candidates r for all data sets x are the unknowns of a
     linear program: minimise the average distance subject to P(r | x) <= exp(epsilon) P(r | x')
@@ -142,6 +151,8 @@ def optimal_distance(
         As for :func:`certify`.
     weights : array-like, optional
         Weight of every data set, in the lexicographic order of their counts; equal if left out.
+    distance : {"hellinger", "total_variation", "kl"}, default="hellinger"
+        As for :func:`expected_distance`.
 
     Returns
     -------
@@ -162,7 +173,7 @@ def optimal_distance(
         )
     candidates = Candidates(n, prior)
     share = np.full(m, 1 / m) if weights is None else np.asarray(weights) / np.sum(weights)
-    cost = share[:, None] * candidates.hellinger(np.arange(m))
+    cost = share[:, None] * candidates.distances(np.arange(m), distance)
     a, b = (np.concatenate(side) for side in zip(*candidates.neighbours(), strict=True))
     above, below = np.concatenate([a, b]), np.concatenate([b, a])
     pairs = np.arange(len(above))

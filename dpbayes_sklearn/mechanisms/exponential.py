@@ -5,10 +5,10 @@ Guarantee
 *Precondition*: counts of n records in k categories; n, k and the prior are public. *Claim*: pure
 :math:`\varepsilon`-DP. *Proof*: with ``calibrate=True`` by enumeration: the loss of the integer
 law that is drawn was computed for every two neighbouring data sets and every outcome, and is at
-most :math:`\varepsilon`. With ``calibrate=False``: between neighbours the score -H(x, r) changes by
-at most its global sensitivity :math:`\Delta = \max_x LS(x)`, so the weight of an outcome and the
-normaliser change by :math:`e^{\varepsilon/2}` each at most (McSherry and Talwar 2007); what
-rounding adds is taken off the budget beforehand.
+most :math:`\varepsilon`, whatever the score. With ``calibrate=False``: between neighbours the
+score -H(x, r) changes by at most its global sensitivity :math:`\Delta = \max_x LS(x)`, so the
+weight of an outcome and the normaliser change by :math:`e^{\varepsilon/2}` each at most (McSherry
+and Talwar 2007); what rounding adds is taken off the budget beforehand.
 
 Noise law
 ---------
@@ -28,9 +28,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from dpbayes_sklearn._sklearn_compat import StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.categories.candidates import Candidates, FiniteLaw, Rows, ScoredCandidates
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts
+from dpbayes_sklearn.categories.distances import DISTANCES
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise.finite import finite_draw, rounding_loss
@@ -55,6 +57,10 @@ class Exponential(Mechanism):
     calibrate : bool, default=True
         Whether to scale the exponent until the exact worst-case loss equals epsilon. Takes
         seconds for thousands of candidates; the result is cached, by public facts only.
+    distance : {"hellinger", "total_variation", "kl"}, default="hellinger"
+        The distance of a candidate from the exact posterior by which it is scored: choose the one
+        in which you measure the error. The guarantee of the others is by enumeration alone, so they
+        need ``calibrate=True``. "total_variation" is for two categories.
 
     Examples
     --------
@@ -63,10 +69,14 @@ class Exponential(Mechanism):
     1.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"calibrate": ["boolean"]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "calibrate": ["boolean"],
+        "distance": [StrOptions(set(DISTANCES))],
+    }
 
-    def __init__(self, calibrate: bool = True) -> None:
+    def __init__(self, calibrate: bool = True, distance: str = "hellinger") -> None:
         self.calibrate = calibrate
+        self.distance = distance
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ScoredCandidates:
         """Return the law that is drawn from. It depends on nothing but its arguments."""
@@ -81,8 +91,17 @@ class Exponential(Mechanism):
                 f"epsilon={epsilon:g} must be from {_LEAST:g} to {_MOST:g} to choose among "
                 "posteriors; mechanism='geometric' takes any."
             )
+        if self.distance == "total_variation" and len(candidates.prior) > 2:
+            raise ValueError(
+                "distance='total_variation' is for two categories. Got "
+                f"{len(candidates.prior)} instead; use distance='hellinger' or 'kl'."
+            )
         if self.calibrate:
             return calibrated(lambda e: self._at_nominal(candidates, budget, e), epsilon)
+        if self.distance != "hellinger":
+            raise ValueError(
+                f"distance={self.distance!r} is private by enumeration only: set calibrate=True."
+            )
         return self._at_nominal(candidates, budget, without_rounding(candidates, epsilon))
 
     def _at_nominal(
@@ -90,11 +109,12 @@ class Exponential(Mechanism):
     ) -> ScoredCandidates:
         """Return the mechanism as its authors define it, at a nominal epsilon."""
         sensitivity = self._sensitivity(candidates, budget, nominal)
-        return ScoredCandidates(candidates, sensitivity, nominal / 2)
+        return ScoredCandidates(candidates, sensitivity, nominal / 2, self.distance)
 
     def _sensitivity(self, candidates: Candidates, budget: Budget, nominal: float) -> FloatArray:
         """Return the scale of the score at every data set."""
-        return np.full(len(candidates), candidates.local_sensitivity().max())
+        largest = candidates.largest_neighbour_distance(self.distance)
+        return np.full(len(candidates), largest)
 
     def _preflight_simplex(
         self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget

@@ -16,6 +16,8 @@ count vectors of sum n, drawn exactly from integer weights.
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
 from dpbayes_sklearn.mechanisms.exponential import Exponential
@@ -38,6 +40,11 @@ class Local(Exponential):
     >>> 1 - 1e-6 < law.worst_case().epsilon <= 1
     True
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"calibrate": ["boolean"]}
+
+    def __init__(self, calibrate: bool = True) -> None:
+        super().__init__(calibrate)
 
     def _law(self, candidates: Candidates, budget: Budget) -> ScoredCandidates:
         if not self.calibrate:
