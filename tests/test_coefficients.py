@@ -29,6 +29,7 @@ def frame(n=20_000, seed=0):
     return data, y + rng.normal(size=n)
 
 
+JOBS = ["clerk", "nurse", "smith"]
 NAMES = ["intercept", "age", "job=nurse", "job=smith", "sex=m"]
 TRUTH = [3, 0.1, 2, 0, -1.5]
 
@@ -77,10 +78,40 @@ def test_it_reads_as_text_and_html():
     assert wide.high - wide.low > table["age"].high - table["age"].low
 
 
-def test_without_an_intercept_every_category_has_a_row():
-    model = BayesianLinearRegression(schema=SCHEMA, fit_intercept=False, random_state=0)
-    names = [row.name for row in model.fit(*frame(2000)).coefficients().rows]
-    assert names == ["age", "job=clerk", "job=nurse", "job=smith", "sex=f", "sex=m"]
+def test_without_an_intercept_the_first_categories_are_levels_and_others_differences():
+    data, y = frame(20_000)
+    schema = Schema(SCHEMA.columns, target=Interval(0, 20))
+    exact, noisy = (
+        BayesianLinearRegression(e, schema=schema, fit_intercept=False, random_state=0)
+        .fit(data, y)
+        .coefficients()
+        for e in (float("inf"), 3.0)
+    )
+    assert [row.name for row in noisy.rows] == ["age", *(f"job={j}" for j in JOBS), "sex=m"]
+    for row, name, truth in zip(exact.rows, noisy.rows, [0.1, 3, 5, 3, -1.5], strict=True):
+        assert abs(row.estimate - truth) < 5 * row.sd + 0.02
+        assert name.low < truth < name.high
+    assert noisy["sex=m"].sd < 10 * exact["sex=m"].sd
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("columns", [2, 5])
+def test_columns_whose_indicators_have_equal_sums_are_not_uncertain(columns, intercept):
+    rng = np.random.default_rng(columns)
+    codes = rng.choice(3, (20_000, columns), p=[0.5, 0.3, 0.2])
+    data = pd.DataFrame(codes, columns=[f"g{j}" for j in range(columns)])
+    y = np.where(codes == 1, 0.5, 0.0).sum(axis=1) + rng.normal(size=len(codes))
+    schema = Schema(dict.fromkeys(data.columns, Categories(range(3))), target=Interval(-6, 8))
+    table, exact = (
+        BayesianLinearRegression(e, schema=schema, fit_intercept=intercept, random_state=1)
+        .fit(data, y)
+        .coefficients()
+        for e in (10.0, float("inf"))
+    )
+    differences = [row for row in table.rows if row.name[-2:] != "=0" and row.name != "intercept"]
+    for row in differences[0 if intercept else 2 :]:
+        assert row.sd < 2 * exact[row.name].sd
+        assert abs(row.estimate - 0.5 * row.name.endswith("=1")) < 4 * row.sd
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95])

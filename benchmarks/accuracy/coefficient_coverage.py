@@ -1,9 +1,10 @@
 """Coverage of the 95 % intervals of every coefficient of a private regression.
 
-Seven families of data with public bounds, fresh data and fresh noise in every release: the lowest
-and the highest coverage among the coefficients, and the median width in units of the exact interval
-for the tight family. ``--targets`` runs five families whose residuals are not normal with the same
-variance everywhere; the truth is the best linear predictor.
+Ten families of data with public bounds, three of them with several columns of categories, fresh
+data and fresh noise in every release: the lowest and the highest coverage among the coefficients,
+and the median width in units of the exact interval for the tight family. ``--targets`` runs five
+families whose residuals are not normal with the same variance everywhere; the truth is the best
+linear predictor.
 
 Run ``python -m benchmarks.accuracy.coefficient_coverage [--targets] [--repeats 100]``.
 """
@@ -152,6 +153,28 @@ def proportional(n: int, rng: np.random.Generator) -> Data:
     return Data(X, y, Schema(domains, target=Interval(0, 40_000)), {"age": 20, "stay": 600})
 
 
+def _indicators(columns: int) -> Callable[[int, np.random.Generator], Data]:
+    """Return a family with so many columns of three categories, whose indicators sum to one."""
+
+    def family(n: int, rng: np.random.Generator) -> Data:
+        codes, x = rng.choice(3, (n, columns), p=[0.5, 0.3, 0.2]), rng.normal(size=n)
+        effects = np.outer([(-1) ** j * (1 + 0.3 * j) for j in range(columns)], [-0.5, 0, 0.5])
+        names = [f"g{j}" for j in range(columns)]
+        y = 0.5 * x + rng.normal(size=n)
+        for j in range(columns):
+            y += effects[j, codes[:, j]]
+        X = pd.DataFrame({"x": x, **{name: codes[:, j] for j, name in enumerate(names)}})
+        domains = {"x": Interval(-4, 4), **dict.fromkeys(names, Categories(range(3)))}
+        truth = {f"{names[j]}={k}": e[k] - e[0] for j, e in enumerate(effects) for k in (1, 2)}
+        return Data(X, y, Schema(domains, target=Interval(-8, 8)), {"x": 0.5, **truth})
+
+    return family
+
+
+LEVELS: dict[str, Callable[[int, np.random.Generator], Data]] = {
+    f"{columns} columns of 3 categories": _indicators(columns) for columns in (2, 3, 5)
+}
+
 TARGETS: dict[str, Callable[[int, np.random.Generator], Data]] = {
     "two values": binary,
     "exponential residuals": exponential,
@@ -173,7 +196,7 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Data]] = {
 
 def release(family: str, n: int, epsilon: float, seed: int) -> tuple[FloatArray, FloatArray]:
     """Return which intervals hold, and their standard deviations over those of exact Bayes."""
-    data = {**FAMILIES, **TARGETS}[family](n, np.random.default_rng([seed, n]))
+    data = {**FAMILIES, **LEVELS, **TARGETS}[family](n, np.random.default_rng([seed, n]))
     tables = [
         BayesianLinearRegression(e, schema=data.schema, random_state=seed)
         .fit(data.X, data.y)
@@ -195,7 +218,7 @@ def main() -> None:
     print("Coverage, lowest to highest coefficient (median width over that of exact Bayes)\n")
     print("| family | " + " | ".join(f"n = {n:,}, ε = {e:g}" for n, e in settings) + " |")
     print("|---" * (1 + len(settings)) + "|")
-    for family in TARGETS if options.targets else FAMILIES:
+    for family in TARGETS if options.targets else {**FAMILIES, **LEVELS}:
         cells = []
         for n, epsilon in settings:
             found = Parallel(n_jobs=options.jobs)(

@@ -23,6 +23,9 @@ _COLUMNS = ("coefficient", "estimate", "sd", "low", "high")
 class Coefficient(NamedTuple):
     """One row: a slope per unit of its column, or the difference of a category from the first.
 
+    Without an intercept, the categories of the first column that has any have the expected target
+    instead, for the first categories of all other columns.
+
     ``x missing`` is the difference between records whose x is missing and records with x in the
     middle of its bounds. Without intervals, ``sd``, ``low`` and ``high`` are NaN.
     """
@@ -114,7 +117,8 @@ def coefficient_table(
     """Return the table of a belief about (constant, coefficients) on the scale of the bounds.
 
     Categories are compared with the first one of their column; the intercept is the expected
-    target if all numbers are 0 and all categories are the first ones.
+    target if all numbers are 0 and all categories are the first ones. Without an intercept, those
+    of the first column that has any are such expected targets, one for each.
     """
     names, combined = contrasts(schema, design)
     values = combined @ mean * target_half
@@ -131,6 +135,7 @@ def contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
     """Return names, and for each the combination of (constant, coordinates) that it is."""
     centres, halves = design.scales
     rows, names = [np.eye(design.width + 1)[0]], ["intercept"]
+    whole: range | None = None
     for j, (column, domain) in enumerate(design.features):
         name, places = [*schema.columns][column], 1 + np.flatnonzero(design.column == j)
         if not isinstance(domain, Categories):
@@ -143,11 +148,15 @@ def contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
         signs = design.signs[places[0] - 1]
         units = np.zeros((domain.n_values, design.width + 1))
         units[:, places] = [[-1.0], [1.0]] if signs else np.eye(domain.n_values)
-        first = units[0] if design.intercept else 0.0
-        rows[0] = rows[0] + first
-        kept = range(1 if design.intercept else 0, domain.n_values)
-        rows += [units[k] - first for k in kept]
-        names += [_called(name, domain, k) for k in kept]
+        if not design.intercept and whole is None:  # its levels stand for the constant
+            whole = range(len(rows), len(rows) + domain.n_values)
+            rows += [*units]
+            names += [_called(name, domain, k) for k in range(domain.n_values)]
+            continue
+        for row in [0] if design.intercept else whole or []:
+            rows[row] = rows[row] + units[0]
+        rows += [unit - units[0] for unit in units[1:]]
+        names += [_called(name, domain, k) for k in range(1, domain.n_values)]
     return names, np.array(rows)
 
 

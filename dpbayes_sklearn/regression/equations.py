@@ -18,6 +18,15 @@ averaged over the belief about w with :math:`B = ww^\top + S`, its covariance V 
 The belief :math:`S = (CV^{-1}C + \Lambda)^{-1}`, :math:`w = SCV^{-1}g` and the weights are computed
 in turn until they agree to a small part of a standard deviation.
 
+**Levels sum to one.** The levels of a column add up to the constant, so with their indicator
+:math:`1_A` the exact :math:`C 1_A` and :math:`1_A^\top g` are 0, and a coefficient that all levels
+share is part of the constant. (Without a constant the same is true of :math:`1_A - 1_B` for two
+columns.) These directions are known, not uncertain: with :math:`\Pi` the projection orthogonal to
+them, C and g are replaced by :math:`\Pi C\Pi` and :math:`\Pi g`, which loses nothing but noise, and
+coefficients by :math:`w = \Pi E v`, where E leaves out the most frequent level of every column.
+The equations for v have the matrix :math:`E^\top\Pi C\Pi E` and the covariance
+:math:`E^\top\Pi V\Pi E`.
+
 **The posterior of the variance of a coordinate, given a noisy one: computed on a grid.**
 
 The prior is log-normal. It is centred at the spread that the shells told, if the column was
@@ -30,6 +39,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg.lapack import dposv
 
 from dpbayes_sklearn._typing import FloatArray
@@ -56,6 +66,48 @@ _CENTRED = 0.1  # by which a sign may be away from the mean at which it was cent
 _USUAL_TARGET = 0.1  # variance of a target on the scale of its bounds, if not known better
 
 
+class Contrasts(NamedTuple):
+    r"""Coefficients without those that are determined by others.
+
+    Attributes
+    ----------
+    kept : array of int
+        Coordinates that are not the most frequent level of their column.
+    basis : array of shape (width, kept)
+        The :math:`\Pi E`: coefficients of all coordinates are ``basis @ v``.
+    projection : array of shape (width, width)
+        The :math:`\Pi`.
+    """
+
+    kept: npt.NDArray[np.intp]
+    basis: FloatArray
+    projection: FloatArray
+
+    @classmethod
+    def of(cls, design: Design, frequency: FloatArray) -> Contrasts:
+        """Return the contrasts of a design; ``frequency`` tells which level is the most frequent.
+
+        >>> from dpbayes_sklearn.schema import Categories
+        >>> found = Contrasts.of(Design((Categories("abc"),)), np.array([0.2, 0.5, 0.3]))
+        >>> found.kept, found.basis.round(2).tolist()
+        (array([0, 2]), [[0.67, -0.33], [-0.33, -0.33], [-0.33, 0.67]])
+        """
+        columns = np.unique(design.column[design.levels])
+        ones = (design.column == columns[:, None]).astype(np.float64)
+        if not design.intercept:  # the first column's levels stand for the constant
+            ones, columns = ones[:1] - ones[1:], columns[1:]
+        levels = [np.flatnonzero(design.column == column) for column in columns]
+        dropped = [places[np.argmax(frequency[places])] for places in levels]
+        kept = np.setdiff1d(np.arange(design.width), dropped)
+        axes, _ = np.linalg.qr(ones.T)
+        projection = np.eye(design.width) - axes @ axes.T
+        return cls(kept, projection[:, kept], projection)
+
+    def reduced(self, matrix: FloatArray) -> FloatArray:
+        """Return the part of a symmetric matrix that the kept coordinates have."""
+        return matrix[np.ix_(self.kept, self.kept)]
+
+
 @dataclass(frozen=True)
 class Centred:
     """Means, covariances and products with the target, and the variances of their noise.
@@ -78,6 +130,8 @@ class Centred:
     square_slope : array of shape (width,)
         Change of a coordinate's mean square with its mean, if that is all it depends on: 1 for a
         level, whose square is itself; 0 for numbers.
+    contrasts : Contrasts
+        The coefficients that are not determined by others.
     """
 
     design: Design
@@ -94,6 +148,7 @@ class Centred:
     total_error: float
     places: Located | None
     square_slope: FloatArray
+    contrasts: Contrasts
 
     @property
     def own_error(self) -> FloatArray:
@@ -151,6 +206,8 @@ def centred(released: ReleasedMoments, places: Located | None) -> Centred:
     usual = min(_USUAL_TARGET / released.window.half**2, 0.5)
     total_error = noise[t, t] + 4 * target**2 * target_error
     total = _positive(gram[t, t] - target**2 - target_error, total_error, usual)
+    contrasts = Contrasts.of(design, own)
+    covariance = contrasts.projection @ covariance @ contrasts.projection
     return Centred(
         design,
         n,
@@ -160,12 +217,13 @@ def centred(released: ReleasedMoments, places: Located | None) -> Centred:
         float(target_error),
         covariance,
         error,
-        gram[x, t] - mean * target,
+        contrasts.projection @ (gram[x, t] - mean * target),
         noise[x, t],
         total,
         float(total_error),
         places,
         square_slope,
+        contrasts,
     )
 
 
@@ -231,7 +289,9 @@ def solve(
     Parameters
     ----------
     known : Centred
-    c, error : arrays of shape (width, width)
+    c : array of shape (kept, kept)
+        Covariances of the coordinates that are kept (`Contrasts`).
+    error : array of shape (width, width)
     precisions : array of shape (width,)
         Of the prior.
     noise : float or None
@@ -239,32 +299,37 @@ def solve(
     heavy : array of shape (width,), optional
         Precisions of a second prior, Student's with four degrees of freedom, found by EM.
     """
-    g, total, diagonal = known.cross, known.total, np.diag_indices_from(c)
+    basis, total, identity = known.contrasts.basis, known.total, np.eye(len(c))
+    g = known.cross[known.contrasts.kept]
+
+    def inverse_prior(each: FloatArray) -> FloatArray:
+        return divided((basis.T * each) @ basis, identity)[0]
+
     prior = first = precisions if heavy is None else precisions + heavy
-    w, spread = np.zeros(len(g)), np.diag(1 / first)
+    w, spread = np.zeros(len(basis)), basis @ inverse_prior(first) @ basis.T
     rest = total if noise is None else noise
     least = max(0.3 * float(np.sqrt(known.total_error)), 0.02 * total)
     last, part = np.inf, 1.0
     for _ in range(_MOST_ROUNDS):
-        v = _variance_of_residual(known, c, error, w, spread, rest)
+        v = basis.T @ _noise_of_residual(known, error, w, spread) @ basis + rest / known.n * c
         inverse_c, _ = divided(v, c)
-        inner = c @ inverse_c
-        inner[diagonal] += prior
-        spread, _ = divided(inner, np.eye(len(g)))
-        new = spread @ (inverse_c.T @ g)
+        inner, _ = divided(c @ inverse_c + (basis.T * prior) @ basis, identity)
+        contrast = inner @ (inverse_c.T @ g)
+        spread, new = basis @ inner @ basis.T, basis @ contrast
         if heavy is not None:
             student = (_DEGREES + 1) / (_DEGREES / heavy + new**2 + np.diag(spread))
             prior = precisions + student
         if noise is None:
-            left = total - new @ c @ new - 0.5 * float(np.sum(c * spread))
+            left = total - contrast @ c @ contrast - 0.5 * float(np.sum(c * inner))
             rest = float(np.clip(left, min(least, total), total))
-        step = np.max(np.abs(new - w) / np.sqrt(np.diag(spread)), initial=0.0)
+        deviations = np.sqrt(np.maximum(np.diag(spread), np.finfo(float).tiny))
+        step = np.max(np.abs(new - w) / deviations, initial=0.0)
         if step > 0.7 * last:  # the weights depend on w themselves, so steps may go to and fro
             part = max(part / 2, 0.25)
         w, last = w + part * (new - w), step
         if step <= _AGREE:
             break
-    expected, root = divided(v + (c / first) @ c, g[:, None])
+    expected, root = divided(v + c @ inverse_prior(first) @ c, g[:, None])
     evidence = -0.5 * float(g @ expected[:, 0]) - float(np.log(np.diag(root)).sum())
     return Solution(w, spread, rest, evidence)
 
@@ -282,15 +347,15 @@ def divided(matrix: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArr
     return np.asarray(solution), np.asarray(root)
 
 
-def _variance_of_residual(
-    known: Centred, c: FloatArray, error: FloatArray, w: FloatArray, spread: FloatArray, rest: float
+def _noise_of_residual(
+    known: Centred, error: FloatArray, w: FloatArray, spread: FloatArray
 ) -> FloatArray:
-    """Return V."""
-    m, mean_error, diagonal = known.mean, known.mean_error, np.diag_indices_from(c)
+    """Return V without the sampling error."""
+    m, mean_error, diagonal = known.mean, known.mean_error, np.diag_indices_from(error)
     second = np.outer(w, w) + spread
     squares = np.diag(second)
     alpha = known.target - m @ w + known.square_slope * w
-    v = error * second + rest / known.n * c
+    v = error * second
     v[diagonal] += error @ squares - np.diag(error) * squares
     v[diagonal] += known.cross_error + mean_error * alpha**2
     q = mean_error * w * alpha

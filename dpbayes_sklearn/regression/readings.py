@@ -78,8 +78,7 @@ def predictive_belief(known: Centred, precisions: FloatArray, noise: float | Non
     noise : float or None
         Variance of the target around the regression; learned if None.
     """
-    c, error = _predictive_covariances(known)
-    s = np.sqrt(np.diag(c))
+    s, c, error = _predictive_covariances(known)
     found = [
         solve(known, c, error, precisions, noise, s * s.sum() / (share * known.total))
         for share in _SHARES
@@ -96,8 +95,8 @@ def predictive_belief(known: Centred, precisions: FloatArray, noise: float | Non
     return Belief(*known.with_constant(np.asarray(w), np.asarray(spread), rest), rest)
 
 
-def _predictive_covariances(known: Centred) -> tuple[FloatArray, FloatArray]:
-    """Return shrunk covariances and the variances of their errors."""
+def _predictive_covariances(known: Centred) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return standard deviations, shrunk covariances, and the variances of all errors."""
     design, c, error = known.design, known.covariance.copy(), known.error.copy()
     diagonal = np.diag_indices_from(c)
     # grid points are too far apart for a variance that is known as exactly as that
@@ -116,7 +115,9 @@ def _predictive_covariances(known: Centred) -> tuple[FloatArray, FloatArray]:
     c[off] *= kept_off[off]
     error[off] *= kept_off[off]
     floor = min(2e-3, float(np.sqrt(error.mean()) if error.size else 0.0)) + 1e-10
-    return _explaining_at_most_all(known, eigenvalues_at_least(floor, c)), error
+    deviations = np.sqrt(np.maximum(c[diagonal], floor))
+    reduced = eigenvalues_at_least(floor, known.contrasts.reduced(c))
+    return deviations, _explaining_at_most_all(known, reduced), error
 
 
 def _explaining_at_most_all(known: Centred, c: FloatArray) -> FloatArray:
@@ -125,11 +126,12 @@ def _explaining_at_most_all(known: Centred, c: FloatArray) -> FloatArray:
     They explain :math:`g^\top C^{-1}g`, less :math:`\sum_j v_j (C^{-1})_{jj}` that the noise of g
     adds to it. All variances are raised by the same number of their standard deviations.
     """
-    deviations, raised = np.diag(np.sqrt(known.own_error)), c
+    kept, raised = known.contrasts.kept, c
+    deviations, g = np.diag(np.sqrt(known.own_error[kept])), known.cross[kept]
     for number in _RAISED:
         raised = c + number * deviations
         inverse, _ = divided(raised, np.eye(len(c)))
-        explained = known.cross @ inverse @ known.cross - np.diag(inverse) @ known.cross_error
+        explained = g @ inverse @ g - np.diag(inverse) @ known.cross_error[kept]
         if explained <= known.total:
             break
     return raised
@@ -172,7 +174,10 @@ def slope_belief(known: Centred, noise: float | None) -> Belief:
     ]
     if np.array_equal(at_levels[0][0], at_levels[-1][0]):  # nothing is uncertain
         at_levels = at_levels[:1]
-    found = [_solved(known, c, error, noise) for c, error in at_levels]
+    found = [
+        _solved(known, c, error, each / known.total, noise)
+        for (c, error), each in zip(at_levels, variances.T, strict=False)
+    ]
     w, spread = _combined(
         np.array([one.w for one in found]), np.array([one.spread for one in found])
     )
@@ -181,13 +186,14 @@ def slope_belief(known: Centred, noise: float | None) -> Belief:
     return Belief(*known.with_constant(w, spread, rest), rest)
 
 
-def _solved(known: Centred, c: FloatArray, error: FloatArray, noise: float | None) -> Solution:
+def _solved(
+    known: Centred, c: FloatArray, error: FloatArray, precisions: FloatArray, noise: float | None
+) -> Solution:
     """Solve the equations; the variance that is due to the error of c is counted twice.
 
     They are linear in that error. Where features are correlated it is not small beside the least
     eigenvalue of c, and coefficients are off by a second-order term of the same size.
     """
-    precisions = np.diag(c) / known.total
     found = solve(known, c, error, precisions, noise)
     without = solve(known, c, np.zeros_like(error), precisions, noise)
     more = np.maximum(np.diag(found.spread) - np.diag(without.spread), 0.0)
@@ -227,8 +233,9 @@ def _slope_covariances(
     off = ~np.eye(len(c), dtype=bool)
     c[off] *= kept[off]
     error[off] *= kept[off]
-    floor = _LEAST_EIGENVALUE * float(c[diagonal].min(initial=1.0)) + 1e-12
-    return _at_level(eigenvalues_at_least(floor, c), error, level), error
+    floor, reduced = _LEAST_EIGENVALUE * c[diagonal].min(initial=1.0), known.contrasts.reduced
+    positive = eigenvalues_at_least(float(floor) + 1e-12, reduced(c))
+    return _at_level(positive, reduced(error), level), error
 
 
 def _at_level(c: FloatArray, error: FloatArray, level: float) -> FloatArray:

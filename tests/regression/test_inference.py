@@ -118,10 +118,11 @@ def test_the_predictive_variance_matches_the_errors(noise):
 
 def test_variances_are_raised_if_the_features_explain_more_than_there_is():
     known = centred(released(3000, 50), None)
-    c, ample = known.covariance + 0.05 * np.eye(DESIGN.width), replace(known, total=1.0)
+    kept, ample = known.contrasts.kept, replace(known, total=1.0)
+    c = known.contrasts.reduced(known.covariance) + 0.05 * np.eye(len(kept))
     assert_allclose(_explaining_at_most_all(ample, c), c, rtol=0)
     short = replace(known, total=0.1 * known.total)
-    raised = np.diag(_explaining_at_most_all(short, c) - c) / np.sqrt(known.own_error)
+    raised = np.diag(_explaining_at_most_all(short, c) - c) / np.sqrt(known.own_error[kept])
     assert_allclose(raised, raised[0])
     assert 0 < raised[0] <= 4
 
