@@ -176,7 +176,7 @@ class Spread:
         """Refuse names that the schema does not have, or that are missing."""
         if not isinstance(self.columns, Mapping):
             return
-        numbers = {name for name, d in schema.columns.items() if isinstance(d, Interval)}
+        numbers = {name for name, domain in schema.columns.items() if domain.is_numeric}
         unknown, missing = set(self.columns) - set(schema.columns), numbers - set(self.columns)
         if unknown or missing:
             raise ValueError(
@@ -202,8 +202,7 @@ def extremes(schema: Schema) -> tuple[Spread, Spread]:
             narrow[str(name)] = [0.99 / others] * (domain.n_values - 1) + [0.01]
         else:
             narrow[str(name)] = _LEAST * (domain.high - domain.low)
-    target = schema.target
-    assert isinstance(target, Interval)
+    target = schema.target_bounds
     return Spread(_EVEN, target=0.05), Spread(narrow, target=0.2 * (target.high - target.low))
 
 
@@ -276,7 +275,7 @@ class LinearSimulation(Simulation):
         sds[self.design.levels] = (np.sqrt(k - 1) / k)[self.design.levels]  # also for rare ones
         explained = x @ (self.rng.normal(size=len(sds)) / np.maximum(sds, 1e-9))
         explained -= explained.mean()
-        total = self.spread.of_target(self.public.target) / self.scale.half  # type: ignore[arg-type]
+        total = self.spread.of_target(self.public.target_bounds) / self.scale.half
         rest = (1 - _EXPLAINED) * total**2
         if self.prior.noise_variance is not None:
             rest = min(self.prior.noise_variance, (1 - 1e-6) * total**2)
@@ -289,7 +288,7 @@ class LinearSimulation(Simulation):
 def _numbered(schema: Schema) -> Schema:
     """Return the schema with categories 0, 1, ...: numbers are read much faster than objects."""
     columns = {
-        name: Categories(range(domain.n_values)) if isinstance(domain, Categories) else domain
+        name: domain if domain.is_numeric else Categories(range(domain.n_values))
         for name, domain in schema.columns.items()
     }
     return Schema(columns, schema.target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -29,7 +28,7 @@ from dpbayes_sklearn.data.table import Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip, Release
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.schema import Domain, Interval, Schema
+from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import Bins, declared_classes, intervals_from_bounds
 from dpbayes_sklearn.schema.values import as_cells, as_numbers
 from dpbayes_sklearn.serialization.models import SELECTOR
@@ -163,14 +162,16 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
             domain = declared_classes(self.classes)
         elif self.bounds_y is not None:
             (domain,) = intervals_from_bounds(self.bounds_y, 1, "bounds_y")
-        return Declared("classes or bounds_y", domain and _cut(domain), "values of the target")
+        return Declared(
+            "classes or bounds_y", domain and domain.in_bins(_TARGET_BINS), "values of the target"
+        )
 
     def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
         if values.dtype.kind not in "biuf" or not type_of_target(values).startswith("continuous"):
             return classes_from_data(values)
         numbers = as_numbers(values)
         assert_all_finite(numbers, input_name="y")
-        return _cut(domain_from_data(Table(numbers[:, None]), 0))
+        return domain_from_data(Table(numbers[:, None]), 0).in_bins(_TARGET_BINS)
 
     def _settle(
         self, declared: Sequence[Domain | None], domains: list[Domain], table: Table
@@ -261,7 +262,7 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         """Return the cells of a list: numbers where all columns hold them, else as they are."""
         pairs = zip(self.schema_.columns.values(), self._support, strict=True)
         domains = [domain for domain, kept in pairs if kept]
-        numbers = all(isinstance(domain, Interval) and not domain.dates for domain in domains)
+        numbers = all(domain.is_numeric and domain.expects == "numbers" for domain in domains)
         return as_numbers(cells) if numbers else cells
 
     def __sklearn_tags__(self) -> Any:
@@ -270,13 +271,6 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _cut(domain: Domain) -> Domain:
-    """Return the domain of the target, an interval with bins."""
-    if isinstance(domain, Interval) and domain.bins is None:
-        return replace(domain, bins=_TARGET_BINS)
-    return domain
 
 
 def columns_for(network: Network, n: int, epsilon: float) -> int:

@@ -37,7 +37,7 @@ from dpbayes_sklearn.regression.predict import (
     means_and_deviations,
     means_by_row,
 )
-from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
+from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.declared import intervals_from_bounds
 from dpbayes_sklearn.schema.values import as_numbers
 from dpbayes_sklearn.serialization.models import LINEAR_MODEL
@@ -238,10 +238,9 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
 
     def _model(self, public: Schema) -> tuple[Design, Scale]:
         """Return the coordinates of the model and the scale of its target."""
-        assert isinstance(public.target, Interval)
         intercept = bool(self.fit_intercept)
         design = Design(tuple(public.columns.values()), intercept)
-        return design, Scale.of(public.target, intercept)
+        return design, Scale.of(public.target_bounds, intercept)
 
     def _attach(self, public: Schema, release: Release[Any]) -> Self:
         """Set the fitted attributes."""
@@ -256,8 +255,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
 
     def _restore(self, **released: Any) -> Self:
         public, posterior, guarantee = released.values()
-        if not isinstance(public.target, Interval) or not isinstance(posterior, GaussianPosterior):
-            raise ValueError("a regression has an interval as target and a Gaussian posterior")
+        if not isinstance(posterior, GaussianPosterior):
+            raise ValueError("a regression has a Gaussian posterior")
         if len(posterior.mean()) != self._model(public)[0].width + 1:
             raise ValueError("the posterior has not one coefficient for each coordinate")
         return self._attach(public, Release(posterior, guarantee))

@@ -9,7 +9,6 @@ from typing import Any
 
 from dpbayes_sklearn._html import Html, card, table, tag
 from dpbayes_sklearn.privacy.budget import at_least
-from dpbayes_sklearn.schema.schema import described
 
 __all__ = ["model_card"]
 
@@ -71,10 +70,10 @@ def _columns(model: Any) -> _Section:
     schema = getattr(model, "schema_", None)
     if schema is None:
         known = getattr(model, "categories_", None)
-        values = "0 and 1" if known is None else described(known).domain
+        values = "0 and 1" if known is None else known.described().domain
         return _Section("Values", (f"{values}.",))
-    rows = [(name, *described(domain)) for name, domain in schema.columns.items()]
-    rows += [] if schema.target is None else [("target", *described(schema.target))]
+    rows = [(name, *domain.described()) for name, domain in schema.columns.items()]
+    rows += [] if schema.target is None else [("target", *schema.target.described())]
     why = "Values outside their domain are mapped into it, both in fitting and in prediction."
     return _Section("Columns", (why,), ("column", "domain", "other values count as"), tuple(rows))
 

@@ -46,7 +46,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
 from dpbayes_sklearn.mechanisms._temperature import table_budget
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, PrivacyUnit
-from dpbayes_sklearn.schema import Domain, Interval, Schema
+from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import Bins, declared_classes
 from dpbayes_sklearn.serialization.models import NETWORK_MODEL
 
@@ -165,10 +165,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         """Return the prior of all tables."""
         network = self._network(public)
         check_cells(network)
-        ordered = [
-            isinstance(domain, Interval) and not domain.marks_missing
-            for domain in public.columns.values()
-        ]
+        ordered = [domain.is_ordered for domain in public.columns.values()]
         return DirichletPrior(
             network, self._alphas(network), self.inference, (*ordered, False), self.temperature
         )
@@ -198,7 +195,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
                 "contain: set temperature to a number in (0, 1], such as 0.65."
             )
         domains = [] if self.schema is None else self.schema.columns.values()
-        cut = not any(isinstance(d, Interval) and d.bins is None for d in domains)
+        cut = all(domain.has_codes for domain in domains)
         if isinstance(self.n_bins, str) and not (cut and self.bounds is None):
             raise ValueError(
                 "n_bins='auto' depends on the total number of records, which is not known for a "

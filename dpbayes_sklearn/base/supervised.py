@@ -24,7 +24,7 @@ from dpbayes_sklearn.data.reading import (
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import SealedTable, Table
 from dpbayes_sklearn.exceptions import called_by
-from dpbayes_sklearn.schema import Categories, Domain, Schema
+from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import declared_domains, declared_width, width_of_rows
 from dpbayes_sklearn.shards import ExactStatistics
 
@@ -149,7 +149,7 @@ class SupervisedEstimator(PrivateEstimator):
         # with declared domains every value has its place: missing, text or out of bounds
         tags.input_tags.allow_nan = tags.input_tags.string = self._declares_columns
         domains = () if self.schema is None else self.schema.columns.values()
-        tags.input_tags.categorical = any(isinstance(domain, Categories) for domain in domains)
+        tags.input_tags.categorical = not all(domain.is_numeric for domain in domains)
         return tags
 
     def _check_types(self, public: Schema, records: Any) -> None:

@@ -31,7 +31,7 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.schema import Categories, Schema
+from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
@@ -67,7 +67,7 @@ def fit(options: Namespace) -> None:
     unused = [name for name in file.names if name not in {*schema.columns, options.target}]
     if unused:
         print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
-    kind = BayesianNaiveBayes if isinstance(schema.target, Categories) else BayesianLinearRegression
+    kind = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
     with reserved(options.out, room_for_model(schema)) as out:  # before anything is spent
         model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
         if options.mechanism is not None:
@@ -78,17 +78,17 @@ def fit(options: Namespace) -> None:
 
 def room_for_model(schema: Schema) -> int:
     """Return bytes that are more than a model needs on the disk."""
-    domains, target = schema.columns.values(), schema.target
-    if isinstance(target, Categories):
-        numbers = (1 + sum(map(_values, domains))) * target.n_values
+    domains = schema.columns.values()
+    if schema.target is not None and not schema.target.is_numeric:
+        numbers = (1 + sum(map(_values, domains))) * schema.target.n_values
     else:
-        numbers = (1 + sum(d.n_values if isinstance(d, Categories) else 2 for d in domains)) ** 2
+        numbers = (1 + sum(2 if d.is_numeric else d.n_values for d in domains)) ** 2
     return min(_LEAST_ROOM + _BYTES_EACH * numbers, MOST_CHARACTERS)
 
 
 def _values(domain: Domain) -> int:
     """Return the largest number of values that a column has in a classifier."""
-    return domain.n_values if isinstance(domain, Categories) else 1 + (domain.bins or _AUTO_BINS)
+    return domain.in_bins(_AUTO_BINS).n_values
 
 
 def predict(options: Namespace) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -21,7 +20,6 @@ from dpbayes_sklearn.display._axes import COLOURS, Drawn, check_matplotlib
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.regression.coefficients import CoefficientTable, coefficient_table
-from dpbayes_sklearn.schema import Categories, Domain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -180,7 +178,10 @@ def _of_a_table(estimator: DiscreteClassifier, column: str | None = None) -> Mar
     alpha = estimator._alphas(network)[node]
     posterior, prior = {}, {}
     for cell in np.ndindex(network.shapes[node]):
-        values = [_values(domains[u])[v] for u, v in zip(network.families[node], cell, strict=True)]
+        values = [
+            domains[u].names_of_codes()[v]
+            for u, v in zip(network.families[node], cell, strict=True)
+        ]
         given = [f"{titles[u]} {v}" for u, v in zip(network.parents[node], values, strict=False)]
         name = f"{titles[node]} {values[-1]}" + (" | " + ", ".join(given) if given else "")
         posterior[name] = Draws(drawn[(slice(None), *cell)])
@@ -191,20 +192,6 @@ def _of_a_table(estimator: DiscreteClassifier, column: str | None = None) -> Mar
 def _refuse(estimator: Any, column: str | None) -> None:
     if column is not None:
         raise ValueError(f"{type(estimator).__name__} has no tables of columns: leave column out.")
-
-
-def _values(domain: Domain) -> list[str]:
-    """Return a name of every code of a domain."""
-    if isinstance(domain, Categories):
-        return [str(value) for value in domain.values]
-    bins = domain.n_values - domain.marks_missing
-    edges = np.linspace(domain.low, domain.high, bins + 1)
-    if domain.edges is not None:
-        edges = np.array([-np.inf, *domain.edges, np.inf])
-    missing = ["missing"] if domain.marks_missing else []
-    if domain.n_integers == domain.bins:
-        return [f"{domain.low + code:g}" for code in range(bins)] + missing
-    return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)] + missing
 
 
 class PosteriorDisplay(Drawn):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -178,26 +178,26 @@ class Bins:
 
     def cut(self, domain: Domain, j: int, kind: Kind) -> Domain:
         """Return the domain of column ``j`` with its number of bins settled."""
-        if isinstance(domain, Categories) or domain.bins is not None:
+        if domain.has_codes:
             return domain
         if not isinstance(self.n_bins, str):
             return self._with_bins(domain, self._given[j])
         whole = self.looks_at_types(domain) and kind in WHOLE_KINDS
         return self._with_bins(domain, domain.n_integers if whole else self._rule())
 
-    def _with_bins(self, domain: Interval, bins: int | None) -> Interval:
+    def _with_bins(self, domain: Domain, bins: int | None) -> Domain:
         """Return an interval in bins; columns that are alike share one."""
         if (domain, bins) not in self._made:
-            self._made[domain, bins] = replace(domain, bins=bins)
+            self._made[domain, bins] = domain.in_bins(bins)
         return self._made[domain, bins]
 
     @cached_property
-    def _made(self) -> dict[tuple[Interval, int | None], Interval]:
+    def _made(self) -> dict[tuple[Domain, int | None], Domain]:
         return {}
 
     def looks_at_types(self, domain: Domain | None) -> bool:
         """Return whether the bins of a domain depend on the dtype of its column."""
-        if not isinstance(self.n_bins, str) or not isinstance(domain, Interval) or domain.bins:
+        if not isinstance(self.n_bins, str) or domain is None or domain.has_codes:
             return False
         return (domain.n_integers or math.inf) <= _FEW_INTEGERS
 

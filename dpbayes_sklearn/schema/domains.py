@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,21 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.schema.values import Date, Kind, as_numbers, cells_of, is_date, number_of
 
-__all__ = ["MOST_BINS", "Categories", "Domain", "Interval"]
+__all__ = ["MOST_BINS", "Categories", "Described", "Domain", "Interval", "is_json_label"]
 
 MOST_BINS = 2**16
 """Bins of one column, at most: their number is refused before tables of them are made."""
 _MOST_SECONDS = 1e17  # seconds: dates beyond, which only noise can give, are shown as this one
 _LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
 _NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
+_LISTED = 10  # A card lists the categories up to this number of them.
+
+
+class Described(NamedTuple):
+    """The values or bounds of a domain, and what other values count as."""
+
+    domain: str
+    others: str
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -75,6 +83,7 @@ class Interval:
     dates: bool
     edges: tuple[float, ...] | None
     missing: float | str
+    is_numeric: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -130,6 +139,21 @@ class Interval:
         more += "" if self.missing == "middle" else f", missing={self.missing!r}"
         return f"Interval(low={self.low!r}, high={self.high!r}, bins={self.bins!r}{more})"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as an object for JSON."""
+        fields = {"low": self.low, "high": self.high, "bins": self.bins, "dates": self.dates}
+        edges = {} if self.edges is None else {"edges": [*self.edges]}
+        missing = {} if self.missing == "middle" else {"missing": self.missing}
+        return {**fields, **edges, **missing}
+
+    def described(self) -> Described:
+        """Describe the interval in words."""
+        bounds = self.short.replace("T00:00:00", "")  # of dates
+        bins = "" if self.bins is None else f", {self.bins} bins"
+        own = {"middle": "the middle", "indicator": "a separate value"}
+        missing = own.get(str(self.missing), f"{self.stand_in:g}")
+        return Described(bounds + bins, f"the nearest end; if missing, {missing}")
+
     def takes(self, kind: Kind) -> bool:
         """Tell whether a column of this kind can hold values of the interval."""
         return kind == "anything" or (kind == "dates" if self.dates else kind in _NUMBERS)
@@ -161,6 +185,20 @@ class Interval:
     def marks_missing(self) -> bool:
         """Whether missing values have a bin, or a coordinate, of their own."""
         return self.missing == "indicator"
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether all codes are in the order of the numbers."""
+        return not self.marks_missing
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether values can be encoded: whether the number of bins is settled."""
+        return self.bins is not None
+
+    def in_bins(self, bins: int | None) -> Interval:
+        """Return the interval with so many bins, as it is if it has some."""
+        return self if self.has_codes else replace(self, bins=bins)
 
     @property
     def n_integers(self) -> int | None:
@@ -227,6 +265,16 @@ class Interval:
     def _position(self, numbers: Any) -> Any:
         """Return where numbers lie, in bins from the low end."""
         return (numbers - self.low) * (self._bins / (self.high - self.low))
+
+    def names_of_codes(self) -> list[str]:
+        """Return a name of every code: its integer, or the ends of its bin."""
+        edges = np.linspace(self.low, self.high, self._bins + 1)
+        if self.edges is not None:
+            edges = np.array([-np.inf, *self.edges, np.inf])
+        missing = ["missing"] if self.marks_missing else []
+        if self.n_integers == self.bins:
+            return [f"{self.low + code:g}" for code in range(self._bins)] + missing
+        return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)] + missing
 
     @property
     def second_bin(self) -> float:
@@ -300,6 +348,11 @@ class Categories:
     values: tuple[Hashable, ...]
     unseen: Hashable
     dtype: str | None = field(compare=False, repr=False)
+    is_numeric: ClassVar[bool] = False
+    is_ordered: ClassVar[bool] = False
+    has_codes: ClassVar[bool] = True
+    marks_missing: ClassVar[bool] = False
+    n_integers: ClassVar[None] = None
 
     def __init__(
         self, values: Iterable[Hashable], unseen: Hashable = None, dtype: str | None = None
@@ -332,6 +385,30 @@ class Categories:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the declared fields only, so that cached values reveal no earlier use."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as an object for JSON, or refuse categories that it cannot hold."""
+        for value in self.values:
+            if not is_json_label(value):
+                raise ValueError(
+                    "Only categories and classes that are strings, booleans, integers, finite "
+                    "floats or None can be exported as JSON. "
+                    f"Got {type(value).__name__} instead."
+                )
+        return {"values": [*self.values], "unseen": self.unseen, "dtype": self.dtype}
+
+    def described(self) -> Described:
+        """Describe the categories in words."""
+        few = self.n_values <= _LISTED
+        return Described(", ".join(map(str, self.values)) if few else self.short, str(self.unseen))
+
+    def in_bins(self, bins: int | None) -> Categories:
+        """Return the categories as they are: every one has a code."""
+        return self
+
+    def names_of_codes(self) -> list[str]:
+        """Return a name of every code."""
+        return [str(value) for value in self.values]
 
     @property
     def labels(self) -> npt.NDArray[Any]:
@@ -439,6 +516,12 @@ class Categories:
     def decode(self, codes: npt.NDArray[np.intp], rng: np.random.Generator) -> npt.NDArray[Any]:
         """Return the category of every code; no draw is needed."""
         return np.asarray(self.values, dtype=object if self._all_text else None)[codes]
+
+
+def is_json_label(value: Any) -> bool:
+    """Tell whether a value can be a category in JSON."""
+    finite = type(value) is float and math.isfinite(value)
+    return finite or value is None or type(value) in (str, bool, int)
 
 
 Domain = Interval | Categories

@@ -13,21 +13,17 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import singledispatch
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy.typing as npt
 
 from dpbayes_sklearn._html import QUIET, Html, card, table, tag
-from dpbayes_sklearn.schema.domains import MOST_BINS, Categories, Domain, Interval
+from dpbayes_sklearn.schema.domains import MOST_BINS, Categories, Domain, Interval, is_json_label
 from dpbayes_sklearn.schema.values import as_cells, cells_of
 
 __all__ = [
-    "Described",
     "NotTheForm",
     "Schema",
-    "described",
-    "fields_of",
     "many_of_one_hash",
     "read_categories",
     "read_domain",
@@ -51,32 +47,6 @@ class NotTheForm(ValueError):
 
 def _refuse(where: str, what: str) -> NoReturn:
     raise NotTheForm(where, what) from None
-
-
-def fields_of(domain: Domain) -> dict[str, Any]:
-    """Return the fields of a domain, or refuse categories that JSON cannot hold."""
-    if isinstance(domain, Interval):
-        fields = {
-            "low": domain.low,
-            "high": domain.high,
-            "bins": domain.bins,
-            "dates": domain.dates,
-        }
-        edges = {} if domain.edges is None else {"edges": [*domain.edges]}
-        missing = {} if domain.missing == "middle" else {"missing": domain.missing}
-        return {**fields, **edges, **missing}
-    for value in domain.values:
-        if not _is_label(value):
-            raise ValueError(
-                "Only categories and classes that are strings, booleans, integers, finite floats "
-                f"or None can be exported as JSON. Got {type(value).__name__} instead."
-            )
-    return {"values": [*domain.values], "unseen": domain.unseen, "dtype": domain.dtype}
-
-
-def _is_label(value: Any) -> bool:
-    finite = type(value) is float and math.isfinite(value)
-    return finite or value is None or type(value) in (str, bool, int)
 
 
 def read_fields(json: Any, names: Iterable[str], where: str) -> Mapping[str, Any]:
@@ -122,9 +92,9 @@ def read_categories(json: Any, where: str) -> Categories:
     if not isinstance(values, list) or not values:
         _refuse(f"{where}.values", "must be a list of at least 1")
     for i, value in enumerate(values):
-        if not _is_label(value):
+        if not is_json_label(value):
             _refuse(f"{where}.values[{i}]", "must be a string, boolean, number or null")
-    if not _is_label(given["unseen"]):
+    if not is_json_label(given["unseen"]):
         _refuse(f"{where}.unseen", "must be a string, boolean, number or null")
     if not isinstance(given["dtype"], str | None):
         _refuse(f"{where}.dtype", "must be a string or null")
@@ -209,6 +179,13 @@ class Schema:
             raise ValueError("A classifier needs the target of its schema to be Categories.")
         return self.target
 
+    @property
+    def target_bounds(self) -> Interval:
+        """Return the target's domain, which must be an interval."""
+        if not isinstance(self.target, Interval):
+            raise ValueError("A regression needs the target of its schema to be an Interval.")
+        return self.target
+
     def __len__(self) -> int:
         return len(self.columns)
 
@@ -271,9 +248,9 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as an object for JSON; categories must be JSON values."""
-        columns = {name: fields_of(domain) for name, domain in self.columns.items()}
+        columns = {name: domain.to_dict() for name, domain in self.columns.items()}
         learned = {} if self.guarantee is None else {"guarantee": str(self.guarantee)}
-        return {"columns": columns, "target": self.target and fields_of(self.target), **learned}
+        return {"columns": columns, "target": self.target and self.target.to_dict(), **learned}
 
     @classmethod
     def from_dict(cls, fields: Any, where: str = "schema") -> Schema:
@@ -306,47 +283,17 @@ class Schema:
             ) from None
 
 
-_LISTED = 10  # categories that are listed
 _HEADS = ("column", "domain", "other values count as")
-
-
-class Described(NamedTuple):
-    """The values or bounds of a domain, and what other values count as."""
-
-    domain: str
-    others: str
-
-
-@singledispatch
-def described(domain: Domain) -> Described:
-    """Describe a domain in words."""
-    raise TypeError(f"Not a domain: {type(domain).__name__}.")
-
-
-@described.register
-def _(domain: Interval) -> Described:
-    bounds = domain.short.replace("T00:00:00", "")  # of dates
-    bins = "" if domain.bins is None else f", {domain.bins} bins"
-    own = {"middle": "the middle", "indicator": "a separate value"}
-    missing = own.get(str(domain.missing), f"{domain.stand_in:g}")
-    return Described(bounds + bins, f"the nearest end; if missing, {missing}")
-
-
-@described.register
-def _(domain: Categories) -> Described:
-    few = domain.n_values <= _LISTED
-    text = ", ".join(map(str, domain.values)) if few else domain.short
-    return Described(text, str(domain.unseen))
 
 
 def schema_card(
     columns: Iterable[tuple[str, Domain]], target: Domain | None, guarantee: object
 ) -> Html:
     """Return one row for each column, the target last, and the guarantee of what was learned."""
-    rows = [(name, *described(domain)) for name, domain in columns]
+    rows = [(name, *domain.described()) for name, domain in columns]
     title = f"Public domains of {len(rows)} columns"
     if target is not None:
-        rows.append(("target", *described(target)))
+        rows.append(("target", *target.described()))
     parts = [table(_HEADS, rows, text=range(len(_HEADS)))]
     if guarantee is not None:
         parts.append(tag("p", tag("span", "Learned: ", class_=QUIET), str(guarantee)))

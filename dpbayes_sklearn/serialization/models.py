@@ -25,8 +25,8 @@ from dpbayes_sklearn.privacy import PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.regression.design import Windows
 from dpbayes_sklearn.regression.mode import CoefficientDraws
 from dpbayes_sklearn.regression.posterior import GaussianPosterior
-from dpbayes_sklearn.schema import Schema
-from dpbayes_sklearn.schema.schema import NotTheForm, fields_of, read_categories, read_interval
+from dpbayes_sklearn.schema import Categories, Interval, Schema
+from dpbayes_sklearn.schema.schema import NotTheForm, read_categories, read_interval
 from dpbayes_sklearn.serialization.codecs import (
     FLOATS,
     INTEGERS,
@@ -241,8 +241,8 @@ class Public(Codec):
             refuse(error.where, error.what)
 
 
-INTERVAL = Public(fields_of, read_interval)
-CATEGORIES = Public(fields_of, read_categories)
+INTERVAL = Public(Interval.to_dict, read_interval)
+CATEGORIES = Public(Categories.to_dict, read_categories)
 SCHEMA = Public(Schema.to_dict, Schema.from_dict)
 
 

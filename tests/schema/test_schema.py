@@ -18,7 +18,6 @@ from scipy.sparse import csr_array
 
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories, Interval, Schema
-from dpbayes_sklearn.schema.schema import described
 
 BOUND = st.floats(-1e300, 1e300)
 INTERVALS = st.tuples(BOUND, st.floats(1e-3, 1e300), st.none() | st.integers(2, 20)).map(
@@ -200,8 +199,3 @@ def test_a_notebook_shows_every_column_and_the_target() -> None:
     for text in ("if missing, the middle", "if missing, a separate value", "if missing, 170"):
         assert text in html
     assert "Learned" not in Schema(columns)._repr_html_()
-
-
-def test_only_domains_are_described() -> None:
-    with pytest.raises(TypeError, match="Not a domain: int"):
-        described(3)
