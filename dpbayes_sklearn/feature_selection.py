@@ -223,7 +223,7 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
     def _epsilon_wanted(self, n: int, n_features: int) -> float:
         """Return what tells scores apart that differ by 5 % of the records."""
         k = n_features if isinstance(self.k, str) else min(int(self.k), n_features)
-        return 3 * self._unit.moves * k / (0.05 * n)
+        return 3 * self._unit.n_changed * k / (0.05 * n)
 
     def _restore(self, **released: Any) -> Self:
         schema, support, guarantee = released.values()

@@ -67,7 +67,7 @@ class RecordCount:
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return by how much neighbours differ: the records of one unit; 0 if n is public."""
-        return unit.moves if unit.size_is_secret else 0
+        return unit.n_changed if unit.size_is_secret else 0
 
     def law(self, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
         """Return discrete Laplace noise."""

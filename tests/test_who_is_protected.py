@@ -271,7 +271,7 @@ def test_a_search_holds_out_whole_persons():
         PrivateSearchCV(BayesianNaiveBayes(), {"privacy_unit": ["record"]}).fit(X, y)
 
 
-def test_half_the_noise_if_records_are_added_or_removed():
+def test_half_the_noise_if_records_are_n_changed():
     star = BayesianNaiveBayes(classes=[0, 1], bounds=([0] * 4, [1] * 4), n_bins=2, temperature=1)
     replaced = star.utility_bound(n=1000)
     added = star.set_params(**ADDED).utility_bound(n=1000)

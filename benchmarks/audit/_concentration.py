@@ -118,7 +118,7 @@ def _draws_of_coefficients() -> Iterator[str]:
         norm = math.sqrt(len(prior.design.features) + prior.design.intercept)
         reach, limit = place.radius * norm, float(place.limit)
         range_ = 2 * limit * reach if reach <= limit else (limit + reach) ** 2 / 2
-        width = statistics.unit.moves * plan.weight * range_
+        width = statistics.unit.n_changed * plan.weight * range_
         (entry,) = ledger
         where = f"{plan.n_draws} draws of coefficients, {people}, delta {float(delta):g}"
         yield from _overspent(where, entry, others, width, plan.n_draws)

@@ -71,8 +71,8 @@ def _enumerated(
 def _texts(unit: PrivacyUnit) -> Iterator[str]:
     """Look at the whole law of two texts, with a delta that its noise uses up."""
     k, reach = unit.max_records, unit.max_records + 1
-    law = TruncatedLaplace(Fraction(unit.moves, 4), reach)
-    delta = float(law.beyond(k)) * unit.moves / k * (1 + 1e-9)
+    law = TruncatedLaplace(Fraction(unit.n_changed, 4), reach)
+    delta = float(law.beyond(k)) * unit.n_changed / k * (1 + 1e-9)
     found = enumerate_texts(("a", "b"), 2 * reach + 2, epsilon=4.0, delta=delta, unit=unit)
     if not 0.5 * found.claim < found.delta <= found.claim:
         yield f"texts, {unit.label}: delta {found.delta:g} of {found.claim:g}"

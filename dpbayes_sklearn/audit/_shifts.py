@@ -160,7 +160,7 @@ def _texts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
         return broken
     each = [_moves(a, b) for a, b in zip(one.columns, other.columns, strict=True)]
     return [
-        *(Shift("counts of texts", float(sum(moves)), float(unit.moves)) for moves in each),
+        *(Shift("counts of texts", float(sum(moves)), float(unit.n_changed)) for moves in each),
         *(Shift("a count of texts", float(max(m)), float(unit.max_records)) for m in each),
     ]
 

@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 
-Rows = npt.NDArray[np.intp]
+RowNumbers = npt.NDArray[np.intp]
 
 MAX_CANDIDATES = 20_000
 """Largest number of candidates; comparing all pairs then takes about ten seconds."""
@@ -139,7 +139,7 @@ class Candidates:
         error = 4 * (len(self.prior) + 1) * 2.0**-52 * (1 + largest)
         return error / float(self.neighbour_distances().min())
 
-    def row_of(self, counts: npt.ArrayLike) -> Rows:
+    def row_of(self, counts: npt.ArrayLike) -> RowNumbers:
         """Positions of count vectors in the list: the number of vectors before each of them."""
         x = np.asarray(counts, dtype=np.int64)
         k = x.shape[-1]
@@ -150,7 +150,7 @@ class Candidates:
         ]
         return np.asarray(sum(before), dtype=np.intp)
 
-    def neighbours(self) -> Iterator[tuple[Rows, Rows]]:
+    def neighbours(self) -> Iterator[tuple[RowNumbers, RowNumbers]]:
         """Pairs of rows that one replaced record leads to, each pair once."""
         k = self.counts.shape[1]
         for gains, loses in combinations(range(k), 2):
@@ -289,15 +289,15 @@ class FiniteLaw(ReleaseLaw):
     candidates: Candidates
 
     @abstractmethod
-    def log_probabilities(self, rows: Rows) -> FloatArray:
+    def log_probabilities(self, rows: RowNumbers) -> FloatArray:
         """Log probability of every candidate, for the data sets in ``rows``."""
 
-    def expected_distance(self, rows: Rows, kind: str = "hellinger") -> FloatArray:
+    def expected_distance(self, rows: RowNumbers, kind: str = "hellinger") -> FloatArray:
         """Return the mean distance of the exact posterior from the release, for ``rows``."""
         law = np.exp(self.log_probabilities(rows))
         return np.asarray((law * self.candidates.distances(rows, kind)).sum(axis=1))
 
-    def loss(self, a: Rows, b: Rows) -> FloatArray:
+    def loss(self, a: RowNumbers, b: RowNumbers) -> FloatArray:
         """Pure loss of each pair of rows, rounded outward."""
         rows, position = np.unique(np.concatenate([a, b]), return_inverse=True)
         logs = self.log_probabilities(rows)
@@ -324,7 +324,7 @@ class FiniteLaw(ReleaseLaw):
         counts = self.candidates.counts
         return Worst(epsilon, (tuple(counts[a].tolist()), tuple(counts[b].tolist())))
 
-    def _neighbours(self) -> Iterator[tuple[Rows, Rows, FloatArray, FloatArray]]:
+    def _neighbours(self) -> Iterator[tuple[RowNumbers, RowNumbers, FloatArray, FloatArray]]:
         """All neighbouring pairs of rows, a few at a time, with the laws of both.
 
         A replaced record changes the first count by at most one, so the laws of two
@@ -363,12 +363,12 @@ class ScoredCandidates(FiniteLaw):
     exponent: float
     kind: str = "hellinger"
 
-    def weights(self, rows: Rows) -> npt.NDArray[np.uint64]:
+    def weights(self, rows: RowNumbers) -> npt.NDArray[np.uint64]:
         """Integer weights of all candidates: exactly what is drawn."""
         steepness = self.exponent / self.sensitivity[rows][:, None]
         return integer_weights(-steepness * self.candidates.distances(rows, self.kind))
 
-    def log_probabilities(self, rows: Rows) -> FloatArray:
+    def log_probabilities(self, rows: RowNumbers) -> FloatArray:
         """Log probability of every candidate, for the data sets in ``rows``."""
         weights = self.weights(rows)
         totals = weights.sum(axis=1, keepdims=True, dtype=np.uint64)
@@ -386,7 +386,7 @@ class ScoredCandidates(FiniteLaw):
         rows = progress(chunks, "normalisers", delay=_PATIENCE)
         return np.asarray(np.log(np.concatenate([self._sums_of_weights(some) for some in rows])))
 
-    def _sums_of_weights(self, rows: Rows) -> FloatArray:
+    def _sums_of_weights(self, rows: RowNumbers) -> FloatArray:
         steepness = self.exponent / self.sensitivity[rows][:, None]
         scores = -steepness * self.candidates.distances(rows, self.kind)
         return np.asarray(np.exp(scores).sum(axis=1))
@@ -407,7 +407,7 @@ class ClippedNoise(FiniteLaw):
         enumerated = super().worst_case(delta)
         return Worst(min(enumerated.epsilon, round_up(1 / self.scale)), enumerated.pair)
 
-    def log_probabilities(self, rows: Rows) -> FloatArray:
+    def log_probabilities(self, rows: RowNumbers) -> FloatArray:
         """Log probability of every candidate, for the data sets in ``rows``."""
         rate = 1.0 / float(self.scale)
         ones = self.candidates.counts[:, 0]
@@ -423,7 +423,7 @@ def noise_law(n: int, prior: tuple[float, ...], cells: int, scale: Fraction) -> 
     return CountNoise(n, len(prior), cells, scale)
 
 
-def _chunks(rows: npt.NDArray[np.intp]) -> Iterator[Rows]:
+def _chunks(rows: npt.NDArray[np.intp]) -> Iterator[RowNumbers]:
     for first in range(0, len(rows), _CHUNK):
         yield rows[first : first + _CHUNK]
 

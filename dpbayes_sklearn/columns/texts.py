@@ -55,8 +55,8 @@ class TextCounts:
 
     def law(self, unit: PrivacyUnit, epsilon: Fraction, delta: Fraction) -> TruncatedLaplace:
         """Return the noise of every count that makes all columns (epsilon, delta)-private."""
-        sides = unit.moves // unit.max_records
-        scale = laplace_scale(unit.moves * self.n_columns, epsilon)
+        sides = unit.n_changed // unit.max_records
+        scale = laplace_scale(unit.n_changed * self.n_columns, epsilon)
         per_count = delta / (sides * self.n_columns)
         return TruncatedLaplace.calibrated(scale, per_count, unit.max_records)
 

@@ -313,7 +313,7 @@ class TreePrices:
         epsilon = max(epsilon, LEAST_EPSILON)
         free = math.isinf(epsilon) or not star.tables_changed(unit)
         by_table = np.zeros(len(values)) if free else _star_noise(star, unit, epsilon)
-        of_tree = 0.0 if free else math.sqrt(2) * unit.moves * len(star.sizes) / epsilon
+        of_tree = 0.0 if free else math.sqrt(2) * unit.n_changed * len(star.sizes) / epsilon
         cells = n_classes * np.array(values, float)
         edges = _steps(np.outer(cells, values) * of_tree)
         whole = float((cells * by_table).sum())
@@ -329,12 +329,12 @@ def _star_noise(star: Network, unit: PrivacyUnit, epsilon: float) -> FloatArray:
     """Return the standard deviation of the noise in every table of naive Bayes."""
     *values, n_classes = star.sizes
     exact, sizes = Fraction(epsilon), [n_classes * size for size in (*values, 1)]
-    changed = unit.moves * star.tables_changed(unit)
+    changed = unit.n_changed * star.tables_changed(unit)
     law = least_noise(
         "auto",
         {
             "independent": lambda: DiscreteLaplace.of(laplace_scale(changed, exact), sizes),
-            "joint": lambda: ClassRows.of(tuple(values), n_classes, unit.moves, exact),
+            "joint": lambda: ClassRows.of(tuple(values), n_classes, unit.n_changed, exact),
         },
     )
     return np.sqrt([law.variance(table) for table in range(len(values))])
@@ -455,7 +455,7 @@ class EdgeScores:
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return how far neighbours can differ in any of the scores, in steps."""
-        return 2 * STEPS * unit.moves + 2
+        return 2 * STEPS * unit.n_changed + 2
 
     def options(self, chosen: tuple[Any, ...]) -> tuple[list[Any], IntArray]:
         """Return what comes next, and the scores.

@@ -179,7 +179,7 @@ def block_sensitivity(network: Network, supports: Iterable[Support], unit: Priva
     it changes the block by at most twice that. For records that come or go it is exact.
     """
     deepest = [int(depths(size).max()) for size in network.sizes]
-    most = {s: unit.moves * prod(deepest[u] for u in s) for s in supports}
+    most = {s: unit.n_changed * prod(deepest[u] for u in s) for s in supports}
     if unit.whole_records:
         return sum(most.values())
     containing = _containing(most)
@@ -196,7 +196,7 @@ def sup_sensitivity(network: Network, supports: tuple[Support, ...], unit: Priva
     comes or goes changes it by its value, 1 at most.
     """
     if unit.size_is_secret:
-        return unit.moves if supports else 0
+        return unit.n_changed if supports else 0
     ends = [(int(h.min()), int(h.max())) for h in map(haar, network.sizes)]
     if unit.whole_records:
         widest = max((_range([ends[u] for u in s]) for s in supports), default=0)

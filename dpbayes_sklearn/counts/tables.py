@@ -143,7 +143,7 @@ class CountTables:
         k records of a person by k times as much. For naive Bayes with d features that is 2(d+1)
         for a replaced record, d + 1 for one that comes or goes, and 2 for a feature.
         """
-        return unit.moves * self.network.tables_changed(unit)
+        return unit.n_changed * self.network.tables_changed(unit)
 
     def table_weights(self, unit: PrivacyUnit) -> tuple[int, ...]:
         """Return the weight of every table: Gaussian noise has its variance over the weight.
@@ -167,7 +167,7 @@ class CountTables:
         records of one person, the same cells change by k if all are alike: no other change has so
         large an L2 norm.
         """
-        k, cells = unit.max_records, unit.moves // unit.max_records
+        k, cells = unit.max_records, unit.n_changed // unit.max_records
         if not unit.whole_records:
             changed = cells * self.network.tables_changed(unit)
             return {(k, 1): changed} if changed else {}
@@ -184,7 +184,7 @@ class CountTables:
         """
         if not self.network.is_star:
             raise ValueError("Joint noise on counts is for naive Bayes; use noise='independent'.")
-        return unit.moves if self.network.tables_changed(unit) else 0
+        return unit.n_changed if self.network.tables_changed(unit) else 0
 
     def law(
         self, noise: str, unit: PrivacyUnit, epsilon: Fraction, class_weight: Fraction = Fraction(1)
@@ -223,7 +223,7 @@ class CountTables:
             raise ValueError("budget_split must be 1 for a network whose class has parents.")
         else:
             # a class without parents changes with its own label only: its part can be taken off
-            own = unit.moves * Network((network.sizes[-1],), ((),)).tables_changed(unit)
+            own = unit.n_changed * Network((network.sizes[-1],), ((),)).tables_changed(unit)
             scale = laplace_scale(everything - own + class_weight * own, epsilon)
             class_scale = laplace_scale(scale / class_weight, Fraction(1))
         scales = [scale] * network.target + [class_scale]

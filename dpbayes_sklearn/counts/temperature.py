@@ -210,7 +210,7 @@ class LossSums:
         A sum is at most n B, the spread is B for each record that comes or goes, and
         :math:`|\log w| < 8`.
         """
-        return epsilon * n / unit.moves + 8.0
+        return epsilon * n / unit.n_changed + 8.0
 
 
 Evidence = Callable[[Codes | SparseCodes], tuple[FloatArray, dict[float, FloatArray]]]

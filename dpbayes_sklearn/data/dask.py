@@ -138,7 +138,7 @@ def _in_unit(value: Any, dtype: np.dtype[Any]) -> Any:
 _FAN_IN = 8  # answers that one task adds up
 
 A = TypeVar("A", bound=Addable)
-Rows = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
 
 def is_partitioned(X: object) -> bool:
@@ -255,12 +255,12 @@ class PartitionedRecords:
         y: list[Any],
         sizes: Sequence[float],
         target_kind: Kind = "anything",
-        kept: Sequence[Rows | None] | None = None,
+        kept: Sequence[Positions | None] | None = None,
     ) -> None:
         self.table = table
         self.target_kind: Kind = target_kind
         self._x, self._y, self._sizes = x, y, [int(size) for size in sizes]
-        self._kept: list[Rows | None] = [*kept] if kept is not None else [None] * len(x)
+        self._kept: list[Positions | None] = [*kept] if kept is not None else [None] * len(x)
         pairs = zip(self._kept, self._sizes, strict=True)
         counted = [size if rows is None else len(rows) for rows, size in pairs]
         *self._starts, self.n = accumulate(counted, initial=0)
@@ -308,7 +308,7 @@ class PartitionedRecords:
         x, y, sizes = self._x + other._x, self._y + other._y, self._sizes + other._sizes
         return PartitionedRecords(self.table, x, y, sizes, kept=self._kept + other._kept)
 
-    def at(self, positions: Rows) -> PartitionedRecords:
+    def at(self, positions: Positions) -> PartitionedRecords:
         """Return the records at some positions, in increasing order; they stay where they are."""
         if len(positions) == self.n:
             return self
@@ -322,7 +322,7 @@ class PartitionedRecords:
         """No target, because it is elsewhere."""
         return np.empty(0)
 
-    def total(self, ask: Callable[[Shard], A], at: Rows | None = None) -> A:
+    def total(self, ask: Callable[[Shard], A], at: Positions | None = None) -> A:
         """Return the sum of ``ask`` over all partitions, added up on the workers.
 
         Or over the records at some positions, in increasing order.
@@ -361,7 +361,7 @@ def _no_target(x: Any) -> npt.NDArray[Any]:
 
 
 def _answer(
-    ask: Callable[[Shard], A], x: Any, y: Any, start: int, size: int, kept: Rows | None
+    ask: Callable[[Shard], A], x: Any, y: Any, start: int, size: int, kept: Positions | None
 ) -> A | _Failure:
     try:
         target = one_column(y).reshape(-1)

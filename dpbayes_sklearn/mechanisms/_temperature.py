@@ -45,7 +45,7 @@ def table_budget(temperature: float | str, n: int, budget: Budget) -> Budget:
         return budget
     epsilon = Fraction(budget.epsilon)
     share = temperature_share(n, Fraction(budget.unit.equivalent(epsilon))) * epsilon
-    return budget._replace(epsilon=Fraction(budget.epsilon) - share, pure=share)
+    return budget._replace(epsilon=Fraction(budget.epsilon) - share, pure_epsilon=share)
 
 
 def tempered(

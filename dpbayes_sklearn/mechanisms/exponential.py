@@ -30,7 +30,12 @@ from scipy.optimize import brentq
 
 from dpbayes_sklearn._sklearn_compat import StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.categories.candidates import Candidates, FiniteLaw, Rows, ScoredCandidates
+from dpbayes_sklearn.categories.candidates import (
+    Candidates,
+    FiniteLaw,
+    RowNumbers,
+    ScoredCandidates,
+)
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts
 from dpbayes_sklearn.categories.distances import DISTANCES
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
@@ -210,19 +215,19 @@ def calibrated(build: Callable[[float], AnyFiniteLaw], epsilon: float) -> AnyFin
         suspects = np.unique(np.concatenate([suspects, [sorted(pair)], *near]), axis=0)
 
 
-def _spread(length: int) -> Rows:
+def _spread(length: int) -> RowNumbers:
     """Positions in a list, denser towards both ends, where neighbours are farthest apart."""
     steps = np.geomspace(1, length, 24).astype(np.intp) - 1
     return np.unique(np.concatenate([steps, length - 1 - steps]))
 
 
-def _close_to(pairs: Rows, pair: tuple[int, int]) -> npt.NDArray[np.bool_]:
+def _close_to(pairs: RowNumbers, pair: tuple[int, int]) -> npt.NDArray[np.bool_]:
     """Tell which pairs of rows are within a few rows of ``pair``."""
     return np.asarray((np.abs(pairs - sorted(pair)) <= _NEAR).all(axis=1))
 
 
 def _nominal(
-    build: Callable[[float], AnyFiniteLaw], pairs: Rows, target: float, epsilon: float
+    build: Callable[[float], AnyFiniteLaw], pairs: RowNumbers, target: float, epsilon: float
 ) -> float:
     """Nominal budget at which the worst of the suspected pairs loses ``target``."""
 

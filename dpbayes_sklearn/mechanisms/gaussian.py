@@ -109,7 +109,7 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
             return budget._replace(rho=moment_shares(statistics, prior, budget).total)
         share, shifts = self.budget_for(statistics, prior, budget), statistics.shifts(budget.unit)
         rho = gaussian_rho(_calibrated(share)(shifts), shifts) if shifts else Fraction(0)
-        return budget._replace(rho=rho + Fraction(share.pure) ** 2 / 2)
+        return budget._replace(rho=rho + Fraction(share.pure_epsilon) ** 2 / 2)
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> GaussianNoise:
         """Return the law of one variable's counts."""
@@ -128,10 +128,11 @@ def _law(statistics: CountTables | SimplexCounts, budget: Budget) -> DiscreteGau
 
 def _calibrated(budget: Budget) -> Callable[[Shifts], Fraction]:
     """Return the function that finds the least variance of weight 1 for some shifts."""
-    together = Fraction(budget.epsilon) + Fraction(budget.pure)
+    pure = budget.pure_epsilon
+    together = Fraction(budget.epsilon) + Fraction(pure)
     # several records make many patterns of shifts: only their largest norm is looked at
     several = budget.unit.max_records > 1
-    return partial(gaussian_variance, together, budget.delta, pure=budget.pure, zcdp_only=several)
+    return partial(gaussian_variance, together, budget.delta, pure=pure, zcdp_only=several)
 
 
 def norm_deviations(n_epsilon: float) -> float:

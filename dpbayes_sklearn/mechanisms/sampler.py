@@ -174,7 +174,7 @@ class Sampler(Mechanism):
             plan = self.plan(prior, most_turns(statistics)[0], share)
             rho, needs_delta = rounded_up(plan.rho), plan.loss > share.epsilon
         delta = budget.delta if needs_delta else Fraction(0)
-        return budget._replace(delta=delta, rho=rho + Fraction(share.pure) ** 2 / 2)
+        return budget._replace(delta=delta, rho=rho + Fraction(share.pure_epsilon) ** 2 / 2)
 
     def _grid(self, omega: float, n: int) -> SplitGrid:
         return SplitGrid(omega, self.n_points or grid_size(omega, n))

@@ -139,7 +139,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
 
     def _epsilon_wanted(self, n: int, n_features: int) -> float:
         """Return what finds a range of every column: 800 records per column and epsilon."""
-        return 800 * n_features / n * self._unit.moves / RECORD.moves
+        return 800 * n_features / n * self._unit.n_changed / RECORD.n_changed
 
     def transform(self, X: Any) -> Any:
         """Return the transformed columns; every value has its place, and a missing one the middle.

@@ -390,7 +390,7 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         if self.strategy == "uniform":
             return super()._epsilon_wanted(n, n_features)
         levels = len(BinEdges(max(self._each_n_bins(n_features))).levels)
-        return 20 * levels * n_features / (0.03 * n) * self._unit.moves / RECORD.moves
+        return 20 * levels * n_features / (0.03 * n) * self._unit.n_changed / RECORD.n_changed
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -85,16 +85,16 @@ def exact(value: object, name: str = "epsilon") -> Exact:
 class Budget(NamedTuple):
     """The budget of one release, and the unit that it protects.
 
-    ``rho`` is the zCDP of a release for which it is known, beside its (epsilon, delta). ``pure`` is
-    the epsilon of a purely private release that is made after this one and has a budget of its own:
-    together they may spend (epsilon + pure, delta).
+    ``rho`` is the zCDP of a release for which it is known, beside its (epsilon, delta).
+    ``pure_epsilon`` is the epsilon of a release with delta = 0 that is made after this one and has
+    a budget of its own: together they may spend (epsilon + pure_epsilon, delta).
     """
 
     epsilon: Exact
     delta: Exact = Fraction(0)
     unit: PrivacyUnit = RECORD
     rho: Exact | None = None
-    pure: Exact = Fraction(0)
+    pure_epsilon: Exact = Fraction(0)
 
     @property
     def infinite(self) -> bool:

@@ -21,7 +21,7 @@ class PrivacyUnit:
     """What may change between neighbours, hence what a release hides.
 
     Every sensitivity is what one record adds to a statistic, times the number of records that
-    come or go: see :attr:`moves`.
+    are removed or added: see :attr:`n_changed`.
 
     Attributes
     ----------
@@ -37,10 +37,10 @@ class PrivacyUnit:
 
     Examples
     --------
-    >>> RECORD.moves, str(RECORD)
+    >>> RECORD.n_changed, str(RECORD)
     (2, 'one record')
     >>> person = PrivacyUnit("person", max_records=3, neighbours="add_remove")
-    >>> person.moves, str(person)
+    >>> person.n_changed, str(person)
     (3, 'all records of one person (at most 3)')
     """
 
@@ -116,8 +116,8 @@ class PrivacyUnit:
         return self.neighbours == "add_remove"
 
     @property
-    def moves(self) -> int:
-        """How many records come or go; one that is replaced goes, and another comes."""
+    def n_changed(self) -> int:
+        """Records removed plus records added; one that is replaced counts as both."""
         return self.max_records * (1 if self.size_is_secret else 2)
 
     def equivalent(self, epsilon: Exact) -> Exact:
@@ -128,7 +128,7 @@ class PrivacyUnit:
         >>> PrivacyUnit("record", neighbours="add_remove").equivalent(1), RECORD.equivalent(1)
         (2.0, 1.0)
         """
-        return epsilon * RECORD.moves / self.moves
+        return epsilon * RECORD.n_changed / self.n_changed
 
     @property
     def definition(self) -> str:

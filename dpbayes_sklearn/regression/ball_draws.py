@@ -296,7 +296,7 @@ def release_draws(
         prior,
         units,
         place,
-        plan(loss / (budget.unit.moves * worst), units.variance),
+        plan(loss / (budget.unit.n_changed * worst), units.variance),
         source,
     )
     return scaled_by_residuals(drawn, statistics, shares, source)

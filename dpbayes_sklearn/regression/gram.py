@@ -109,7 +109,7 @@ class GramMatrix:
         of the bound.
     target_end : float
         Part of the target's window beyond which a record of otherwise usual size is scaled.
-    moves : int
+    n_changed : int
         How many records come or go between neighbours.
     """
 
@@ -119,7 +119,7 @@ class GramMatrix:
     fixed: Fraction
     norm: RowNorm
     target_end: float
-    moves: int = RECORD.moves
+    n_changed: int = RECORD.n_changed
 
     @property
     def limit(self) -> Fraction:
@@ -193,12 +193,12 @@ class GramMatrix:
 
     def protecting(self, unit: PrivacyUnit) -> GramMatrix:
         """Return the same matrix with the sensitivity for a unit of privacy."""
-        return replace(self, moves=unit.moves)
+        return replace(self, n_changed=unit.n_changed)
 
     @property
     def sensitivity(self) -> Fraction:
         """The sensitivity in the nuclear norm."""
-        return self.moves * self.bound
+        return self.n_changed * self.bound
 
     def __len__(self) -> int:
         return len(self.rows)

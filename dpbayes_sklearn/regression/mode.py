@@ -159,7 +159,7 @@ def plan_mode(
     if not limit:
         raise ValueError("epsilon is too small for exact noise; use a larger one.")
     squares = len(design.features) + design.intercept
-    pull = SupNorm.of((1,) * size, unit.moves * limit * grid, pulled)
+    pull = SupNorm.of((1,) * size, unit.n_changed * limit * grid, pulled)
     noise = math.sqrt(float(pull.variances[0])) / grid**2
     least = max(least_ridge(squares, volume, unit), n / _RECORDS, noise / 2)
     ridge = np.minimum(precisions, _SHARPEST * (n + noise)) + least

@@ -227,7 +227,7 @@ def noise_scale(
     """
     classes = Network((network.sizes[-1],), ((),)).tables_changed(unit)
     others = network.tables_changed(unit) - classes
-    return unit.moves * (others + budget_split * classes) / min(budget_split, 1.0) / epsilon
+    return unit.n_changed * (others + budget_split * classes) / min(budget_split, 1.0) / epsilon
 
 
 def update_bound(

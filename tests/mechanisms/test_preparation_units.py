@@ -126,8 +126,8 @@ def test_scores_thought_to_change_a_quarter_as_far_are_seen():
 def texts_of(unit):
     """Return the delta of a world of two texts, and the claim that its noise is made for."""
     k, epsilon, reach = unit.max_records, 4.0, unit.max_records + 1
-    law = TruncatedLaplace(Fraction(unit.moves, 4), reach)
-    delta = float(law.beyond(k)) * unit.moves / k * (1 + 1e-9)
+    law = TruncatedLaplace(Fraction(unit.n_changed, 4), reach)
+    delta = float(law.beyond(k)) * unit.n_changed / k * (1 + 1e-9)
     return enumerate_texts(("a", "b"), 2 * reach + 2, epsilon=epsilon, delta=delta, unit=unit)
 
 
@@ -145,7 +145,7 @@ def test_a_threshold_for_one_record_of_a_person_is_seen(change):
 
     def one_record(self, unit, epsilon, delta):
         law = real(self, unit, epsilon, delta)
-        return TruncatedLaplace.calibrated(law.scale, delta / (unit.moves // unit.max_records))
+        return TruncatedLaplace.calibrated(law.scale, delta / (unit.n_changed // unit.max_records))
 
     with mock.patch.object(TextCounts, "law", one_record):
         found = texts_of(PrivacyUnit("person", max_records=2, neighbours=change))

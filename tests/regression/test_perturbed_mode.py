@@ -66,7 +66,7 @@ def step(statistics, plan):
 def test_the_parts_of_a_plan_add_up_to_its_budget(n, epsilon, unit):
     design = Design((Interval(-1, 1),) * 5)
     plan = plan_for(epsilon, n, design, unit)
-    pulled = unit.moves * plan.limit * plan.grid / plan.pull.scale
+    pulled = unit.n_changed * plan.limit * plan.grid / plan.pull.scale
     volume = unit.max_records * math.log1p((1 / plan.ridge).sum())
     searched = 2 / plan.jitter.scale
     assert pulled + searched + epsilon * module._VOLUME <= epsilon

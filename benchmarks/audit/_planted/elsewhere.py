@@ -53,7 +53,7 @@ rho_of_temperature = slip_of_parts(
 def _without_pure(real: Any) -> Any:
     def cost(self: Any, statistics: Any, prior: Any, budget: Any) -> Any:
         found = real(self, statistics, prior, budget)
-        pure = Fraction(self.budget_for(statistics, prior, budget).pure)
+        pure = Fraction(self.budget_for(statistics, prior, budget).pure_epsilon)
         return found._replace(rho=found.rho - pure**2 / 2)
 
     return cost
@@ -110,7 +110,7 @@ sides_of_texts = slip_of_parts(
 
 
 def _one_side(self: Any, unit: Any, epsilon: Fraction, delta: Fraction) -> Any:
-    scale = laplace_scale(unit.moves * self.n_columns, epsilon)
+    scale = laplace_scale(unit.n_changed * self.n_columns, epsilon)
     return TruncatedLaplace.calibrated(scale, delta / self.n_columns, unit.max_records)
 
 

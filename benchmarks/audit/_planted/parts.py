@@ -75,8 +75,8 @@ def whole_epsilon_each() -> Replacements:
 
 def _text_law(*, columns_of_epsilon: bool = True, columns_of_delta: bool = True) -> Any:
     def law(self: Any, unit: Any, epsilon: Fraction, delta: Fraction) -> Any:
-        sides, columns = unit.moves // unit.max_records, self.n_columns
-        scale = laplace_scale(unit.moves * (columns if columns_of_epsilon else 1), epsilon)
+        sides, columns = unit.n_changed // unit.max_records, self.n_columns
+        scale = laplace_scale(unit.n_changed * (columns if columns_of_epsilon else 1), epsilon)
         each = delta / (sides * (columns if columns_of_delta else 1))
         return TruncatedLaplace.calibrated(scale, each, unit.max_records)
 

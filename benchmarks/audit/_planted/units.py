@@ -30,7 +30,7 @@ WORLDS, REPLAY = "enumeration of units", "replay of units"
 
 @fault("units", WORLDS, "All records of a person are thought to move what one of them does")
 def persons_of_one_record() -> Replacements:
-    yield PrivacyUnit, "moves", property(lambda self: 1 if self.size_is_secret else 2)
+    yield PrivacyUnit, "n_changed", property(lambda self: 1 if self.size_is_secret else 2)
 
 
 @fault(
