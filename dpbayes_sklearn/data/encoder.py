@@ -222,7 +222,10 @@ class Encoder:
             self._encode_numbers(numbers, codes)
         else:
             for j, alone in enumerate(self._by_column):
-                alone._encode_column(table.column(j, chunk), codes[:, j : j + 1])
+                if alone._numeric:
+                    alone._encode_column(table.column(j, chunk), codes[:, j : j + 1])
+                else:
+                    codes[:, j] = table.codes(j, chunk, alone.domains[0])
 
     @cached_property
     def _by_column(self) -> tuple[Encoder, ...]:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from dpbayes_sklearn.schema.values import Kind, cells_of, kind_of
+from dpbayes_sklearn.schema.domains import Domain
+from dpbayes_sklearn.schema.values import Kind, cells_of, dictionary_of, kind_of
 
 __all__ = [
     "SealedTable",
@@ -98,6 +99,14 @@ class Table:
         if self.is_sparse:
             return np.asarray(column.toarray()).ravel()
         return cells_of(column)
+
+    def codes(self, j: int, chunk: Any, domain: Domain) -> npt.NDArray[np.intp]:
+        """Return the codes of column ``j`` of a chunk; each of its categories is read once."""
+        told = None if self.names is None else dictionary_of(_by_position(chunk)[:, j])
+        if told is None:
+            return domain.encode(self.column(j, chunk))
+        places, cells = told
+        return domain.encode(cells)[places]
 
     def as_numbers(self, chunk: Any) -> npt.NDArray[Any] | None:
         """Return a chunk as one array of numbers if all columns have the same type of numpy."""

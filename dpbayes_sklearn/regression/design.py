@@ -265,13 +265,16 @@ class Design:
                     np.rint(mapped, out=mapped)
             return
         for j, (column, domain) in enumerate(self.features):
-            values, places = table.column(column, chunk), np.flatnonzero(self.column == j)
+            places = np.flatnonzero(self.column == j)
             mapped = out[:, places[0] : places[-1] + 1]
             if isinstance(domain, Interval):
-                numbers = as_numbers(values)[:, None]
+                numbers = as_numbers(table.column(column, chunk))[:, None]
                 _map_numbers(numbers, [each.each[j] for each in maps], mapped, grid or 1)
                 continue
-            codes = domain.encode(np.isnan(as_numbers(values)) if domain is MISSING else values)
+            if domain is MISSING:
+                codes = domain.encode(np.isnan(as_numbers(table.column(column, chunk))))
+            else:
+                codes = table.codes(column, chunk, domain)
             if self._is_sign(domain):
                 factor, shift, _ = (each.each[j] for each in maps)
                 mapped[:, 0] = (grid or 1) * (factor * (2 * codes - 1) - shift)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, repeat
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -475,10 +476,10 @@ class Categories:
 
     def _find(self, value: Any) -> int | None:
         try:
-            if self._all_text and not isinstance(value, str) and value is not None:
-                value = self._text(value)
+            if self._all_text and not isinstance(value, str):
+                value = None if value is None or value != value else self._text(value)
             return self._codes.get(value)
-        except Exception:  # a value that has no hash or no text is no category
+        except Exception:  # a value that has no hash or no text, or is pandas.NA, is no category
             return None
 
     def _text(self, value: Any) -> str:
@@ -499,7 +500,17 @@ class Categories:
             distinct, inverse = np.unique(column, return_inverse=True)
             codes = np.fromiter((self._code(v) for v in distinct), np.intp, distinct.size)
             return codes[inverse]
+        if self._all_text:
+            with suppress(Exception):  # a cell without a hash
+                return self._looked_up(column)
         return np.fromiter((self._code(v) for v in column), np.intp, column.size)
+
+    def _looked_up(self, column: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        """Return the codes of texts in one pass, and of what is no category one by one."""
+        codes = np.fromiter(map(self._codes.get, column, repeat(-1)), np.intp, column.size)
+        for i in np.flatnonzero(codes < 0).tolist():
+            codes[i] = self._code(column[i])
+        return codes
 
     def holds(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which values are categories."""

@@ -37,6 +37,7 @@ __all__ = [
     "as_cells",
     "as_numbers",
     "cells_of",
+    "dictionary_of",
     "is_date",
     "is_list",
     "joined",
@@ -48,6 +49,7 @@ __all__ = [
 
 
 _LISTS = ("to_list", "to_pylist", "tolist")  # of pandas and polars, pyarrow, anything like numpy
+_TEXTS = re.compile("(large_)?(str|utf8)|dictionary|categorical|enum")  # types of pandas and polars
 _POLARS = ("Float32", "Float64", "Date", "Datetime", "Duration")  # what is missing is NaN or NaT
 
 
@@ -66,12 +68,62 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
     dtype = getattr(column, "dtype", None)
     if isinstance(dtype, np.dtype) or repr(dtype).split("(")[0] in _POLARS:
         return np.asarray(column)
-    for name in _LISTS:
-        if hasattr(column, name):
-            return as_cells(_listed(column, name), len(getattr(column, "shape", "n")))
+    listed = _own_list(column)
+    if listed is not None:
+        return as_cells(listed, len(getattr(column, "shape", "n")))
     if not is_list(column):
         return np.asarray(column)
     return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
+
+
+def dictionary_of(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] | None:
+    """Return a column as (place of every cell, distinct cells), None if that would not be faster.
+
+    Categories, dictionaries and texts that are stored by Arrow: distinct values are read once, each
+    by itself, and the last one stands for what is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> places, cells = dictionary_of(pd.Series(["b", None, "b", "b"], dtype="category"))
+    >>> cells[places].tolist()
+    ['b', None, 'b', 'b']
+    """
+    if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # pandas
+        places, values = np.asarray(column.cat.codes), column.cat.categories
+    else:
+        arrow = _arrow_dictionary(column)
+        if arrow is None:
+            return None
+        places = arrow.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        values = arrow.dictionary
+    if len(values) > len(places):
+        return None
+    cells = as_cells([*_own_list(values), None], 1)
+    return places.astype(np.intp, copy=False), cells
+
+
+def _arrow_dictionary(column: Any) -> Any:
+    """Return texts or a dictionary of Arrow as one dictionary array, None for any other column."""
+    name = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    if not _TEXTS.match(name) or isinstance(column, np.ndarray):
+        return None
+    try:
+        import pyarrow as pa
+
+        array = column.to_arrow() if hasattr(column, "to_arrow") else pa.array(column)
+        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        array = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    except Exception:  # not stored by Arrow, or without pyarrow: then cells are read one by one
+        return None
+    signed = array.indices.cast(pa.int64())
+    return pa.DictionaryArray.from_arrays(signed, array.dictionary)
+
+
+def _own_list(column: Any) -> Any:
+    """Return a column as a list by its own method, None if it has none."""
+    name = next((name for name in _LISTS if hasattr(column, name)), None)
+    return None if name is None else _listed(column, name)
 
 
 def _listed(column: Any, name: str) -> Any:

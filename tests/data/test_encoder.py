@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -216,3 +217,69 @@ def test_two_bins_beside_a_column_of_sixteen_bits(many: int) -> None:
     frame = pd.DataFrame(cells.astype(object)).astype({1: np.float32})
     for X in (cells, np.asfortranarray(cells), cells.astype(object), frame, csr_array(cells)):
         assert Encoder(domains).encode(Table(X)).tolist() == expected
+
+
+TEXTS = ["b", "a", "", "nan", "None", "ä", "a\x00", "1", "unseen", None]
+CONTAINERS = {
+    "object": lambda cells: pd.Series(cells, dtype=object),
+    "str": lambda cells: pd.Series(cells, dtype="str"),
+    "arrow": lambda cells: pd.Series(cells, dtype="string[pyarrow]"),
+    "category": lambda cells: pd.Series(cells, dtype="category"),
+    "wide category": lambda cells: pd.Series(
+        pd.Categorical(cells, [*TEXTS[:-1], *map(str, range(2, 500))])
+    ),
+    "dictionary": lambda cells: pd.Series(
+        pa.array(cells, pa.string()).dictionary_encode(),
+        dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string())),
+    ),
+    "polars": lambda cells: pl.Series(cells, dtype=pl.String),
+    "polars categorical": lambda cells: pl.Series(cells, dtype=pl.Categorical),
+    "enum": lambda cells: pl.Series(cells, dtype=pl.Enum(TEXTS[:-1])),
+}
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=30), st.sampled_from([*CONTAINERS]))
+def test_distinct_texts_are_read_as_single_cells_are(cells: list[Any], container: str) -> None:
+    domain = Categories(["a", "b", "nan", "None", "", "ä"], unseen="b")
+    series = CONTAINERS[container](cells)
+    frame = series.to_frame("x")
+    expected = [domain.encode([cell])[0] for cell in cells]
+    assert Encoder([domain]).encode(Table(frame))[:, 0].tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", ["category", object])
+def test_categories_of_numbers_and_dates(dtype: Any) -> None:
+    cells: list[list[Any]] = [
+        [2**53 + 1, 2**53, None, 7],
+        [1.5, None, math.inf, -0.0],
+        [True, False, None, True],
+        [pd.Timestamp("2020-01-01"), None, pd.Timestamp("1999-12-31 23:59"), pd.NaT],
+    ]
+    domains = [
+        Categories([2**53, 2**53 + 1, 7, 0], unseen=0),
+        Interval(-1, 3, bins=4, missing="indicator"),
+        Categories(["no", "True"]),
+        Interval(
+            pd.Timestamp("1999-01-01"), pd.Timestamp("2021-01-01"), bins=22, missing="indicator"
+        ),
+    ]
+    for domain, column in zip(domains, cells, strict=True):
+        frame = pd.Series(column, dtype=object).astype(dtype).to_frame("x")
+        expected = [domain.encode([cell])[0] for cell in column]
+        assert Encoder([domain]).encode(Table(frame))[:, 0].tolist() == expected
+
+
+def test_a_missing_text_is_no_category() -> None:
+    """A missing value of pandas has a text of its own, which somebody may have declared."""
+    domain = Categories(["x", "nan", "<NA>", "NaT", "None"], unseen="x")
+    assert domain.encode(np.array([math.nan, pd.NA, pd.NaT, None, "nan"], object)).tolist() == [
+        0
+    ] * 4 + [1]
+
+
+def test_cells_without_a_hash_do_not_change_others() -> None:
+    domain = Categories(["a", "b"], unseen="b")
+    cells = np.empty(3, object)
+    cells[:] = ["a", ["a"], "a"]
+    assert domain.encode(cells).tolist() == [0, 1, 0]
