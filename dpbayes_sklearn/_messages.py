@@ -13,7 +13,7 @@ from typing import TypeVar
 
 __all__ = ["is_heard", "progress", "remark", "silence", "withheld", "wrapped_log"]
 
-_WIDTH = 98
+_WIDTH = 98  # Characters in a line of a terminal.
 _LOGGER = logging.getLogger("dpbayes_sklearn")
 
 Withheld = list[tuple[type[Warning], str]]
@@ -46,7 +46,7 @@ class _WhereSilent(type):
 class _AnyWarning(Warning, metaclass=_WhereSilent): ...
 
 
-_IGNORED = ("ignore", None, _AnyWarning, None, 0)  # an entry of warnings.filters
+_IGNORED = ("ignore", None, _AnyWarning, None, 0)  # An entry of warnings.filters.
 
 
 @contextmanager

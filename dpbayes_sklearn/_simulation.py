@@ -27,8 +27,8 @@ from dpbayes_sklearn.schema import Categories, Interval, Schema
 __all__ = ["USUAL", "LinearSimulation", "NetworkSimulation", "Simulation", "Spread", "extremes"]
 
 
-_REPEATS = 40  # simulated data sets
-_NOISES = 40_000  # at least so many noises of counts
+_REPEATS = 40  # Simulated data sets.
+_NOISES = 40_000  # At least this many noises of counts are drawn.
 
 
 class Simulation(ABC):
@@ -109,10 +109,11 @@ class NetworkSimulation(Simulation):
         )
 
 
-_EXPLAINED = 0.5  # share of the target's variance that simulated features explain
-_EVEN = 12**-0.5  # standard deviation of even values, in widths of their bounds
-_LEAST = 0.01  # likewise, of columns that spread over little of their bounds
-_NEARLY_EVEN = 0.22  # from which spread on values are simulated as even, not as normal
+_EXPLAINED = 0.5  # Share of the target's variance that simulated features explain.
+_EVEN = 12**-0.5  # Standard deviation of uniform values, in widths of their bounds.
+_NARROW = 0.01  # The same, of columns that fill little of their bounds.
+# From this standard deviation on, values are simulated as uniform, not as normal.
+_NEARLY_EVEN = 0.22
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ def extremes(schema: Schema) -> tuple[Spread, Spread]:
             others = max(domain.n_values - 1, 1)
             narrow[str(name)] = [0.99 / others] * (domain.n_values - 1) + [0.01]
         else:
-            narrow[str(name)] = _LEAST * (domain.high - domain.low)
+            narrow[str(name)] = _NARROW * (domain.high - domain.low)
     target = schema.target_bounds
     return Spread(_EVEN, target=0.05), Spread(narrow, target=0.2 * (target.high - target.low))
 

@@ -40,8 +40,8 @@ __all__ = [
     "share_epsilon",
 ]
 
-_LEAST, _MOST = 1e-4, 1e6  # the epsilons that are looked at
-_PRECISION = 1.01  # of the epsilon that is found
+_LEAST_EPSILON, _MOST_EPSILON = 1e-4, 1e6  # Epsilons are looked for in this range.
+_PRECISION = 1.01  # Relative precision of the epsilon that is found.
 
 
 @dataclass(frozen=True, repr=False)
@@ -333,9 +333,11 @@ def _smallest(error: Callable[[float], float], target: float) -> float:
     low = high = 1.0
     while error(high) > target:
         low, high = high, 4 * high
-        if high > _MOST:
-            raise ValueError(f"No epsilon up to {_MOST:g} brings the expected error to {target:g}.")
-    while low > _LEAST and error(low) <= target:
+        if high > _MOST_EPSILON:
+            raise ValueError(
+                f"No epsilon up to {_MOST_EPSILON:g} brings the expected error to {target:g}."
+            )
+    while low > _LEAST_EPSILON and error(low) <= target:
         low, high = low / 4, low
     while high / low > _PRECISION:
         middle = float(f"{math.sqrt(low * high):.6g}")  # few digits: noise scales are exact

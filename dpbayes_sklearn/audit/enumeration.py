@@ -24,7 +24,7 @@ from dpbayes_sklearn.sizes import RecordCount, ReleasedSize, size_share
 __all__ = ["Enumeration", "enumerate_loss", "readers_of"]
 
 Rows = npt.NDArray[np.intp]
-_CLEAR = 1e-9  # a loss that is further below epsilon, as a part of it, is so without rounding
+_CLEAR = 1e-9  # Below (1 - 1e-9) epsilon floats decide; closer, compare exact fractions.
 
 
 @dataclass(frozen=True)

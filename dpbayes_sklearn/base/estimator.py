@@ -191,7 +191,7 @@ class PrivateEstimator(PublishedModel):
     """The released number of records, or a guess, while a fit goes on that must not look at it."""
 
     _n_is_guessed: bool = False
-    """Whether the guess is kept and no number released, because nothing is to be published."""
+    """True during a rehearsal: use a public guess of n and release nothing."""
 
     def _public_n(self, n: int) -> int:
         """Return the number of records if it is public, otherwise what is known about it."""

@@ -216,9 +216,9 @@ def _without_chord(table: FloatArray) -> FloatArray:
     return np.asarray(table - np.linspace(table[0], table[-1], len(table)))
 
 
-_OUTWARD = 2.0**-44  # the difference of two log-probabilities errs by less
-_CHUNK = 32  # rows or pairs that are worked on at once
-_PATIENCE = 2.0  # seconds before a terminal is shown how far it is
+_OUTWARD = 2.0**-44  # The difference of two log-probabilities has a smaller error than this.
+_CHUNK = 32  # How many rows or pairs are worked on at once.
+_PATIENCE = 2.0  # A progress bar appears after this many seconds.
 
 
 @dataclass(frozen=True)

@@ -136,16 +136,16 @@ def _of_others(mean: FloatArray) -> FloatArray:
 
 Spectra = npt.NDArray[np.complex128]
 
-_POINTS = 16  # lattice points in one scale of the noise, if there are so many integers
-_RANGE = 1024  # lattice points from 0 to n, if there are so many integers
-_REACH = 40.0  # first windows end so many scales from the released count
-_EDGE = 1e-10  # wider windows are taken while a window's end weighs more than this
-_STEEPEST = 1e9  # a steeper tilt leaves nothing but the end of a window, whatever the prior
-_HEAVIEST = 12.0  # nats that a sum of counts may weigh more than the likeliest one
-_TIE = 1e-9  # halves that differ by less are a tie
-_MOST_POINTS = 2**21  # lattice points of all categories, unless that leaves too few in one scale
-_FEWEST_IN_A_SCALE = 2  # which adds 2 % to the variance of the noise
-_SPECTRUM = 2**22  # numbers of all spectra that are held in memory together
+_POINTS = 16  # Lattice points in one scale of the noise, if there are so many integers.
+_RANGE = 1024  # Lattice points from 0 to n, if there are so many integers.
+_REACH = 40.0  # The first windows end this many scales from the released count.
+_EDGE = 1e-10  # A window is widened while its end weighs more than this.
+_STEEPEST = 1e9  # A steeper tilt leaves only the end of a window, whatever the prior.
+_HEAVIEST = 12.0  # Nats that a sum of counts may weigh more than the likeliest one.
+_TIE = 1e-9  # Halves that differ by less are a tie.
+_MOST_POINTS = 2**21  # Lattice points of all categories, unless that leaves too few in one scale.
+_FEWEST_IN_A_SCALE = 2  # So few points in a scale add 2 % to the variance of the noise.
+_SPECTRUM = 2**22  # Numbers of all spectra that are held in memory together.
 
 
 class _Found(NamedTuple):

@@ -78,7 +78,7 @@ LARGEST_NUMBER = 2.0**1022
 
 _BITS = 32
 _STEPS = 1 << _BITS
-_DROPPED = 52 - _BITS  # bits of a float's fraction that the lattice leaves out
+_DROPPED = 52 - _BITS  # Bits of a float's fraction that the lattice leaves out.
 _POWERS = 2047
 _STOP = _POWERS << _BITS
 
@@ -215,7 +215,7 @@ def _up_to(magnitudes: IntArray) -> IntArray:
 
 
 _ZERO = int(_before(np.array([1]))[0])
-_ORIGIN = int(_BEFORE[-1]) // 64  # of one side
+_ORIGIN = int(_BEFORE[-1]) // 64  # Place of the positive numbers: so many points lie below.
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ ROUNDING = Fraction(1, 2**35)
 """What integers for real numbers can add to the privacy loss of two draws."""
 
 _TOP, _FLOOR = 100, 1 << 40
-_FAR = (_TOP - 40) * math.log(2)  # in nats: from here on all points weigh the floor
+_FLOOR_NATS = (_TOP - 40) * math.log(2)  # From this many nats on, all points weigh the floor.
 
 
 def change_range(q: Fraction) -> Fraction:
@@ -297,7 +297,7 @@ def decay(exponent: float) -> int:
     >>> decay(0.0) == 2**100, decay(1e9) == 2**40
     (True, True)
     """
-    mantissa, power = math.frexp(math.exp(-min(exponent, _FAR + 1)))
+    mantissa, power = math.frexp(math.exp(-min(exponent, _FLOOR_NATS + 1)))
     whole, shift = int(math.ldexp(mantissa, 53)), power + _TOP - 53
     return max(_FLOOR, whole << shift if shift > 0 else whole >> -shift)
 
@@ -331,7 +331,7 @@ class Ranks:
     def _segments(self, lattice: Lattice, rate: float) -> Segments:
         keys = lattice.keys(self.values)
         a, b, n = self.q.numerator, self.q.denominator, len(keys)
-        reach = min(_FAR / rate + 2, n + 2) if rate > 0 else n + 2
+        reach = min(_FLOOR_NATS / rate + 2, n + 2) if rate > 0 else n + 2
         near = slice(max(0, int(self.q * n - reach)), math.ceil(self.q * n + reach))
         points = np.unique(keys[near])
         below = np.searchsorted(keys, points, side="left")

@@ -38,9 +38,10 @@ from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 __all__ = ["card", "fit", "main", "predict", "room_for_model", "write_schema"]
 
 
-_LEAST_ROOM = 2**16
-_BYTES_EACH = 256  # a number of 20 characters may be in a model several times
-_AUTO_BINS = 32  # at most
+_LEAST_ROOM = 2**16  # Bytes reserved for any model.
+# Bytes reserved for a number: one of 20 characters may be in a model several times.
+_BYTES_EACH = 256
+_AUTO_BINS = 32  # n_bins="auto" makes no more bins than this.
 
 
 def write_schema(options: Namespace) -> None:

@@ -259,8 +259,9 @@ def _end(value: Any, name: str) -> float | date:
         ) from None
 
 
-_OF_SQLITE = ("", "-journal", "-wal", "-shm")  # a ledger, and the files that SQLite puts beside it
-_AT_ONCE = 2**20  # bytes
+# Ends of the names of a ledger and of the files that SQLite puts beside it.
+_OF_SQLITE = ("", "-journal", "-wal", "-shm")
+_AT_ONCE = 2**20  # Bytes written at a time.
 
 
 def refuse_to_overwrite(out: Path | None, read: Mapping[str, Path | None]) -> None:

@@ -278,7 +278,7 @@ def _hyperprior(
 
 
 _MOST_VALUES = 64  # above, cells themselves are coordinates and there is no smooth covariance
-_LEAST = 1e-15
+_LEAST_VARIANCE = 1e-15  # Variances are at least this, so that their logarithms are finite.
 
 
 @dataclass(frozen=True)
@@ -325,12 +325,12 @@ def exchangeable(pooled: FloatArray) -> Components:
     """Return the components of rows that spread as a Dirichlet around pooled rows (J, K)."""
     J, K = pooled.shape
     if K > _MOST_VALUES:
-        variance = np.maximum(pooled * (1.0 - pooled), _LEAST)
+        variance = np.maximum(pooled * (1.0 - pooled), _LEAST_VARIANCE)
         even = np.full((J, K), 1.0 - 1.0 / K)
         return Components(None, None, even, variance, variance, np.zeros(J), 1.0 - 1.0 / K)
     # the constant vector is moved to the top of the spectrum and left out
     values, vectors = np.linalg.eigh(_sampling(pooled) + 2.0 / K)
-    variance, vectors = np.maximum(values[:, :-1], _LEAST), vectors[..., :-1]
+    variance, vectors = np.maximum(values[:, :-1], _LEAST_VARIANCE), vectors[..., :-1]
     return Components(vectors, vectors, np.ones_like(variance), variance, variance, np.zeros(J))
 
 
@@ -355,7 +355,7 @@ def smooth(pooled: FloatArray, noise: FloatArray, count: float) -> Components | 
         basis @ root @ vectors,
         (forward**2).sum(axis=1),
         (forward * (sampling @ forward)).sum(axis=1),
-        np.maximum(values, _LEAST),
+        np.maximum(values, _LEAST_VARIANCE),
         -np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1),
         covariance=covariance,
     )

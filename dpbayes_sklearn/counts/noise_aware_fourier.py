@@ -53,7 +53,8 @@ _NATS = 12.0  # noise leaves its window with probability exp(-12)
 _WORK = 1e7  # points of all planes up to which every integer is visited: a tenth of a second
 _RESOLUTION = 6.0  # lattice points per scale of the noise, at the least
 _SMALL = 64  # up to here all counts from 0 to n are visited
-_LEAST = 1e-200  # sum of products that are none of them too small for a float
+# If a plane sums to less than this, products underflowed: add logarithms instead.
+_UNDERFLOW = 1e-200
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,7 @@ def _products(
     peaks = [log.max(axis=1) for log in factors]
     scaled = [np.exp(log - peak[:, None]) for log, peak in zip(factors, peaks, strict=True)]
     weights = _on_plane(scaled, np.multiply)
-    if (weights.sum(axis=(1, 2)) > _LEAST).all():
+    if (weights.sum(axis=(1, 2)) > _UNDERFLOW).all():
         return weights, np.sum(peaks, axis=0)
     log_plane = _on_plane(factors, np.add)
     peak = log_plane.max(axis=(1, 2))

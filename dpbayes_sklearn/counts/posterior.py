@@ -260,7 +260,10 @@ class Siblings(NamedTuple):
 
 
 def siblings(released: ReleasedCounts) -> list[Siblings]:
-    """Return all nodes but roots, grouped by parents; a root comes with the totals it is."""
+    """Group nodes by their parents.
+
+    A root node is returned as the totals of the group whose parent it is.
+    """
     members: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for node, parents in enumerate(released.network.parents):
         members[parents].append(node)

@@ -295,7 +295,7 @@ def split_priors(alphas: tuple[FloatArray, ...]) -> SplitPriors:
 
 
 def most_turns(statistics: CountTables) -> tuple[int, int | None]:
-    """Return how many turns a split can have: n, or a public bound and where either side is cut."""
+    """Return (most records at a split, clip limit of each side or None)."""
     if not statistics.size_laws:
         return statistics.n, None
     return 2 * statistics.n_bound, statistics.n_bound

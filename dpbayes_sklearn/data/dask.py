@@ -135,7 +135,7 @@ def _in_unit(value: Any, dtype: np.dtype[Any]) -> Any:
     return declared if declared.astype(value.dtype) == value else value
 
 
-_FAN_IN = 8  # answers that one task adds up
+_FAN_IN = 8  # One task adds up this many answers.
 
 A = TypeVar("A", bound=Addable)
 Positions = npt.NDArray[np.intp]

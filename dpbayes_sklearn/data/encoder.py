@@ -21,7 +21,7 @@ from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 __all__ = ["Codes", "Encoder", "PerColumn", "SparseCodes", "known_codes", "long_rows"]
 
 
-_LONG = 4096  # numbers that numpy should compute in one go
+_LONG = 4096  # Numbers that numpy should compute in one call.
 
 AnyArray = npt.NDArray[Any]
 
@@ -126,12 +126,13 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 """Codes of a chunk of rows: bytes, or 16 bits where a column has more than 256 values."""
 
 
-_MOST_VALUES = 2**16  # what the codes can hold
-_MOST_EXACT = 2**53  # up to here every integer is a float
-_STORED = 1 << 21  # values of a sparse matrix that are encoded at a time,
-_MOST_CELLS = 1 << 27  # of so many cells at most
-_CACHE_CELLS = 1 << 17  # a megabyte of doubles: stays in the cache from one operation to the next
-_IN_DOUBLES: Any = {"dtype": np.float64, "casting": "same_kind"}  # from whatever numbers there are
+_MOST_VALUES = 2**16  # What the codes can hold.
+_MOST_EXACT = 2**53  # Up to here every integer is a float.
+_STORED = 1 << 21  # Stored values of a sparse matrix that are encoded at a time.
+_MOST_CELLS = 1 << 27  # The most cells, stored or not, that are encoded at a time.
+_CACHE_CELLS = 1 << 17  # A megabyte of doubles stays in the cache from one operation to the next.
+# Operands of any numeric type are computed with as doubles.
+_IN_DOUBLES: Any = {"dtype": np.float64, "casting": "same_kind"}
 
 
 class _Alike(NamedTuple):

@@ -29,8 +29,9 @@ from dpbayes_sklearn.data.table import refuse_other_containers
 __all__ = ["canonical", "coins_of", "counted_records", "read_groups"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MOST_DIGITS = 10_000  # of a Decimal: 1e999999999 as an integer would fill the memory
-_MOST_MONTHS = 12 * 10**6  # from 1970; numpy's calendar overflows far beyond
+# The most digits of a Decimal: 1e999999999 as an integer would fill the memory.
+_MOST_DIGITS = 10_000
+_MOST_MONTHS = 12 * 10**6  # Months from 1970. Numpy's calendar overflows only far beyond.
 _ATTOSECONDS = {
     "W": 7 * 86400 * 10**18,
     "D": 86400 * 10**18,
@@ -166,8 +167,8 @@ _FORMS: tuple[tuple[type | tuple[type, ...], Form], ...] = (
 """How labels of each type are read; the first type that fits counts."""
 
 
-_ATTEMPTS = 64  # two of a billion keys are equal once in 37 times
-_PLAIN = "biufUSmM"  # kinds of numpy's types whose values it compares exactly
+_ATTEMPTS = 64  # Two of a billion keys are equal once in 37 times.
+_PLAIN = "biufUSmM"  # The kinds of numpy's types whose values it compares exactly.
 
 
 def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:

@@ -278,7 +278,7 @@ def read_column(X: Any, *, may_be_empty: bool = False) -> npt.NDArray[Any]:
     return values
 
 
-_MOST_LABELS = 256  # more labels than classes are likely to have: names or numbers of people?
+_MOST_LABELS = 256  # Classes are rarely more. These may be names or numbers of people.
 _LABELS = (str, bytes, Number, np.generic)
 
 

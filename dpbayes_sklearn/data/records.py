@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-_CELLS_A_THREAD = 1 << 20  # with fewer cells a thread costs more than it saves
+_CELLS_A_THREAD = 1 << 20  # Minimum cells per thread: with fewer a thread costs more than it saves.
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -127,7 +127,8 @@ class _Blas:
 
 _BLAS = _Blas()
 hold_while_forking(_BLAS.lock)
-_SMALL_MATRIX = 300  # columns up to which threads of BLAS wait for each other longer than they work
+# Up to this many columns, threads of BLAS wait for each other longer than they work.
+_SMALL_MATRIX = 300
 
 
 def blas_for(columns: int) -> AbstractContextManager[None]:

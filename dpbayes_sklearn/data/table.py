@@ -25,7 +25,7 @@ __all__ = [
 
 CHUNK_CELLS = 1 << 21
 """Cells read at a time: small enough for the cache, large enough to hide Python's overhead."""
-_MOST_ROWS = 1 << 17  # rows read at a time, for what is computed once for each row
+_MOST_ROWS = 1 << 17  # Rows read at a time.
 
 
 def rows_at_once(n_columns: int) -> int:

@@ -56,7 +56,7 @@ def informative_features(model: BayesianNaiveBayes, n_features: int) -> dict[str
 
 
 _DRAWS = 2000
-_FEATURES = 12  # the most informative ones that are shown
+_FEATURES = 12  # How many features are shown: the most informative ones.
 
 
 class MarginalLaw(Protocol):

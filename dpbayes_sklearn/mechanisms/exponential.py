@@ -48,10 +48,10 @@ __all__ = ["Exponential"]
 
 AnyFiniteLaw = TypeVar("AnyFiniteLaw", bound=FiniteLaw)
 
-_TARGET = 1e-7  # the loss aimed at is so little below epsilon, or a relative 1e-5
-_NEAR = 8  # rows
-_LARGEST = 64.0  # a nominal budget beyond so many epsilon is not looked for
-_LEAST, _MOST = 1e-12, 1e100  # range of epsilon in which floats suffice
+_TARGET = 1e-7  # The loss aimed at is so little below epsilon, or a relative 1e-5.
+_NEAR = 8  # Pairs at most this many rows from the worst pair found are looked at first.
+_LARGEST = 64.0  # No nominal budget beyond this many epsilon is looked for.
+_LEAST_EPSILON, _MOST_EPSILON = 1e-12, 1e100  # Floats suffice in this range.
 
 
 class Exponential(Mechanism):
@@ -91,10 +91,10 @@ class Exponential(Mechanism):
 
     def _law(self, candidates: Candidates, budget: Budget) -> ScoredCandidates:
         epsilon = float(budget.epsilon)
-        if not _LEAST <= epsilon <= _MOST:
+        if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
             raise ValueError(
-                f"epsilon={epsilon:g} must be from {_LEAST:g} to {_MOST:g} to choose among "
-                "posteriors; mechanism='geometric' takes any."
+                f"epsilon={epsilon:g} must be from {_LEAST_EPSILON:g} to {_MOST_EPSILON:g} to choose "
+                "among posteriors; mechanism='geometric' takes any."
             )
         if self.distance == "total_variation" and len(candidates.prior) > 2:
             raise ValueError(

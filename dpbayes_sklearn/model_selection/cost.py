@@ -85,7 +85,8 @@ def search_cost(
     return SearchCost(total, round_up(per_run), n_runs, *map(len, parts))
 
 
-_UP = Fraction(10**12 + 1, 10**12)  # logarithms of numbers above one err by less
+# Logarithms of numbers above one have a smaller relative error than this.
+_UP = Fraction(10**12 + 1, 10**12)
 
 
 def winner_epsilon(rho: Exact, delta: Exact, eta: int, inverse: int, mean: float) -> Fraction:

@@ -88,8 +88,8 @@ LARGEST_ERROR = Fraction(1, 4)
 
 This bounds the sensitivity of the score, and so its noise."""
 
-_LEAST = Fraction(1, 10**12)  # epsilon of a run
-_AT_ONCE = 4  # runs whose models each worker makes before all but the best are dropped
+_LEAST_EPSILON = Fraction(1, 10**12)  # The least epsilon of a run.
+_AT_ONCE = 4  # Each worker makes this many models before all but the best are dropped.
 
 _OWN = {
     "epsilon": "the search divides its own epsilon among the fits; set epsilon of the search",
@@ -199,7 +199,7 @@ def _epsilon_within(
     while high - low > high / 10_000:
         middle = Fraction(float((low + high) / 2))
         low, high = (middle, high) if within(middle) else (low, middle)
-        if high < _LEAST:
+        if high < _LEAST_EPSILON:
             raise ValueError("epsilon and delta are too small for a search.")
     return low
 

@@ -125,7 +125,9 @@ class NoiseLaw(ABC):
 
     @property
     def standard(self) -> tuple[NoiseLaw, float]:
-        """A law of which this one is a multiple, but for the lattice, and the factor.
+        """Return (law with scale 1, factor).
+
+        This law is ``factor`` times it, up to rounding to the grid.
 
         Laws of one shape share it, so that one simulation serves for every epsilon.
         """

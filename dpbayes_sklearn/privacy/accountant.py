@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["BudgetAccountant", "ledger_card"]
 
 
-_SHOWN = 20  # latest entries
+_SHOWN = 20  # The card shows the latest entries only.
 _HEADS = ("", "time (UTC)", "label", "epsilon", "delta", "rho")
 
 

@@ -95,7 +95,7 @@ def _idle_loky() -> tuple[list[threading.Thread], set[int]]:
 
 
 _VARIABLE = "DPBAYES_SKLEARN_BLOCKS"
-_INHERITED = os.environ.get(_VARIABLE)  # what the process that has started this one says
+_INHERITED = os.environ.get(_VARIABLE)  # What the process that started this one has written for it.
 run_in_children(lambda: globals().update(_INHERITED=os.environ.get(_VARIABLE)))
 _PREFIX = "dpbayes-block-"
 _FOLDERS: dict[int, Path] = {}  # of this process, and in a forked child also of its parent
@@ -239,8 +239,11 @@ def _is_own(folder: Path) -> bool:
 
 _HERE: ContextVar[tuple[BudgetAccountant, ...]] = ContextVar("accountants", default=())
 _OPEN: list[BudgetAccountant] = []
-_CHANGE = threading.RLock()  # of the two next to it, and of what child processes are told
-_OUTLIVED = WeakKeyDictionary[threading.Thread, set[Written]]()  # what each has outlived
+# Held while the two dictionaries below, or what child processes are told, are changed.
+# Held while _OPEN, _OUTLIVED, or what child processes are told, are changed.
+_CHANGE = threading.RLock()
+# The blocks that each thread has outlived.
+_OUTLIVED = WeakKeyDictionary[threading.Thread, set[Written]]()
 hold_while_forking(_CHANGE)
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("scopes", default=())
 _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)

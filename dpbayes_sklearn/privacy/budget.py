@@ -102,7 +102,7 @@ class Budget(NamedTuple):
         return math.isinf(self.epsilon)
 
 
-_DIGITS = 6  # those of the format "g"
+_DIGITS = 6  # The digits of the format "g".
 
 
 def at_least(number: object, digits: int = _DIGITS) -> str:
@@ -136,7 +136,7 @@ def _is_float(number: Decimal) -> bool:
     return not number or 1e-300 < abs(number) < Decimal(math.nextafter(math.inf, 0))
 
 
-_LARGEST = 10**600  # Python may refuse to print longer integers
+_LARGEST = 10**600  # Python may refuse to print longer integers.
 
 
 class Cost(NamedTuple):

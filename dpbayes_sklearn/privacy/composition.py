@@ -112,11 +112,11 @@ __all__ = [
 
 _DIGITS = Context(prec=50)
 _DOWN = Context(prec=10, rounding=ROUND_FLOOR)
-_ERROR = Fraction(1, 10**40)  # of g: three correctly rounded logarithms and a few operations
-_SMALL = Fraction(1, 10**9)  # epsilon of a pure release, whose divergence is then the square
-_CLOSE = Fraction(1, 10**8)  # relative, of a search
-_STEP = Fraction(1, 10**18)  # epsilon is rounded up to a multiple
-_ORDERS = np.geomspace(1e-6, 1e20, 313)  # order - 1: where the search for the best one starts
+_ERROR = Fraction(1, 10**40)  # Error of g: three correctly rounded logarithms and a few operations.
+_SMALL = Fraction(1, 10**9)  # For a pure release of smaller epsilon the divergence is its square.
+_CLOSE = Fraction(1, 10**8)  # Relative precision of a search.
+_STEP = Fraction(1, 10**18)  # Epsilon is rounded up to a multiple of this.
+_ORDERS = np.geomspace(1e-6, 1e20, 313)  # Order minus 1, where the search for the best one starts.
 
 Pure = Mapping[Exact, int]
 """How many pure releases of each epsilon there are."""
@@ -295,9 +295,10 @@ def short(number: Fraction) -> Fraction:
 Composition = Literal["sum", "zcdp"]
 """How a ledger adds up: epsilons and deltas, or Rényi divergences."""
 
-_WORTH = Fraction(99, 100)  # a gain in epsilon of less than 1 % is not worth all of delta
-_SHARE = Fraction(1, 16)  # of a zCDP ledger's delta: for the sum, and for releases that may fail
-_FLOAT_ERROR = 1e-9  # the package's figures are floats, which may fall short by about 1e-15
+_WORTH = Fraction(99, 100)  # A gain in epsilon of less than 1 % is not worth all of delta.
+# Share of a zCDP ledger's delta for the sum, and for releases that may fail.
+_SHARE = Fraction(1, 16)
+_FLOAT_ERROR = 1e-9  # The package's figures are floats, which may fall short by about 1e-15.
 
 
 class Spend(NamedTuple):

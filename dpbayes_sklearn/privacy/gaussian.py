@@ -134,13 +134,13 @@ Shifts = Mapping[tuple[int, int], int]
 """Number of cells by the (positive) amount of their change and by their weight: {(1, 1): 2} for one
 record replaced."""
 
-LEAST_VARIANCE = Fraction(1, 4)  # below, the characteristic function would need more terms
+LEAST_VARIANCE = Fraction(1, 4)  # Below, the characteristic function would need more terms.
 _MARGIN = 1 + 1e-9
-_MOST_TERMS = 2**13  # summed one by one
-_MOST_POINTS = 2**22  # of the characteristic function
-_SHARP = 1e-6  # relative excess up to which the bound for wide noise is taken
-_LARGE = 200  # squared norm to which one more cell adds next to nothing
-_BITS = 22  # of the terms of a variance: then those of the sampler fit 32-bit words
+_MOST_TERMS = 2**13  # Terms that are summed one by one.
+_MOST_POINTS = 2**22  # Points at which the characteristic function is computed.
+_SHARP = 1e-6  # Relative excess up to which the bound for wide noise is used.
+_LARGE = 200  # Beyond this squared norm one more cell adds next to nothing.
+_BITS = 22  # Bits of the terms of a variance: then those of the sampler fit 32-bit words.
 
 
 def squared_norm(shifts: Shifts) -> int:
@@ -360,9 +360,10 @@ def _rounded_up(variance: Fraction) -> Fraction:
     return Fraction(math.ceil(variance * denominator), denominator)
 
 
-_REACH = 61  # the K + 1
+_REACH = 61  # The K + 1 of the theorem.
 _LARGEST_MU = 16
-_ROUNDING = Fraction(1, 2**14)  # of epsilon, for the difference between discrete and continuous
+# Share of epsilon for the difference between discrete and continuous noise.
+_ROUNDING = Fraction(1, 2**14)
 _STEPS_MARGIN, _TAIL = 1 + 1e-9, 1e-300
 
 

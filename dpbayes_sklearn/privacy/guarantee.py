@@ -15,14 +15,15 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["PrivacyGuarantee", "warn_if_weak"]
 
-_warned = False  # of a large epsilon, in this process
+_warned = False  # Whether this process has warned of a large epsilon.
 
 _CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
-WEAK = 10  # above, the guarantee is weak
-_WRITTEN_OUT = 15  # beyond, exp(epsilon) is a long number
+WEAK = 10  # A guarantee with a larger epsilon is weak.
+_WRITTEN_OUT = 15  # Above this epsilon, exp(epsilon) is too long a number to write out.
 # Data sets are multisets: where a position decides the batch, one record more moves all others
 APART = ", and nobody's batch depends on other people's records, such as on a position in a table"
-STAYS = ", and somebody who is replaced stays in the same batch"  # each batch's size is public
+# Needed because each batch's size is public.
+STAYS = ", and somebody who is replaced stays in the same batch"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ __all__ = ["create_file", "is_temporary", "refusal", "temporary_path", "transact
 
 _FORMAT = 1
 _WAIT_SECONDS = 60.0
-_LOCK_POLL_SECONDS = 0.002  # between two attempts to get a lock
+_LOCK_POLL_SECONDS = 0.002  # Pause between two attempts to get a lock.
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_FORMAT};

@@ -12,8 +12,8 @@ __all__ = ["FEATURE", "RECORD", "PrivacyUnit", "is_secret_size"]
 
 Exact = Fraction | float
 
-_MOST = 2**31  # records of a person
-_SECRET_SIZE = ", add_remove"  # the end of the label of units that are added or removed
+_MOST = 2**31  # The most records of a person.
+_SECRET_SIZE = ", add_remove"  # The end of the label of units that are added or removed.
 
 
 @dataclass(frozen=True)

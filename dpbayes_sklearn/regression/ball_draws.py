@@ -105,7 +105,7 @@ DRAW_LATTICE = 2.0**-20
 """Released entries are whole multiples of this fraction of the radius."""
 
 _BATCH = 1024
-_LEAST = 1e-12  # eigenvalues below this, in units of 1/B², change the density by no more
+_LEAST_EIGENVALUE = 1e-12  # Smaller eigenvalues, in units of 1/B², change the density by no more.
 
 
 def ball_gaussian(
@@ -139,7 +139,7 @@ def ball_gaussian(
     True
     """
     scaled, axes = np.linalg.eigh(precision * radius**2)  # from here the ball has radius 1
-    scaled = np.maximum(scaled, _LEAST)
+    scaled = np.maximum(scaled, _LEAST_EIGENVALUE)
     drawn, _ = _unit_ball(scaled, axes.T @ linear * radius, n_draws, source)
     steps: FloatArray = np.rint(drawn @ axes.T / DRAW_LATTICE)
     return steps * (DRAW_LATTICE * radius)

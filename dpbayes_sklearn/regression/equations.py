@@ -371,7 +371,7 @@ def eigenvalues_at_least(floor: float, matrix: FloatArray) -> FloatArray:
     return raised
 
 
-_LEAST = 1e-7
+_LEAST_VARIANCE = 1e-7  # The grid of possible variances begins here.
 _GRID = 600
 
 
@@ -420,7 +420,7 @@ def variance_posterior(
         Standard deviation of the logarithm about the located spread, beside its error.
     """
     design, own, error = known.design, np.diag(known.covariance), known.own_error
-    log_c = np.linspace(np.log(_LEAST), 0.0, _GRID)
+    log_c = np.linspace(np.log(_LEAST_VARIANCE), 0.0, _GRID)
     centres, widths = np.full(design.width, centre), np.full(design.width, width)
     if known.numbers is not None:
         at = known.numbers

@@ -81,7 +81,7 @@ __all__ = [
 ]
 
 
-# Squared weights: the more, the less noise in what concerns a coordinate, and the more elsewhere.
+# Squared weights. Larger weight = less noise in this coordinate's products, more in all others.
 # A sign varies more than a number in its window, and a sum matters less than a product.
 _NUMBER, _SIGN, _LEVEL, _CONSTANT = 1.0, 0.25, 0.5, 0.3
 _TARGET = 1.5  # times the root of the sum over all columns: every product with it is needed

@@ -107,8 +107,9 @@ _VOLUME, _SEARCH = Fraction(1, 8), Fraction(1, 64)  # of the budget; the rest is
 _MOST_SEARCH = Fraction(64)  # from there on its noise is far below any other error
 _FINEST = -30  # power of two: the finest lattice of what is released
 _NARROW = 2.0**-20  # parts of a step that are not told apart
-_RECORDS = 2**10  # have a ridge of 1 at least
-_SHARPEST = 2**8  # times what records and noise can pull: a sharper prior leaves nothing, either
+_RECORDS_PER_RIDGE = 2**10  # The ridge is at least n / 1024.
+# Cap on the prior precision, in units of n + noise. Beyond it the release is the prior anyway.
+_MOST_PRIOR_PRECISION = 2**8
 _UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
 
 
@@ -161,8 +162,8 @@ def plan_mode(
     squares = len(design.features) + design.intercept
     pull = SupNorm.of((1,) * size, unit.n_changed * limit * grid, pulled)
     noise = math.sqrt(float(pull.variances[0])) / grid**2
-    least = max(least_ridge(squares, volume, unit), n / _RECORDS, noise / 2)
-    ridge = np.minimum(precisions, _SHARPEST * (n + noise)) + least
+    least = max(least_ridge(squares, volume, unit), n / _RECORDS_PER_RIDGE, noise / 2)
+    ridge = np.minimum(precisions, _MOST_PRIOR_PRECISION * (n + noise)) + least
     steepest = n * squares + float(ridge.max())  # no second derivative is larger
     error = 4 * math.sqrt(size) * (steepest * COEFFICIENT_LATTICE + n * rounding(grid) + grid**-2)
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)

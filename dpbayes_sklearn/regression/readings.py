@@ -59,9 +59,8 @@ __all__ = ["predictive_belief", "slope_belief"]
 _SHARES = np.array([0.03, 0.1, 0.2, 0.4, 0.7, 0.9])  # of the variance, that may be explained
 _SHARE_WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.25])
 _USUAL, _USUAL_SD = 0.1, 1.0  # variance of a number that was not located, and its log's deviation
-_PREDICTIVE_LOOSE = (
-    0.25  # of the logarithm of a variance about its located spread, beside its error
-)
+# Prior standard deviation of log(variance) around the released spread, added to its error.
+_PREDICTIVE_LOOSE = 0.25
 _SURE_ERROR = 0.02  # relative error from which a variance is taken as it was released
 _LEAST_CORRELATION, _MOST_CORRELATION = 0.05, 0.5
 _RAISED = np.arange(0, 4.25, 0.25)  # standard deviations by which variances may be raised
@@ -153,9 +152,12 @@ _CORRELATED = 0.5  # eigenvalue of the correlations below which columns are near
 _LEAST_EIGENVALUE = 1e-3  # of correlations
 _QUANTILES = np.array([0.04, 0.25, 0.5, 0.75, 0.96])
 _UNEVEN = 2.0  # variance of the sampling error, in units of that of even residuals
-_SCALED = 0.6  # of a slope that may be hidden, for all records scaled at one standard deviation
+# Share of a slope that clipping of record norms can hide, per standard deviation at which they
+# are clipped.
+_SCALED = 0.6
 _CLIPPED = 1.5  # standard deviations that clipped targets may be away from their windows
-_SLOPE_LOOSE = 0.9  # of the logarithm of a variance about its located spread, beside its error
+# Prior standard deviation of log(variance) around the released spread, added to its error.
+_SLOPE_LOOSE = 0.9
 
 
 def slope_belief(known: Centred, noise: float | None) -> Belief:

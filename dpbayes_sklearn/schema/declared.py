@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 
-_FEW_INTEGERS = 32  # largest number of integers that get a bin each
-_MOST_BINS = 16
+_FEW_INTEGERS = 32  # An interval of up to this many integers gets a bin for each.
+_MOST_AUTO_BINS = 16  # n_bins="auto" makes no more bins than this.
 
 
 def declared_domains(
@@ -223,6 +223,6 @@ class Bins:
     def _rule(self) -> int:
         if self.walks_splits:
             wanted = 0.75 * (self.n / (1 + 2 * (self.d + 1) / self.epsilon)) ** (1 / 3)
-            return int(2 ** np.clip(round(math.log2(wanted)), 1, math.log2(_MOST_BINS)))
+            return int(2 ** np.clip(round(math.log2(wanted)), 1, math.log2(_MOST_AUTO_BINS)))
         pairs = 0.8 * (self.n * self.epsilon / (self.n_classes * self.d)) ** 0.4
-        return int(2 * round(np.clip(pairs, 2, _MOST_BINS / 2)))
+        return int(2 * round(np.clip(pairs, 2, _MOST_AUTO_BINS / 2)))

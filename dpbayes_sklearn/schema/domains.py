@@ -25,8 +25,9 @@ __all__ = ["MOST_BINS", "Categories", "Described", "Domain", "Interval", "is_jso
 
 MOST_BINS = 2**16
 """Bins of one column, at most: their number is refused before tables of them are made."""
-_MOST_SECONDS = 1e17  # seconds: dates beyond, which only noise can give, are shown as this one
-_LEAST_SPAN = 1e-290  # below it, the scale of a bin would overflow
+# Only noise can give dates beyond this number of seconds; they are shown as this one.
+_MOST_SECONDS = 1e17
+_LEAST_SPAN = 1e-290  # Below it, the scale of a bin would overflow.
 _NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
 _LISTED = 10  # A card lists the categories up to this number of them.
 
@@ -301,9 +302,11 @@ def _checked(edges: Iterable[float], bins: int | None) -> tuple[float, ...]:
     return given
 
 
-_TABLE_SPAN = 1000  # integers that lie no further apart are looked up in a table
-_LARGE = 2**62  # no difference of a smaller integer and any other, if it overflows, is small
-_TRUTH = frozenset({"True", "False"})
+_TABLE_SPAN = 1000  # Integers that lie no further apart are looked up in a table.
+# The difference of a smaller integer and any other is not small, even if it overflows.
+_LARGE = 2**62
+_TRUTH = frozenset({"True", "False"})  # The texts of booleans.
+# The types of numpy that categories can be declared in.
 _TYPES = {"bool", "float16", "float32", "float64"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }

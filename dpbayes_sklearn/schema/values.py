@@ -48,9 +48,12 @@ __all__ = [
 ]
 
 
-_LISTS = ("to_list", "to_pylist", "tolist")  # of pandas and polars, pyarrow, anything like numpy
-_TEXTS = re.compile("(large_)?(str|utf8)|dictionary|categorical|enum")  # types of pandas and polars
-_POLARS = ("Float32", "Float64", "Date", "Datetime", "Duration")  # what is missing is NaN or NaT
+# The methods that make a list: of pandas and polars, of pyarrow, of anything like numpy.
+_LISTS = ("to_list", "to_pylist", "tolist")
+# Polars' types whose missing values numpy shows as NaN or NaT.
+_POLARS = ("Float32", "Float64", "Date", "Datetime", "Duration")
+# Types of pandas and polars that hold texts.
+_TEXTS = re.compile("(large_)?(str|utf8)|dictionary|categorical|enum")
 
 
 def cells_of(column: Any) -> npt.NDArray[Any]:
@@ -226,9 +229,10 @@ Date = date | np.datetime64
 """A date or a time: of the standard library, of numpy, or a pandas Timestamp."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LONG = {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 7 * 86400}  # seconds in a unit
-_SHORT = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
-_MOST_MONTHS = 12 * 10**6  # from 1970; numpy's calendar overflows far beyond
+_SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 7 * 86400}  # Seconds in a unit.
+# Units in a second.
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+_MOST_MONTHS = 12 * 10**6  # Months from 1970. Numpy's calendar overflows only far beyond.
 
 
 def is_date(value: object) -> bool:
@@ -263,11 +267,11 @@ def seconds_of_column(values: npt.NDArray[Any]) -> FloatArray:
         steps = np.clip(values.astype(np.int64), -most, most).astype(values.dtype)
         values, unit, step = steps.astype("datetime64[D]"), "D", 1
     ticks = values.astype(np.int64)
-    if unit in _LONG:
-        numbers: FloatArray = ticks.astype(np.float64) * (step * _LONG[unit])
+    if unit in _SECONDS_IN:
+        numbers: FloatArray = ticks.astype(np.float64) * (step * _SECONDS_IN[unit])
     else:
         # the fraction by itself: the same for all units, and exact where it can be
-        per_second = _SHORT.get(unit, 1)
+        per_second = _PER_SECOND.get(unit, 1)
         whole, rest = np.divmod(ticks, per_second)
         exact = whole.astype(np.float64) + rest / per_second
         numbers = exact if step == 1 else ticks * np.float64(step / per_second)

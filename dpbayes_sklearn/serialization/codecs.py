@@ -280,7 +280,7 @@ class OneOf(Codec):
         return codec.decode({k: v for k, v in json.items() if k != "type"}, where)
 
 
-_MOST = 2**62  # counts and their noise stay below it
+_MOST = 2**62  # Counts and their noise stay below it.
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ Model = TypeVar("Model", bound=Any)
 
 FORMAT, VERSION = "dpbayes_sklearn model", 1
 MOST_CHARACTERS = 2**28
-_SECRET = {"accountant", "random_state"}  # a ledger is not part of a model; a seed is the noise
+# A ledger is not part of a model, and a seed reveals the noise.
+_SECRET = {"accountant", "random_state"}
 _FEATURES: dict[str, Codec] = {
     "n_features_in_": Integer(1, 2**24),
     "feature_names_in_": Optional(Many(Text(), 1)),
@@ -161,7 +162,7 @@ def _constant(name: str) -> float:
     refuse("it", f"has the number {name}, which is not JSON")
 
 
-_MOST_LETTERS = 2**26  # an array gives every text the room of the longest
+_MOST_LETTERS = 2**26  # An array gives every text the room of the longest.
 _KINDS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _DTYPES = {"bool", "float16", "float32", "float64", "str", "object"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)

@@ -61,7 +61,8 @@ __all__ = [
 ]
 
 
-_SCALE = Rational(positive=False, largest_term=2**80)  # 2^56 times the finest grid
+# The largest term is 2^56 times the finest grid.
+_SCALE = Rational(positive=False, largest_term=2**80)
 _BY_TYPE: dict[str, Codec] = {
     "Fraction": _SCALE,
     "tuple[Fraction, ...]": Many(_SCALE),
@@ -86,7 +87,7 @@ LAW = OneOf(
 
 RECORDS = Integer(1, 2**53)
 _NON_NEGATIVE = RealNumber(0.0)
-_FEW_PARTS = 2**16  # of all families, that are listed without a thought
+_FEW_PARTS = 2**16  # Up to this many parts of all families are always listed and compared.
 
 
 @dataclass(frozen=True)
