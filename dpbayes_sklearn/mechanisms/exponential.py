@@ -93,8 +93,8 @@ class Exponential(Mechanism):
         epsilon = float(budget.epsilon)
         if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
             raise ValueError(
-                f"epsilon={epsilon:g} must be from {_LEAST_EPSILON:g} to {_MOST_EPSILON:g} to choose "
-                "among posteriors; mechanism='geometric' takes any."
+                f"epsilon={epsilon:g} must be from {_LEAST_EPSILON:g} to {_MOST_EPSILON:g} to "
+                "choose among posteriors; mechanism='geometric' takes any."
             )
         if self.distance == "total_variation" and len(candidates.prior) > 2:
             raise ValueError(
