@@ -377,10 +377,10 @@ class ScoredCandidates(FiniteLaw):
     def log_likelihood(self, chosen: int) -> FloatArray:
         """Log probability that a candidate is chosen, for every data set."""
         distance = self.candidates.distances_to(chosen, self.kind)
-        return np.asarray(-self.exponent / self.sensitivity * distance - self._log_normalisers)
+        return np.asarray(-self.exponent / self.sensitivity * distance - self.log_normalisers)
 
     @cached_property
-    def _log_normalisers(self) -> FloatArray:
+    def log_normalisers(self) -> FloatArray:
         """Log of the sum of all weights, for every data set: one pass over all pairs."""
         chunks = [*_chunks(np.arange(len(self.candidates)))]
         rows = progress(chunks, "normalisers", delay=_PATIENCE)

@@ -26,6 +26,8 @@ lives on the integers, :math:`P(Z = z) \propto q^{|z|}` with :math:`q = e^{-1/b}
 .. math:: P(|Z| > z) \le \frac{2}{1+q}\, e^{-z/b},
 
 which costs every bound :math:`b \ln\frac{2}{1+q} < \tfrac12` count more.
+
+**A posterior chosen among candidates: how far it is (*Tailoring ...*, section 6).**
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.special import betaln, gammaincinv, psi
+import numpy.typing as npt
+from scipy.special import betaln, gammainc, gammaincinv, psi
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.categories.candidates import ScoredCandidates
 from dpbayes_sklearn.counts.fourier import sum_count
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.noise import NoiseLaw
@@ -48,9 +52,12 @@ __all__ = [
     "cell_count",
     "coefficient_count",
     "count_error_quantile",
+    "count_tail",
     "divergence_deviation",
     "divergence_range",
     "expected_divergence",
+    "floored_laplace",
+    "fourier_cell_ratio",
     "fourier_table_quantile",
     "likelihood_range",
     "map_failure_bound",
@@ -59,6 +66,12 @@ __all__ = [
     "noise_scale",
     "paper_fourier_table_bound",
     "regression_sampler_epsilon",
+    "rerun_epsilon",
+    "score_exponent",
+    "score_tail",
+    "score_tail_bound",
+    "smallest_normaliser",
+    "stealth_probability",
     "table_bound",
     "update_bound",
 ]
@@ -90,6 +103,19 @@ def map_score_gap(exponent: float, best_mass: float, delta: float) -> float:
     0.854
     """
     return math.log(1 / (best_mass * delta)) / exponent
+
+
+def score_exponent(epsilon: float, sensitivity: float) -> float:
+    r"""Return :math:`\lambda = \varepsilon/(2\Delta)`, the exponent of Zhang et al.'s Algorithm 3.
+
+    :math:`\varepsilon`-private if the score is the probability of one of finitely many sets and
+    :math:`\Delta` bounds its change: :func:`mass_change_bound` (:math:`\sqrt{Lr}`) under
+    Assumption 1, :func:`total_variation_bound` (:math:`\sqrt{M/2}`) under Assumption 2.
+
+    >>> round(score_exponent(1.0, mass_change_bound(0.04, distance=1.0)), 3)
+    2.5
+    """
+    return epsilon / (2 * sensitivity)
 
 
 def mass_change_bound(lipschitz: float, distance: float) -> float:
@@ -170,6 +196,52 @@ def paper_fourier_table_bound(
     """
     per_table = 2.0**parents * math.log(coefficients / delta) + t * coefficients
     return 4 * coefficients / epsilon * per_table
+
+
+def stealth_probability(coefficients: int, t: float) -> float:
+    r"""Return a lower bound on the probability that Algorithm 2 leaves no cell negative.
+
+    .. math:: P(\text{all cells} \ge 0) \ge P(\Gamma_{|N|} \le 2t|N|)
+
+    for the whole contingency table and the increment :math:`4t|N|^2/\varepsilon`: a cell falls by
+    at most the sum of \|N\| absolute noises, a Gamma variable, and the increment is 2t\|N\| noise
+    scales. Zhang et al., Corollary 3, say :math:`1 - e^{-t}`, which is false for small t.
+
+    >>> [round(stealth_probability(34, t), 3) for t in (0.2, 0.6, 1.0)]
+    [0.0, 0.875, 1.0]
+    """
+    return float(gammainc(coefficients, 2 * t * coefficients))
+
+
+def rerun_epsilon(epsilon: float, runs: int | None = None) -> float:
+    r"""Return the cost of running Algorithm 2 again until no cell is negative.
+
+    .. math:: \frac{p(y)/p(S)}{p'(y)/p'(S)} \le e^{2\varepsilon}
+
+    for the first release in the set S of tables without a negative cell, if only it is shown. If
+    the number of ``runs`` is shown, or limited, they cost :math:`\varepsilon` each. Zhang et al.,
+    section 3.2, count one :math:`\varepsilon` more for "another chance".
+
+    >>> rerun_epsilon(0.5), rerun_epsilon(0.5, runs=3)
+    (1.0, 1.5)
+    """
+    return 2 * epsilon if runs is None else runs * epsilon
+
+
+def fourier_cell_ratio(coefficients: int, nodes: int, family: int) -> float:
+    r"""Return the noise of a cell by Algorithm 2 over that by Algorithm 1, as standard deviations.
+
+    .. math:: \frac{|N|}{|I|}\, 2^{-|F_i|/2}
+
+    for Boolean nodes, families F and the paper's noise. Zhang et al., Remark 1, compare the noise
+    of a normalised *coefficient*, :math:`2|N|/(\varepsilon 2^{|I|/2})`, with that of a *count*.
+
+    >>> fourier_cell_ratio(22, nodes=11, family=2)  # naive Bayes of 10 features: none is better
+    1.0
+    >>> fourier_cell_ratio(2**11, nodes=11, family=2) > 90  # a complete graph
+    True
+    """
+    return coefficients / nodes * 2 ** (-family / 2)
 
 
 def likelihood_range(radius: float, weight_bound: float, noise_variance: float) -> float:
@@ -265,6 +337,81 @@ def count_error_quantile(scale: float, probability: float, cells: int = 1) -> in
     tail = -math.expm1(math.log(probability) / cells)
     exact = -scale * math.log(tail * (1 + math.exp(-1 / scale)) / 2) - 1
     return max(0, math.ceil(exact - 1e-9))
+
+
+def floored_laplace(scale: float, t: int) -> float:
+    r"""Return the probability that continuous Laplace noise, rounded down, is t.
+
+    .. math:: P(\lfloor Y\rfloor = t) = \tfrac12\big(e^{-t/b} - e^{-(t+1)/b}\big), \qquad t \ge 0,
+
+    and the mirror image of :math:`-t-1` below zero. Section 6.1 of *Tailoring ...* has t - 1 and t
+    in place of t and t + 1: noise rounded *up*.
+
+    >>> round(floored_laplace(1.0, 0), 4), round(floored_laplace(1.0, -1), 4)
+    (0.3161, 0.3161)
+    """
+    t = t if t >= 0 else -t - 1
+    return (math.exp(-t / scale) - math.exp(-(t + 1) / scale)) / 2
+
+
+def count_tail(scale: float, t: int) -> float:
+    r"""Return :math:`P(|Z| \ge t) = \frac{2q^t}{1+q}` for integer noise and t of at least 1.
+
+    In place of the tail :math:`e^{-t/b}` of continuous noise (*Tailoring ...*, section 6.1).
+
+    >>> round(count_tail(1.0, 3), 4), round(math.exp(-3), 4)
+    (0.0728, 0.0498)
+    """
+    return 2 * math.exp(-t / scale) / (1 + math.exp(-1 / scale))
+
+
+def score_tail(distances: npt.ArrayLike, exponent: float, at_least: float) -> float:
+    r"""Return the probability of a candidate whose distance is at least c.
+
+    .. math:: P(H \ge c) = \sum_{r : H(r) \ge c} e^{-\lambda H(r)} \Big/ \sum_r e^{-\lambda H(r)}
+
+    The first of the three bounds of *Tailoring ...*, section 6.3, with the mechanism's own
+    :math:`\lambda = \varepsilon/2S(x)`, which lacks the 2 there.
+
+    >>> round(score_tail([0.0, 0.1, 0.2], exponent=10.0, at_least=0.2), 4)
+    0.09
+    """
+    found = np.asarray(distances, dtype=float)
+    weights = np.exp(-exponent * found)
+    return float(weights[found >= at_least].sum() / weights.sum())
+
+
+def score_tail_bound(
+    candidates: int, exponent: float, at_least: float, normaliser: float = 1.0
+) -> float:
+    r"""Return a bound on the probability of a candidate whose distance is at least c.
+
+    .. math:: P(H \ge c) \le |R|\,e^{-\lambda c}/N
+
+    The normaliser N is at least the number of best candidates (*Tailoring ...*, section 6.2), of
+    which the exact posterior is one: N = 1 is the last bound of section 6.3. Its second bound has
+    the normaliser of the data, its third a function of n, :func:`smallest_normaliser`.
+
+    >>> round(score_tail_bound(3, exponent=10.0, at_least=0.2), 3)
+    0.406
+    >>> round(score_tail_bound(3, 10.0, at_least=0.2, normaliser=1.503), 3)
+    0.27
+    """
+    return min(1.0, candidates * math.exp(-exponent * at_least) / normaliser)
+
+
+def smallest_normaliser(law: ScoredCandidates) -> float:
+    r"""Return :math:`N(n) = \min_x \sum_r e^{-\lambda(x) H(x, r)}` over all data sets of n records.
+
+    *Tailoring ...*, section 6.3, asks for it and leaves it open; it is a finite computation.
+
+    >>> from dpbayes_sklearn.categories.candidates import Candidates
+    >>> candidates = Candidates(20, (1.0, 1.0))
+    >>> law = ScoredCandidates(candidates, candidates.local_sensitivity(), exponent=0.5)
+    >>> round(smallest_normaliser(law), 2)
+    4.5
+    """
+    return float(np.exp(law.log_normalisers.min()))
 
 
 def beta_divergence(a: float, b: float, c: float, d: float) -> float:

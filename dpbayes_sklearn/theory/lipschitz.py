@@ -33,13 +33,18 @@ __all__ = [
     "composed_lipschitz",
     "distinguishable_distance",
     "divergence_bound",
+    "empirical_error",
     "exponential_concentration",
+    "exponential_family_epsilon",
     "families_per_node",
     "laplace_concentration",
     "lifted_concentration",
     "lifted_lipschitz",
+    "metric_epsilon",
     "normal_concentration",
+    "partition_limit",
     "sampler_epsilon",
+    "sharp_divergence_bound",
     "smoothness_constant",
     "stochastic_distinguishable_distance",
     "stochastic_divergence_bound",
@@ -216,6 +221,51 @@ def divergence_bound(lipschitz: float, distance: float) -> float:
     return 2 * lipschitz * distance
 
 
+def sharp_divergence_bound(lipschitz: float, distance: float) -> float:
+    r"""Return :math:`\min(2L\rho, \tfrac12(L\rho)^2)`, the smaller bound on the KL divergence.
+
+    The log-likelihood ratio lies in an interval of width :math:`w = 2L\rho`, so along the path from
+    one posterior to the other its variance is at most :math:`w^2/4`, and the divergence at most
+    :math:`w^2/8` (Hoeffding's lemma). Sharper than :func:`divergence_bound` for :math:`L\rho < 4`.
+
+    >>> sharp_divergence_bound(0.5, distance=1.0)
+    0.125
+    """
+    moved = lipschitz * distance
+    return min(2 * moved, moved**2 / 2)
+
+
+def exponential_family_epsilon(
+    parameter_range: float, statistic_range: float, temper: float = 1.0, n_draws: int = 1
+) -> float:
+    r"""Return :math:`\varepsilon = N \tau\, |\eta_{max} - \eta_{min}|\, |T_{max} - T_{min}|`.
+
+    The cost of N draws from a posterior of :math:`p_\eta(x) = h(x) e^{\eta T(x) - A(\eta)}` whose
+    parameter and statistic have public bounds: the log ratio of two posteriors is linear in η with
+    slope :math:`\tau(T(x) - T(y))`, and changes its sign. Records at distance
+    :math:`\rho = |T(x) - T(y)|` are protected with that ρ in place of the range of T. Exponential
+    and Laplace data (T = x, T = \|x - μ\|, η the rate) and normal data (T = x, η = mean/variance)
+    are Dimitrakakis et al., Lemmas 3, 4 and 6, without a prior's tail that has to be small.
+
+    >>> exponential_family_epsilon(parameter_range=2.0, statistic_range=10.0, temper=0.05)
+    1.0
+    """
+    return n_draws * temper * parameter_range * statistic_range
+
+
+def metric_epsilon(epsilon: float, distance: float, diameter: float) -> float:
+    r"""Return :math:`\varepsilon\rho/\rho_0`, the protection of records at distance ρ.
+
+    Dimitrakakis et al., Definition 2: a release that is :math:`\varepsilon`-private for any two
+    records, and whose loss grows linearly in a metric of diameter :math:`\rho_0`, protects the
+    difference of two records at distance ρ so much better.
+
+    >>> metric_epsilon(1.0, distance=5.0, diameter=50.0)
+    0.1
+    """
+    return epsilon * min(distance, diameter) / diameter
+
+
 def stochastic_divergence_bound(concentration: float, distance: float) -> float:
     r"""Return :math:`\kappa\rho/c`, the claim of Dimitrakakis et al., Theorem 1 (ii).
 
@@ -280,6 +330,31 @@ def distinguishable_distance(lipschitz: float, n_draws: int, delta: float) -> fl
     0.449
     """
     return 3 * math.log(1 / delta) / (4 * lipschitz * n_draws) if n_draws else math.inf
+
+
+def partition_limit(delta: float) -> int:
+    r"""Return the most sets of a partition in Dimitrakakis et al., Lemma 2.
+
+    .. math:: m \le \log_2\sqrt{1/\delta}
+
+    >>> partition_limit(0.05), partition_limit(1e-6)
+    (2, 9)
+    """
+    return math.floor(math.log2(1 / delta) / 2)
+
+
+def empirical_error(n_draws: int, delta: float) -> float:
+    r"""Return the L1 error of the frequencies of n draws (Dimitrakakis et al., Lemma 2).
+
+    .. math:: \|\hat P_n - P\|_1 \le \sqrt{\tfrac3n \ln\tfrac1\delta}
+
+    with probability at least 1 - δ, on a partition of at most :func:`partition_limit` sets
+    (Weissman et al. 2003: :math:`P(\|\cdot\|_1 \ge \epsilon) \le (2^m - 2)e^{-n\epsilon^2/2}`).
+
+    >>> round(empirical_error(1000, delta=0.05), 3)
+    0.095
+    """
+    return math.sqrt(3 * math.log(1 / delta) / n_draws)
 
 
 def stochastic_distinguishable_distance(concentration: float, n_draws: int, delta: float) -> float:

@@ -119,6 +119,15 @@ def test_5_gradient_of_the_gaussian_likelihood():
     assert abs(totals[0] - totals[1]) == pytest.approx(change)  # whatever n is
     assert n / (2 * variance) * (1 + 2 + 1) > 100 * change  # the paper's L(w) for d = 1
 
+    def printed(n, norm):
+        return n / 2 * (1 + 2 * norm + norm)  # L(w) at variance 1 and d = 1
+
+    def steepest(norm):  # of -(y - wx)²/2 in (x, y) at |x| = |y| = 1
+        return (1 + norm) * math.hypot(1, norm)
+
+    assert printed(1, 1.0) < steepest(1.0) < printed(2, 1.0)
+    assert printed(2, 10.0) < steepest(10.0) / 3  # it grows with the square of the norm
+
 
 def test_6_mcdiarmid_needs_squares():
     """Five nodes without parents and much noise: the divergence crosses the printed bound."""
