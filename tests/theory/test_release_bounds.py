@@ -35,7 +35,7 @@ def test_tail_of_integer_noise():
 
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.5, 2.0)])
 def test_the_bounds_of_section_6_from_sharp_to_loose(prior):
-    """Exact, by the data's normaliser, by the smallest of n records, by the number of candidates."""
+    """Exact, by the data's normaliser, by the smallest of n records, by 1."""
     candidates = Candidates(60, prior)
     law = ScoredCandidates(candidates, candidates.local_sensitivity(), exponent=2.0)
     least = smallest_normaliser(law)
