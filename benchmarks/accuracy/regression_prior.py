@@ -2,10 +2,10 @@
 
 Census income, a tenth of the records for training, the rest for testing: the 31,857 mothers of 12
 features in the table ``labsup``, where the paper has 370,000 records of 14 features from IPUMS.
-With prior precision b the norm of drawn coefficients is bounded by 10/sqrt(b), so a sharper prior has less to hide: the
-private curve comes down to the other one, while both rise in the end because the prior drowns the
-data. Figures are mean squared errors in units of the variance of the target, so that predicting
-the mean has 1.
+With prior precision b the norm of drawn coefficients is bounded by 10/sqrt(b), so a sharper prior
+has less to hide: the private curve comes down to the other one, while both rise in the end because
+the prior drowns the data. Figures are mean squared errors in units of the variance of the target,
+so that predicting the mean has 1.
 
 Run ``python -m benchmarks.accuracy.regression_prior [--repeats 20] [--output figure.png]``.
 """
