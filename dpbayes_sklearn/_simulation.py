@@ -18,6 +18,7 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms._temperature import table_budget
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression.coefficients import contrasts
@@ -41,7 +42,7 @@ class Simulation(ABC):
         self.estimator, self.n = estimator, n
         self.mechanism = estimator._resolve_mechanism()
         # a fixed generator: the same question has the same answer, and no secret is involved
-        self.rng, self.source = np.random.default_rng(0), random_source(0)
+        self.rng, self.noise = np.random.default_rng(0), Noise(random_source(0))
 
     def errors(self) -> FloatArray:
         """Return absolute errors of what is released."""
@@ -66,7 +67,7 @@ class Simulation(ABC):
     def _posteriors(self, statistics: Any, prior: Any, budget: Budget) -> tuple[Any, Any]:
         """Return the released and the exact posterior."""
         self.mechanism.preflight(statistics, prior, budget)
-        private = self.mechanism.release(statistics, prior, budget, self.source).posterior
+        private = self.mechanism.release(statistics, prior, budget, self.noise).posterior
         return private, prior.update(statistics.without_noise())
 
 

@@ -29,10 +29,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, NoiseLaw
-from dpbayes_sklearn.noise.integers import Positions, random_positions
+from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw
+from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
-from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["GUESS", "RecordCount", "ReleasedSize", "bound_of", "drawn_sample", "size_share"]
@@ -99,8 +98,8 @@ def bound_of(n: int, laws: tuple[NoiseLaw, ...]) -> int:
     return n + sum(int(law.error_bound(_UNLIKELY)) + 1 for law in laws)
 
 
-def drawn_sample(n: int, every: int, unit: PrivacyUnit, source: RandomSource) -> Positions | None:
+def drawn_sample(n: int, every: int, unit: PrivacyUnit, noise: Noise) -> Positions | None:
     """Draw the positions of one of ``every`` records, in increasing order; None asks all."""
     if every == 1 or unit.size_is_secret:
         return None
-    return random_positions(n, -(-n // every), source)
+    return noise.positions(n, -(-n // every))

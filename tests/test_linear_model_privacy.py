@@ -21,7 +21,7 @@ from dpbayes_sklearn import (
     PrivacyLeakWarning,
     Schema,
 )
-from dpbayes_sklearn.regression import ball_draws as draws_module
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.regression import mode as mode_module
 from dpbayes_sklearn.regression import step_noise as release_module
 
@@ -200,7 +200,7 @@ def test_replay(mechanism, row, value, which):
     """What was released on one data set, played to a neighbour, leaves the same bytes."""
     neighbour, target = X.copy(), Y.copy()
     neighbour[which], target[which] = row, value
-    real_noise, real_draws = release_module.add_noise, draws_module.ball_gaussian
+    real_noise, real_draws = release_module.add_noise, drawing.ball_gaussian
     real_mode = mode_module.perturbed_mode
     tape, play = [], False
 
@@ -216,7 +216,7 @@ def test_replay(mechanism, row, value, which):
     pickles = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release_module, "add_noise", watched(real_noise))
-        patch.setattr(draws_module, "ball_gaussian", watched(real_draws))
+        patch.setattr(drawing, "ball_gaussian", watched(real_draws))
         patch.setattr(mode_module, "perturbed_mode", watched(real_mode))
         for data, labels in ((X, Y), (neighbour, target)):
             pickles.append(pickle.dumps(declared(mechanism=mechanism).fit(data, labels)))

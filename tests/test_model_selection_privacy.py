@@ -22,6 +22,7 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
 from dpbayes_sklearn.model_selection.cost import run_rho
 from dpbayes_sklearn.model_selection.runs import POINTS, points, prepared, run, sensitivity
+from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -185,7 +186,7 @@ def test_the_loss_that_can_be_shown_is_within_the_claim():
 
 
 def test_a_score_without_noise_is_caught(monkeypatch):
-    monkeypatch.setattr(runs, "discrete_laplace", lambda scale, size, source: [0])
+    monkeypatch.setattr(runs, "score_law", lambda *_: DiscreteLaplace.of(Fraction(0), [1]))
     assert audited_epsilon() > 0.6
 
 
@@ -231,19 +232,20 @@ def gaussian_search(**options):
 @pytest.mark.parametrize("stopping", ["geometric", "logarithmic"])
 def test_every_run_keeps_to_the_zcdp_of_a_run(monkeypatch, stopping):
     spent, scores = [], []
-    release, noise = Mechanism.release, runs.discrete_gaussian
+    release, law_of = Mechanism.release, runs.score_law
 
     def released(self, statistics, prior, budget, source):
         rho = budget.rho if budget.rho is not None else Fraction(budget.epsilon) ** 2 / 2
         spent.append(rho)
         return release(self, statistics, prior, budget, source)
 
-    def scored(variance, *rest):
-        scores.append(1 / (2 * variance))
-        return noise(variance, *rest)
+    def scored(*args):
+        law = law_of(*args)
+        scores.append(law.rho(np.ones(1, np.int64)))
+        return law
 
     monkeypatch.setattr(Mechanism, "release", released)
-    monkeypatch.setattr(runs, "discrete_gaussian", scored)
+    monkeypatch.setattr(runs, "score_law", scored)
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-4)
     search = gaussian_search(stopping=stopping, accountant=accountant).fit(RECORDS, LABELS)
     law = Stopping.of_mean(stopping, 9)

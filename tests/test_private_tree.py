@@ -23,8 +23,9 @@ from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.counts.dependence import TREE, EdgeScores, TreeChoice
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.mechanisms import PermuteAndFlip, permute_and_flip
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.mechanisms import PermuteAndFlip
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -93,13 +94,13 @@ def test_the_question_takes_a_quarter_of_the_budget(unit):
     sensitivity = EdgeScores(scores, 0, 9).sensitivity(unit)
     question = EdgeScores(scores, 50_000 - 4 * sensitivity, 9)
 
-    def draw(row, source):
+    def draw(row, noise):
         weights.append(row[0].astype(float))
         return [0]
 
     choice, budget = TreeChoice(Network.star([2, 2], 2)), Budget(Fraction(2), unit=unit)
-    with mock.patch.object(permute_and_flip, "finite_draw", draw):
-        found = PermuteAndFlip().release(question, choice, budget, random_source(0))
+    with mock.patch.object(drawing, "finite_draw", draw):
+        found = PermuteAndFlip().release(question, choice, budget, Noise.of(0))
     assert found.posterior == (TREE, (1, 0))
     nats = 4 * (2 / 4) / 2  # four sensitivities, a quarter of epsilon = 2
     assert weights[0][1] / weights[0].sum() == pytest.approx(np.exp(-nats) / 2, rel=1e-5)

@@ -13,7 +13,7 @@ from benchmarks.audit._order import places
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.sizes import drawn_sample
 
@@ -22,8 +22,8 @@ PERSON = PrivacyUnit("person", max_records=3)
 
 @pytest.mark.parametrize("unit", [RECORD, FEATURE, PERSON], ids=lambda case: case.name)
 def test_a_sample_is_drawn_of_a_public_number(unit: PrivacyUnit) -> None:
-    assert drawn_sample(100, 1, unit, random_source(0)) is None
-    one, other = (drawn_sample(100, 7, unit, random_source(seed)) for seed in (0, 1))
+    assert drawn_sample(100, 1, unit, Noise.of(0)) is None
+    one, other = (drawn_sample(100, 7, unit, Noise.of(seed)) for seed in (0, 1))
     assert one is not None
     assert other is not None
     assert len(one) == len(other) == 15
@@ -32,9 +32,7 @@ def test_a_sample_is_drawn_of_a_public_number(unit: PrivacyUnit) -> None:
 
 @pytest.mark.parametrize("name", ["record", "person"])
 def test_all_records_are_asked_where_their_number_is_secret(name: str) -> None:
-    assert (
-        drawn_sample(100, 7, PrivacyUnit(name, neighbours="add_remove"), random_source(0)) is None
-    )
+    assert drawn_sample(100, 7, PrivacyUnit(name, neighbours="add_remove"), Noise.of(0)) is None
 
 
 @pytest.mark.parametrize("case", sorted_tables(), ids=lambda case: case.name)

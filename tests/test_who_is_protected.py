@@ -29,9 +29,9 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.mechanisms import Size
-from dpbayes_sklearn.model_selection import search as search_module
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from tests.visits import ADDED, BOTH, CLASSIFIER, PERSON, WHOM, labels, unit_of, visits
 
@@ -117,14 +117,14 @@ def test_labels_of_any_kind_choose_the_same_records(of, kind):
     labels = pd.Series(who).astype(kind)
     model.fit(X, y, groups=of(labels) if of is not pd.Series else labels)
     assert model.posterior_.released.n == len(counted_records(who, 3))
-    kept = counted_records(who, 3, random_source(0, PERSONS_STREAM))
+    kept = counted_records(who, 3, Noise.of(0, PERSONS_STREAM))
     assert np.array_equal(model.posterior_.released.tables[-1], np.bincount(y[kept]))
 
 
 @pytest.mark.parametrize("shift", [0, 1, 4000])
 def test_all_choices_of_the_records_of_a_person_are_alike(shift):
     who = np.roll(np.tile(np.arange(4000), 4), shift)
-    kept = counted_records(who, 2, random_source(shift))
+    kept = counted_records(who, 2, Noise.of(shift))
     assert np.array_equal(np.bincount(who[kept]), np.full(4000, 2))
     place = (kept // 4000)[np.argsort(who[kept], kind="stable")].reshape(4000, 2)
     pairs = np.bincount(4 * place[:, 0] + place[:, 1], minlength=16).reshape(4, 4)
@@ -133,9 +133,9 @@ def test_all_choices_of_the_records_of_a_person_are_alike(shift):
 
 def test_keys_that_are_equal_are_drawn_again():
     who, keys = np.zeros(3), iter([bytes(24), bytes([7] + 7 * [0] + [5] + 7 * [0] + [6] + 7 * [0])])
-    assert counted_records(who, 2, lambda size: next(keys)).tolist() == [1, 2]
+    assert counted_records(who, 2, Noise(lambda size: next(keys))).tolist() == [1, 2]
     with pytest.raises(RuntimeError, match="repeating itself"):
-        counted_records(who, 2, bytes)
+        counted_records(who, 2, Noise(bytes))
 
 
 def test_records_without_a_label_do_not_count():
@@ -294,7 +294,7 @@ def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch)
         of_records = size == 8 * len(y)
         return (100 * 2**56 + keys if of_records else keys * (2**67 // size)).tobytes()
 
-    monkeypatch.setattr(search_module, "random_source", lambda *_, **__: source)
+    monkeypatch.setattr(drawing, "random_source", lambda *_, **__: source)
     search = PrivateSearchCV(BayesianNaiveBayes(**CLASSIFIER, **whom), {"alpha": [1.0]})
     records = search._records(X, y, reset=True)
     search.set_params(test_size=0.35)  # all coins of records are about 100/256

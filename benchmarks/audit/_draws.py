@@ -30,18 +30,23 @@ from dpbayes_sklearn.mechanisms import (
     Laplace,
     Mechanism,
     Sampler,
-    _noisy_counts,
-    fourier,
+)
+from dpbayes_sklearn.noise import (
+    Noise,
+    ball_gaussian,
+    discrete_laplace,
+    finite,
+    truncated_laplace,
+    zero_sum,
 )
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
-from dpbayes_sklearn.noise import discrete_laplace, finite, truncated_laplace, zero_sum
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf, discrete_laplace_survival
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy import Budget, exact
-from dpbayes_sklearn.regression import ball_draws as ball
 
 __all__ = ["attacks", "laws", "origins"]
 
@@ -110,29 +115,24 @@ def _gaussians(source: Any) -> Iterator[str]:
     for k in (0, 3, 6):
         chance = float(law[60 + k] / law.sum())
         yield from _strays(f"Gaussian P(Z={k})", int((drawn == k).sum()), 20_000, chance)
-    inside = ball.ball_gaussian(np.eye(1), np.zeros(1), 3.0, 2_000, source)[:, 0]
+    inside = ball_gaussian.ball_gaussian(np.eye(1), np.zeros(1), 3.0, 2_000, source)[:, 0]
     chance = float((ndtr(1) - ndtr(-1)) / (ndtr(3) - ndtr(-3)))
     yield from _strays("ball P(|w|<1)", int((abs(inside) < 1).sum()), 2_000, chance)
 
 
 def _carried() -> Iterator[str]:
     """See that what is released tells the law that was drawn, by which all else judges it."""
-    for mechanism, module in (
-        (Laplace(), _noisy_counts),
-        (Laplace(noise="joint"), _noisy_counts),
-        (Gaussian(), _noisy_counts),
-        (Fourier(), fourier),
-    ):
+    for mechanism in (Laplace(), Laplace(noise="joint"), Gaussian(), Fourier()):
         drawn: list[Any] = []
-        real = module.add
+        real = drawing.add
 
         def watched(arrays: Any, law: Any, *rest: Any, _log: Any = drawn, _add: Any = real) -> Any:
             _log.append(law)
             return _add(arrays, law, *rest)
 
-        with mock.patch.object(module, "add", watched):
+        with mock.patch.object(drawing, "add", watched):
             budget = Budget(Fraction(1), Fraction(1, 1000))
-            release = mechanism.release(SIDES[0], PRIOR, budget, random_source(0))
+            release = mechanism.release(SIDES[0], PRIOR, budget, Noise.of(0))
         if release.posterior.released.laws != (drawn[0],):
             yield f"{mechanism}: another law is told than was drawn"
 

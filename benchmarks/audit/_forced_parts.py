@@ -41,12 +41,12 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, together
 from dpbayes_sklearn.audit._recorder import Recording
-from dpbayes_sklearn.audit._steps import Choice, Noise
+from dpbayes_sklearn.audit._steps import Added, Choice
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.model_selection.cost import winner_epsilon
 from dpbayes_sklearn.model_selection.runs import held_out
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
@@ -144,7 +144,7 @@ def _search(stopping: str, delta: float) -> Iterator[str]:
     name, seen = f"search, {stopping}, {delta:g}", np.zeros(2, bool)
     steps = Pipeline([("bins", PrivateKBinsDiscretizer(2)), ("model", bayes)])
     models = [(bayes, ""), (line, ""), *([] if delta else [(steps, "model__")])]
-    sides = held_out(len(others) + 1, None, RECORD, 0.5, random_source(0, stream=1))
+    sides = held_out(len(others) + 1, None, RECORD, 0.5, Noise.of(0, stream=1))
     for (model, of), place in product(models, [int(side[0]) for side in sides]):
         grid = {f"{of}mechanism": ["gaussian" if delta else "laplace"]}
         search = PrivateSearchCV(
@@ -218,7 +218,7 @@ def _empty(name: str) -> Iterator[str]:
 
 def _small_released_size() -> Iterator[str]:
     """Release a number of records that is far too small, which noise can make."""
-    past = _said(Noise, (np.array([1]),))
+    past = _said(Added, (np.array([1]),))
     for name in ("counts, sampler", "counts, map", "counts, laplace", "regression, sampler"):
         model, others, own = _secret()[name]
         many = pd.concat([others] * 1500, ignore_index=True)
@@ -234,7 +234,7 @@ def _records_beyond_a_released_number() -> Iterator[str]:
         model = BayesianNaiveBayes(
             10.0, mechanism=mechanism, bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in"
         )
-        sides = [_said(Noise, (np.array([known]),))]
+        sides = [_said(Added, (np.array([known]),))]
         for n in (size, size + 100):
             others = frame(rng.integers(0, 2, (n, 4)).tolist())
             world = World("", model, others, BITS[:1], ADDED)

@@ -25,11 +25,12 @@ from benchmarks.audit._cases import Case
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._subject import Subject
 from benchmarks.audit._units import PERSON
-from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant, sizes
+from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.audit.containers import CONTAINERS
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts.temperature import LabelledRecords, LossSums
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.moments import Moments
 
@@ -121,7 +122,7 @@ def _moved(step: str, one: Any, other: Any) -> float:
 @contextmanager
 def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
     """Let the second fit draw the same records as the first, where they are listed now."""
-    fit, draw, again = PrivateEstimator._fit, sizes.random_positions, iter(drawn)
+    fit, draw, again = PrivateEstimator._fit, drawing.random_positions, iter(drawn)
     seen.append([])
 
     def fitted(self: Any, *args: Any) -> Any:
@@ -137,7 +138,7 @@ def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
 
     with (
         mock.patch.object(PrivateEstimator, "_fit", fitted),
-        mock.patch.object(sizes, "random_positions", positions),
+        mock.patch.object(drawing, "random_positions", positions),
     ):
         yield
 

@@ -36,6 +36,7 @@ from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Laplace
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
@@ -85,7 +86,7 @@ def believing(n: int | None) -> Iterator[None]:
 
     with (
         mock.patch.object(PrivateEstimator, "_sized", sized),
-        mock.patch.object(sizes, "random_positions", positions),
+        mock.patch.object(drawing, "random_positions", positions),
     ):
         yield
 

@@ -27,8 +27,9 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.model_selection import runs as of_runs
 from dpbayes_sklearn.model_selection.runs import Selection, held_out
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.random_stopping import Stopping
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -59,21 +60,22 @@ def _what_runs_get() -> Iterator[str]:
     ):
         epsilons: list[Any] = []
         scales: list[Any] = []
-        release, noise = Mechanism.release, of_runs.discrete_laplace
+        release, law_of = Mechanism.release, of_runs.score_law
 
         def fits(self: Any, s: Any, p: Any, budget: Any, *rest: Any, _log: Any = epsilons) -> Any:
             _log.append(budget.epsilon)
             return release(self, s, p, budget, *rest)  # noqa: B023
 
-        def scores(scale: Any, *rest: Any, _log: Any = scales) -> Any:
-            _log.append(scale)
-            return noise(scale, *rest)  # noqa: B023
+        def scores(*args: Any, _log: Any = scales) -> Any:
+            law = law_of(*args)  # noqa: B023
+            _log.append(law.scales[0])
+            return law
 
         ledger = BudgetAccountant()
         search = PrivateSearchCV(model, GRID, epsilon=0.9, runs_per_candidate=3, accountant=ledger)
         with (
             mock.patch.object(Mechanism, "release", fits),
-            mock.patch.object(of_runs, "discrete_laplace", scores),
+            mock.patch.object(of_runs, "score_law", scores),
         ):
             search.fit(X, Y)
         name, third = type(model).__name__, Fraction(3, 10)
@@ -145,7 +147,7 @@ def _what_is_heard() -> Iterator[str]:
         search = PrivateSearchCV(model, GRID, epsilon=300.0, runs_per_candidate=1, random_state=1)
         with (
             warnings.catch_warnings(record=True) as caught,
-            mock.patch("dpbayes_sklearn.model_selection.runs.number_of_runs", _always(count)),
+            mock.patch("dpbayes_sklearn.noise.noise.number_of_runs", _always(count)),
             mock.patch("dpbayes_sklearn.privacy.guarantee._warned", True),  # once in a process
         ):
             warnings.simplefilter("always")
@@ -171,7 +173,7 @@ def _models_that_are_kept() -> Iterator[str]:
 
         model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
         with (
-            mock.patch.object(runs, "number_of_runs", _always(count)),
+            mock.patch.object(drawing, "number_of_runs", _always(count)),
             mock.patch.object(runs, "run", counted),
         ):
             PrivateSearchCV(model, {}).fit(X, Y)
@@ -189,7 +191,7 @@ def _number_of_runs() -> Iterator[str]:
     laws = {"geometric": ((1, 0.2), (2, 0.16)), "logarithmic": ((1, 0.497), (2, 0.1988))}
     for name, chances in laws.items():
         law = Stopping(name, 5)
-        drawn = np.array([runs.number_of_runs(law, random_source(i)) for i in range(400)])
+        drawn = np.array([Noise.of(i).runs(law) for i in range(400)])
         for r, chance in chances:
             spread = (400 * chance * (1 - chance)) ** 0.5
             if abs((drawn == r).sum() - 400 * chance) > 6 * spread:
@@ -199,9 +201,9 @@ def _number_of_runs() -> Iterator[str]:
 def _many_runs() -> Iterator[str]:
     """See that searches of many runs are not given up, and that large numbers are not left out."""
     law = Stopping.of_mean("logarithmic", 300)
-    p, source = 1 - 1 / law.inverse, random_source(0)
+    p, noise = 1 - 1 / law.inverse, Noise.of(0)
     try:
-        drawn = np.array([runs.number_of_runs(law, source) for _ in range(3000)])
+        drawn = np.array([noise.runs(law) for _ in range(3000)])
     except RuntimeError:
         yield "the number of runs of a search is not drawn, after its charge"
         return
@@ -220,7 +222,7 @@ def _sides_of_persons() -> Iterator[str]:
         (PrivacyUnit("person", max_records=2, neighbours="add_remove"), who),
         (PrivacyUnit("record", neighbours="add_remove"), None),
     ):
-        sides = [held_out(N, labels, unit, half, random_source(None)) for _ in range(40)]
+        sides = [held_out(N, labels, unit, half, Noise.of(None)) for _ in range(40)]
         if len({train.tobytes() for train, _ in sides}) < 20:
             yield f"{unit.label}: who is held out is the same in many searches"
         if any({*who[train]} & {*who[test]} for train, test in sides if labels is not None):
@@ -275,22 +277,23 @@ def _with_a_delta() -> Iterator[str]:
     """See that the fits and scores of a search with a delta are far below its own zCDP."""
     fits: list[Any] = []
     scores: list[Any] = []
-    release, noise = Mechanism.release, of_runs.discrete_gaussian
+    release, law_of = Mechanism.release, of_runs.score_law
 
     def fitted(self: Any, s: Any, p: Any, budget: Any, *rest: Any) -> Any:
         fits.append(Fraction(budget.epsilon) ** 2 / 2 if budget.rho is None else budget.rho)
         return release(self, s, p, budget, *rest)
 
-    def scored(variance: Any, *rest: Any) -> Any:
-        scores.append(1 / (2 * variance))
-        return noise(variance, *rest)
+    def scored(*args: Any) -> Any:
+        law = law_of(*args)
+        scores.append(law.rho(np.ones(1, np.int64)))
+        return law
 
     model = BayesianNaiveBayes(classes=[0, 1], mechanism="gaussian", **BAYES)
     search = PrivateSearchCV(model, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3)
     secret = clone(model).set_params(privacy_unit=PrivacyUnit("record", neighbours="add_remove"))
     with (
         mock.patch.object(Mechanism, "release", fitted),
-        mock.patch.object(of_runs, "discrete_gaussian", scored),
+        mock.patch.object(of_runs, "score_law", scored),
     ):
         search.fit(X, Y)
         PrivateSearchCV(secret, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3).fit(X, Y)

@@ -31,12 +31,13 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism
-from dpbayes_sklearn.noise import ClassRows, SupNorm
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
+from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise.ball_gaussian import DRAW_LATTICE, ball_gaussian
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression import ball_draws, step_noise
 from dpbayes_sklearn.regression import mode as modes
-from dpbayes_sklearn.regression.ball_draws import DRAW_LATTICE, REAL_ARITHMETIC, ball_gaussian
+from dpbayes_sklearn.regression import step_noise
+from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.mode import perturbed_mode
 from dpbayes_sklearn.regression.moments import Moments
@@ -148,8 +149,8 @@ def moments(scale: float) -> Iterator[Row]:
     prior = GaussianPrior(statistics.design)
     add_noise, counted = step_noise.add_noise, [0, 0]
 
-    def watched(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
-        noisy, variance = add_noise(sums, block, grid, epsilon, source)
+    def watched(sums: Any, block: Any, grid: int, epsilon: Fraction, noise: Any) -> Any:
+        noisy, variance = add_noise(sums, block, grid, epsilon, noise)
         counted[0] += noisy.size
         counted[1] += int((~whole(noisy * float(grid**2))).sum())
         return noisy, variance
@@ -158,7 +159,7 @@ def moments(scale: float) -> Iterator[Row]:
         counted[:] = [0, 0]
         with mock.patch.object(step_noise, "add_noise", watched):
             while counted[0] < VALUES * scale:
-                mechanism.release(statistics, prior, BUDGET, random_source())
+                mechanism.release(statistics, prior, BUDGET, Noise())
         yield row(f"moments, {mechanism.name()}", *counted)
 
 
@@ -173,8 +174,8 @@ def coefficients(scale: float) -> Iterator[Row]:
         counted[1] += int((~whole(drawn / (DRAW_LATTICE * radius))).sum())
         return drawn
 
-    def mode(data: Any, window: Any, windows: Any, plan: Any, source: Any) -> Any:
-        released = perturbed_mode(data, window, windows, plan, source)
+    def mode(data: Any, window: Any, windows: Any, plan: Any, noise: Any) -> Any:
+        released = perturbed_mode(data, window, windows, plan, noise)
         counted[0] += released.size
         counted[1] += int((~whole(released / plan.step * plan.jitter.grid)).sum())
         return released
@@ -182,11 +183,11 @@ def coefficients(scale: float) -> Iterator[Row]:
     for mechanism in (mechanisms.Sampler(500), mechanisms.MAP()):
         counted[:] = [0, 0]
         with (
-            mock.patch.object(ball_draws, "ball_gaussian", watched),
+            mock.patch.object(drawing, "ball_gaussian", watched),
             mock.patch.object(modes, "perturbed_mode", mode),
         ):
             while counted[0] < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
-                mechanism.release(statistics, prior, BUDGET, random_source())
+                mechanism.release(statistics, prior, BUDGET, Noise())
         yield row(f"coefficients, {mechanism.name()}", *counted)
     X, y = np.zeros((20, 1)), np.zeros(20)
     silent = [

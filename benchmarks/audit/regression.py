@@ -20,7 +20,7 @@ from benchmarks.audit._table import Row
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit._densities import halved
 from dpbayes_sklearn.audit._domains import MomentDomain
-from dpbayes_sklearn.audit._steps import Noise
+from dpbayes_sklearn.audit._steps import Added
 from dpbayes_sklearn.audit.ratios import Drawn, audit_ratios, drawn_steps
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import add
@@ -116,7 +116,7 @@ def matrix_steps(epsilon: Fraction = Fraction(2)) -> Worst:
             many = np.broadcast_to(sums, (runs, len(sums)))
             return add([many], halved(law) if sharper else law, random_source(runs + sharper))[0]
 
-        sides.append(Drawn(Noise(sums, law), draw, epsilon))
+        sides.append(Drawn(Added(sums, law), draw, epsilon))
     return sides[0], sides[1]
 
 

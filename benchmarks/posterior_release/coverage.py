@@ -16,7 +16,7 @@ import numpy as np
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms._certification import configured
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, PrivacyUnit, exact
 
 SIZES = (20, 50, 100, 1000, 10_000)
@@ -46,26 +46,26 @@ class Setting(NamedTuple):
 
 def measured(setting: Setting, runs: int) -> tuple[np.ndarray, float]:
     """Return the coverage of every category's interval, and the mean Hellinger distance."""
-    rng, source = np.random.default_rng(0), random_source(0)
+    rng, noise = np.random.default_rng(0), Noise.of(0)
     held, distances = np.zeros(setting.k), []
     for _ in range(runs):
         p = np.array(setting.fixed or rng.dirichlet(np.full(setting.k, setting.alpha)))
         counts = rng.multinomial(setting.n, p)
-        posterior = _released(setting, counts, source)
+        posterior = _released(setting, counts, noise)
         intervals = Dirichlet.credible_interval(posterior)
         held += (intervals[:, 0] <= p) & (p <= intervals[:, 1])
         distances.append(posterior.hellinger(Dirichlet(setting.alpha + counts)))
     return held / runs, float(np.mean(distances))
 
 
-def _released(setting: Setting, counts, source) -> Dirichlet:
+def _released(setting: Setting, counts, noise) -> Dirichlet:
     mechanism = configured(setting.mechanism, calibrate=True, delta=0.0)
     alphas = np.full(setting.k, setting.alpha)
     belief = Beta(*alphas) if setting.k == 2 else Dirichlet(alphas)
     delta = exact(1e-6 if mechanism.spends_delta else 0, "delta")
     budget = Budget(exact(setting.epsilon), delta, unit=setting.unit)
     prior = SimplexPrior(belief, setting.inference)
-    return mechanism.release(SimplexCounts(counts), prior, budget, source).posterior
+    return mechanism.release(SimplexCounts(counts), prior, budget, noise).posterior
 
 
 def tables() -> Iterator[tuple[str, list[Setting]]]:

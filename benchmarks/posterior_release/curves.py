@@ -19,7 +19,7 @@ from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.conjugate import expected_distance
 from dpbayes_sklearn.mechanisms._certification import configured
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, exact
 
 EPSILON, DELTA = 1.0, 1e-8
@@ -61,11 +61,11 @@ class Curve:
     def simulated(self, counts: tuple[int, ...], prior: tuple[float, ...], runs: int):
         """Hellinger distances of repeated releases from the exact posterior."""
         mechanism = configured(self.name, self.calibrate, DELTA)
-        statistics, source = SimplexCounts(np.array(counts)), random_source(0)
+        statistics, noise = SimplexCounts(np.array(counts)), Noise.of(0)
         belief = SimplexPrior(Dirichlet(prior), self.inference)
         budget = Budget(exact(EPSILON * self.share))
         true = Dirichlet(np.array(prior) + counts)
-        releases = (mechanism.release(statistics, belief, budget, source) for _ in range(runs))
+        releases = (mechanism.release(statistics, belief, budget, noise) for _ in range(runs))
         return np.array([release.posterior.hellinger(true) for release in releases])
 
 

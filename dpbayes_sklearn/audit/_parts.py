@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._steps import Ball, Choice, Mode, Noise, Step, quadratic_range
+from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, Step, quadratic_range
 from dpbayes_sklearn.noise import DiscreteGaussian
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 
@@ -216,7 +216,7 @@ class ModeSearch(Step):
 
 
 @dataclass(frozen=True)
-class Calibrated(Noise):
+class Calibrated(Added):
     """Gaussian noise, and its rho at the declared sensitivity of what it is added to."""
 
     bound: float
@@ -257,8 +257,8 @@ _NEVER = Part(math.inf, math.inf, 1.0)
 
 
 @lost.register
-def _(one: Noise, other: Any) -> Part:
-    if not (isinstance(other, Noise) and one.law == other.law):
+def _(one: Added, other: Any) -> Part:
+    if not (isinstance(other, Added) and one.law == other.law):
         return _NEVER
     shift = one.centre - other.centre
     if isinstance(one.law, DiscreteGaussian):

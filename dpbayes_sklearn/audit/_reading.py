@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._steps import Choice, Fixed, Noise, Opaque, Step
-from dpbayes_sklearn.counts import splits
-from dpbayes_sklearn.mechanisms import Mechanism, _temperature, exponential
+from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Opaque, Step
+from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteGaussian,
@@ -34,13 +33,14 @@ from dpbayes_sklearn.noise import (
     discrete_gaussian,
     discrete_laplace,
     matrix,
+    noise,
     sup_norm,
     zero_sum,
 )
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
-__all__ = ["Recorder", "laws_of_release", "no_bytes"]
+__all__ = ["NO_NOISE", "Recorder", "laws_of_release", "no_bytes"]
 
 _MARK = 1 << 32  # far above any count
 _ALONE, _GAUSSIAN = -1, -2  # in place of the number of a group that cancels
@@ -54,6 +54,10 @@ _matrices = matrix.wishart_differences
 def no_bytes(size: int) -> bytes:
     """Return zeros: nothing is left to chance while laws are read."""
     return bytes(size)
+
+
+NO_NOISE = noise.Noise(no_bytes)
+"""Draws from zeros."""
 
 
 @dataclass
@@ -158,9 +162,7 @@ class Recorder:
                 (sup_norm, "discrete_boxes", self.box),
                 (class_rows, "many_rows", self.row_noise),
                 (matrix, "wishart_differences", self.matrix),
-                (splits, "finite_draw", self.choice),
-                (exponential, "finite_draw", self.choice),
-                (_temperature, "finite_draw", self.choice),
+                (noise, "finite_draw", self.choice),
             ):
                 stack.enter_context(mock.patch.object(module, name, stand_in))
             yield self
@@ -190,7 +192,7 @@ def _run(
     mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, *, marks: int
 ) -> tuple[FloatArray, bytes, Recorder]:
     with Recorder(marks).installed() as recorder:
-        released = mechanism.release(statistics, prior, budget, no_bytes).posterior
+        released = mechanism.release(statistics, prior, budget, NO_NOISE).posterior
     arrays, rest = _taken_apart(released)
     numbers = np.concatenate([np.ravel(a).astype(np.float64) for a in arrays] or [np.empty(0)])
     steps = numbers * getattr(released, "grid", 1)  # where sums lie on a public lattice
@@ -247,7 +249,7 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
             law = ZeroSum(scale, len(cells))
         elif shared >= 0:
             law = SupNorm(scale, tuple(recorder.boxes[noise][1] for noise in own))
-        laws.append(Noise(centre, law))
+        laws.append(Added(centre, law))
     return bare, laws
 
 
@@ -262,4 +264,4 @@ def _class_rows(centre: IntArray, scale: Fraction, noises: list[int], recorder: 
     order = np.argsort([drawn.index(noise) for noise in noises])
     cells = centre[order][: len(drawn) - 1]
     total = centre[order][-1] if len(noises) == len(drawn) else cells[: values[0]].sum()
-    return Noise(np.append(cells, total), ClassRows(scale, values, 1, 1))
+    return Added(np.append(cells, total), ClassRows(scale, values, 1, 1))

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 from unittest import mock
@@ -27,20 +26,17 @@ from dpbayes_sklearn.audit._parts import (
     Texts,
     worst_of_choice,
 )
-from dpbayes_sklearn.audit._steps import Ball, Choice, Mode, Noise, Step, seen_records
+from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, Step, seen_records
 from dpbayes_sklearn.mechanisms import _temperature, permute_and_flip, quantiles, stable_histogram
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    discrete_gaussian,
-    discrete_laplace,
+    ball_gaussian,
     finite,
     integers,
     truncated_laplace,
 )
 from dpbayes_sklearn.noise.law import add
-from dpbayes_sklearn.regression import ball_draws, mode
+from dpbayes_sklearn.regression import mode
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.sensitivity import GaussianBlock
 
@@ -57,7 +53,6 @@ class Recording:
         self._past = None if along is None else along.said
         self._leads = along is None or not along.steps  # bounds are the same for all that follow
         self._inner: list[Any] | None = None  # what is drawn inside a step that knows its records
-        self._score = 0
         self._scores: tuple[Any, int] = np.zeros(1), 0
         self._levels: list[Any] = []
         self._bound: float | None = None
@@ -87,7 +82,7 @@ class Recording:
         flat = np.concatenate([np.ravel(array) for array in arrays])
         if len(flat) != law.size:  # many at once: a simulation of a public law
             return real(arrays, law, source)
-        step = Noise(flat, law) if self._bound is None else Calibrated(flat, law, self._bound)
+        step = Added(flat, law) if self._bound is None else Calibrated(flat, law, self._bound)
         self._bound = None
         noisy = self._answer(step, lambda: real(arrays, law, source))
         return tuple(np.reshape(own, np.shape(a)) for own, a in zip(noisy, arrays, strict=True))
@@ -176,20 +171,6 @@ class Recording:
             self._inner.append(law)
         return real(law, size, source)
 
-    def _scored(self, real: Any, *args: Any) -> Any:
-        earned = real(*args)
-        self._score = int(earned.sum())
-        return earned
-
-    def _noise_of_score(self, real: Any, parameter: Any, size: int, source: Any) -> Any:
-        law: Any = (
-            DiscreteLaplace.of(Fraction(parameter), [1])
-            if real is discrete_laplace.discrete_laplace
-            else DiscreteGaussian((Fraction(parameter),), (1,))
-        )
-        score, step = self._score, Noise(np.array([self._score]), law)
-        return self._answer(step, lambda: score + real(parameter, size, source)) - score
-
     def _run(self, real: Any, *args: Any) -> Any:
         self.runs.append(len(self.steps))
         return real(*args)
@@ -221,19 +202,16 @@ def recorded(along: Recording | None = None) -> Iterator[Recording]:
         (_temperature.tempering_weights, own._tempered),
         (quantiles.rate, own._rated),
         (integers.segment_draw, own._placed),
-        (ball_draws.ball_gaussian, own._in_ball),
+        (ball_gaussian.ball_gaussian, own._in_ball),
         (truncated_laplace.truncated_laplace, own._truncated),
         (mode.perturbed_mode, own._mode),
         (stable_histogram.common_texts, own._texts),
-        (runs.points, own._scored),
         (runs.run, own._run),
         (getattr(runs, "rehearsed", own), own._rehearsed),
     )
     with ExitStack() as stack:
         for real, stand_in in samplers:
             everywhere(stack, real, stand_in)
-        for real in (discrete_laplace.discrete_laplace, discrete_gaussian.discrete_gaussian):
-            everywhere(stack, real, own._noise_of_score, (runs,))
         law = _Standing(GaussianBlock.law, own._calibrated)
         own_law = lambda block, rho, grid: law(block, rho, grid)  # noqa: E731  a method
         stack.enter_context(mock.patch.object(GaussianBlock, "law", own_law))

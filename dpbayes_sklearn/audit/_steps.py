@@ -3,7 +3,7 @@ r"""What a release draws from, read off the production code, and the exact loss 
 A release is a list of steps. Each has a law, and the loss between the laws of two data sets is
 known in closed form:
 
-- **Noise** adds integers z of a :class:`~dpbayes_sklearn.noise.NoiseLaw` to some integers c: the
+- **Added** adds integers z of a :class:`~dpbayes_sklearn.noise.NoiseLaw` to some integers c: the
   law knows the loss of every shift c - c'. Both laws must be the same, or the ratio of their tails
   has no bound.
 - **Choice** draws independent points with integer weights: the sum over rows of
@@ -39,11 +39,11 @@ from dpbayes_sklearn.regression.mode import ModePlan
 from dpbayes_sklearn.regression.record_sums import coordinates
 
 __all__ = [
+    "Added",
     "Ball",
     "Choice",
     "Fixed",
     "Mode",
-    "Noise",
     "Opaque",
     "Point",
     "Step",
@@ -78,7 +78,7 @@ class Step(ABC):
 
 
 @dataclass(frozen=True)
-class Noise(Step):
+class Added(Step):
     """Integers with noise of a known law."""
 
     centre: IntArray
@@ -88,7 +88,7 @@ class Noise(Step):
         """Return centre and law."""
         return repr(self.law).encode() + b"|" + self.centre.tobytes()
 
-    def _loss(self, other: Noise) -> Fraction | float:
+    def _loss(self, other: Added) -> Fraction | float:
         if self.law != other.law:
             return math.inf
         return self.law.privacy_loss(self.centre - other.centre)
@@ -99,7 +99,7 @@ def shared_laws(releases: list[list[Step]]) -> list[list[Step]]:
     known: dict[str, NoiseLaw] = {}
 
     def shared(step: Step) -> Step:
-        if not isinstance(step, Noise):
+        if not isinstance(step, Added):
             return step
         return replace(step, law=known.setdefault(repr(step.law), step.law))
 

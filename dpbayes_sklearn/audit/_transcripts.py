@@ -17,13 +17,14 @@ from unittest import mock
 
 import numpy as np
 
-from dpbayes_sklearn.audit._reading import Recorder, no_bytes
-from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Mode, Noise, Point, Step, seen_records
-from dpbayes_sklearn.mechanisms import Mechanism, permute_and_flip, quantiles
+from dpbayes_sklearn.audit._reading import NO_NOISE, Recorder
+from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Fixed, Mode, Point, Step, seen_records
+from dpbayes_sklearn.mechanisms import Mechanism, quantiles
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, MatrixNoise, NoiseLaw, SupNorm
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.regression import ball_draws, mode, step_noise
+from dpbayes_sklearn.regression import mode, step_noise
 
 __all__ = ["Transcript"]
 
@@ -45,7 +46,7 @@ class Transcript:
         mechanism, prior, budget = self._public
         with ExitStack() as stack:
             steps = stack.enter_context(_Steps(self._said, self._seed))
-            posterior = mechanism.release(statistics, prior, budget, no_bytes).posterior
+            posterior = mechanism.release(statistics, prior, budget, NO_NOISE).posterior
         what = [type(law).__name__ for law in steps.laws]
         return [Fixed(pickle.dumps([what, posterior])), *steps.laws]
 
@@ -57,16 +58,16 @@ class _Steps:
         self.laws: list[Step] = []
         self._said, self._seed = said, seed
         self._add_noise = step_noise.add_noise
-        self._ball = vars(ball_draws)["ball_gaussian"]
+        self._ball = vars(drawing)["ball_gaussian"]
         self._mode = mode.perturbed_mode
         self._point = quantiles.point_of
-        self._choice = vars(permute_and_flip)["finite_draw"]
+        self._choice = vars(drawing)["finite_draw"]
         self._patches: Sequence[Any] = (
             mock.patch.object(step_noise, "add_noise", self.noise),
-            mock.patch.object(ball_draws, "ball_gaussian", self.ball),
+            mock.patch.object(drawing, "ball_gaussian", self.ball),
             mock.patch.object(mode, "perturbed_mode", self.mode),
             mock.patch.object(quantiles, "point_of", self.point),
-            mock.patch.object(permute_and_flip, "finite_draw", self.choice),
+            mock.patch.object(drawing, "finite_draw", self.choice),
         )
 
     def __enter__(self) -> _Steps:
@@ -79,20 +80,20 @@ class _Steps:
             patch.stop()
 
     def noise(
-        self, sums: Any, block: Any, grid: int, epsilon: Fraction, source: RandomSource
+        self, sums: Any, block: Any, grid: int, epsilon: Fraction, noise: drawing.Noise
     ) -> Any:
         """Stand in for noisy sums."""
-        if source is not no_bytes:  # a simulation of the public noise law
-            return self._add_noise(sums, block, grid, epsilon, source)
+        if noise is not NO_NOISE:  # a simulation of the public noise law
+            return self._add_noise(sums, block, grid, epsilon, noise)
         with Recorder().installed() as recorder:
-            noiseless, _ = self._add_noise(sums, block, grid, epsilon, no_bytes)
+            noiseless, _ = self._add_noise(sums, block, grid, epsilon, NO_NOISE)
         centre = np.rint(np.asarray(noiseless) * grid**2).astype(np.int64)
         drawn = {*recorder.scales}
         scale = drawn.pop() if len(drawn) == 1 else Fraction(0)
         law: NoiseLaw = DiscreteLaplace.of(scale, [len(centre)])
         if recorder.is_gaussian:
             with Recorder(marks=1).installed() as marking:
-                marked, _ = self._add_noise(sums, block, grid, epsilon, no_bytes)
+                marked, _ = self._add_noise(sums, block, grid, epsilon, NO_NOISE)
             names = marking.names(np.rint(np.asarray(marked) * grid**2) - centre)
             own = tuple(marking.scales[name] for name in names.tolist())
             law = DiscreteGaussian(own, (1,) * len(own))
@@ -100,9 +101,10 @@ class _Steps:
             law = SupNorm(scale, tuple(side for _, side in recorder.boxes.values()))
         elif recorder.matrices:
             law = MatrixNoise(scale, recorder.matrices[0])
-        self.laws.append(Noise(centre, law))
+        self.laws.append(Added(centre, law))
         return self._answer(
-            lambda seed: self._add_noise(sums, block, grid, epsilon, seed), ("sums", len(centre))
+            lambda seed: self._add_noise(sums, block, grid, epsilon, drawing.Noise(seed)),
+            ("sums", len(centre)),
         )
 
     def ball(self, precision: Any, linear: Any, radius: float, n: int, source: Any) -> Any:
@@ -112,18 +114,18 @@ class _Steps:
             lambda seed: self._ball(precision, linear, radius, n, seed), ("draws", len(linear))
         )
 
-    def mode(self, statistics: Any, window: Any, windows: Any, plan: Any, source: Any) -> Any:
+    def mode(self, statistics: Any, window: Any, windows: Any, plan: Any, noise: Any) -> Any:
         """Stand in for a perturbed mode."""
         self.laws.append(Mode(seen_records(statistics, window, windows, plan.grid), plan))
         return self._answer(
-            lambda seed: self._mode(statistics, window, windows, plan, seed),
+            lambda seed: self._mode(statistics, window, windows, plan, drawing.Noise(seed)),
             ("mode", len(plan.ridge)),
         )
 
-    def point(self, law: Any, source: Any) -> Any:
+    def point(self, law: Any, noise: Any) -> Any:
         """Stand in for a point of a lattice."""
         self.laws.append(Point(law))
-        return self._answer(lambda seed: self._point(law, seed), ("point", 1))
+        return self._answer(lambda seed: self._point(law, drawing.Noise(seed)), ("point", 1))
 
     def choice(self, weights: Any, source: Any) -> Any:
         """Stand in for a choice among candidates."""

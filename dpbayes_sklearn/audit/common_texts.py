@@ -18,9 +18,10 @@ import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.audit._domains import TextDomain
-from dpbayes_sklearn.audit._reading import no_bytes
+from dpbayes_sklearn.audit._reading import NO_NOISE
 from dpbayes_sklearn.audit.deltas import DeltaEnumeration
-from dpbayes_sklearn.mechanisms import StableHistogram, stable_histogram
+from dpbayes_sklearn.mechanisms import StableHistogram
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.budget import Budget, exact
@@ -76,13 +77,13 @@ def enumerate_texts(
 def _law(statistics: Any, budget: Budget) -> Law:
     """Return the probability of every set of texts, by all noises there can be."""
     noise = _Noise()
-    with mock.patch.object(stable_histogram, "truncated_laplace", noise):
+    with mock.patch.object(drawing, "truncated_laplace", noise):
         release = StableHistogram().release
-        release(statistics, _Prior(), budget, no_bytes)  # to see the law
+        release(statistics, _Prior(), budget, NO_NOISE)  # to see the law
         law: Law = {}
         for drawn in product(noise.probabilities, repeat=noise.size):
             noise.next = np.array(drawn, np.int64)
-            (found,) = release(statistics, _Prior(), budget, no_bytes).posterior
+            (found,) = release(statistics, _Prior(), budget, NO_NOISE).posterior
             chance = math.prod(noise.probabilities[z] for z in drawn)
             law[found] = law.get(found, 0.0) + chance
     return law

@@ -24,7 +24,7 @@ from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._domains import domain_of
-from dpbayes_sklearn.audit._steps import Choice, Noise, Step, shared_laws
+from dpbayes_sklearn.audit._steps import Added, Choice, Step, shared_laws
 from dpbayes_sklearn.audit.enumeration import known_size, readers_of
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import DiscreteGaussian, NoiseLaw
@@ -147,7 +147,7 @@ def _pair_delta(apart: list[tuple[Step, Step]], epsilon: float) -> float:
         return _choices_delta(apart, epsilon)
     pattern: Counter[tuple[float, int]] = Counter()
     for mine, theirs in apart:
-        if not (isinstance(mine, Noise) and isinstance(theirs, Noise)):
+        if not (isinstance(mine, Added) and isinstance(theirs, Added)):
             return 1.0
         variances = _gaussian_variances(mine.law)
         if mine.law != theirs.law or variances is None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.audit._domains import DataSet, Domain, domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
-from dpbayes_sklearn.audit._steps import Choice, Fixed, Noise, Point, Step, shared_laws
+from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Point, Step, shared_laws
 from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
@@ -240,7 +240,7 @@ def _losses(pairs: list[tuple[Step, Step]]) -> list[Fraction | float]:
     known: dict[tuple[int, bytes], Fraction | float] = {}
     losses = []
     for one, other in pairs:
-        if isinstance(one, Noise) and isinstance(other, Noise) and one.law is other.law:
+        if isinstance(one, Added) and isinstance(other, Added) and one.law is other.law:
             shift = id(one.law), (one.centre - other.centre).tobytes()
             if shift not in known:
                 known[shift] = one.loss(other)

@@ -24,19 +24,13 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._densities import halved, log_ratio
-from dpbayes_sklearn.audit._steps import Ball, Choice, Mode, Noise, Step, seen_records
+from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, Step, seen_records
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
-from dpbayes_sklearn.counts import splits
-from dpbayes_sklearn.mechanisms import (
-    Mechanism,
-    _noisy_categories,
-    _noisy_counts,
-    exponential,
-    fourier,
-)
+from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression import ball_draws, mode, step_noise
+from dpbayes_sklearn.regression import mode, step_noise
 
 __all__ = ["Drawn", "audit_ratios", "drawn_steps", "log_ratios"]
 
@@ -77,7 +71,7 @@ def drawn_steps(
     """
     watch = _Watch(random_source(random_state), transcript)
     with watch.installed():
-        mechanism.release(statistics, prior, budget, watch.source)
+        mechanism.release(statistics, prior, budget, drawing.Noise(watch.source))
     return watch.steps, watch.said
 
 
@@ -131,7 +125,7 @@ def _log_ratio(one: Any, other: Any, outcomes: npt.NDArray[Any]) -> FloatArray:
     return _RATIOS[type(one)](one, other, outcomes)
 
 
-def _noise_ratio(one: Noise, other: Noise, outcomes: npt.NDArray[Any]) -> FloatArray:
+def _noise_ratio(one: Added, other: Added, outcomes: npt.NDArray[Any]) -> FloatArray:
     grid = one.law.grid
     return log_ratio(one.law, outcomes - one.centre * grid, (one.centre - other.centre) * grid)
 
@@ -155,7 +149,7 @@ def _mode_ratio(one: Mode, other: Mode, outcomes: npt.NDArray[Any]) -> FloatArra
 
 
 _RATIOS: dict[type[Step], Callable[..., FloatArray]] = {
-    Noise: _noise_ratio,
+    Added: _noise_ratio,
     Choice: _choice_ratio,
     Ball: _ball_ratio,
     Mode: _mode_ratio,
@@ -177,14 +171,10 @@ class _Watch:
         """Replace what mechanisms draw with."""
         with ExitStack() as stack:
             for module, name, stand_in in (
-                (_noisy_counts, "add", self._added),
-                (fourier, "add", self._added),
-                (_noisy_categories, "add", self._added),
-                (step_noise, "add", self._added),
+                (drawing, "add", self._added),
                 (step_noise, "add_noise", self._shared),
-                (splits, "finite_draw", self._chosen),
-                (exponential, "finite_draw", self._chosen),
-                (ball_draws, "ball_gaussian", self._in_ball),
+                (drawing, "finite_draw", self._chosen),
+                (drawing, "ball_gaussian", self._in_ball),
                 (mode, "perturbed_mode", self._perturbed),
             ):
                 real = getattr(module, name)
@@ -196,10 +186,10 @@ class _Watch:
             self.said.append(draw())
         return self.said[len(self.steps) - 1]
 
-    def _shared(self, real: Any, sums: Any, block: Any, grid: int, part: Any, source: Any) -> Any:
+    def _shared(self, real: Any, sums: Any, block: Any, grid: int, part: Any, noise: Any) -> Any:
         self._share = Fraction(part)
         try:
-            return real(sums, block, grid, part, source)
+            return real(sums, block, grid, part, noise)
         finally:
             self._share = None
 
@@ -214,7 +204,7 @@ class _Watch:
             rows = np.hstack([np.reshape(part, (runs, -1)) for part in noisy])
             return np.asarray(np.rint(rows * law.grid), np.int64)
 
-        self.steps.append(Drawn(Noise(flat, law), draw, self._share))
+        self.steps.append(Drawn(Added(flat, law), draw, self._share))
         return self._answer(lambda: real(arrays, law, source))
 
     def _chosen(self, real: Any, weights: Any, source: Any) -> Any:
@@ -236,18 +226,18 @@ class _Watch:
         return self._answer(lambda: real(A, b, radius, n, source))
 
     def _perturbed(
-        self, real: Any, statistics: Any, window: Any, windows: Any, plan: Any, source: Any
+        self, real: Any, statistics: Any, window: Any, windows: Any, plan: Any, noise: Any
     ) -> Any:
         first = 0 if statistics.design.intercept else 1
 
         def draw(runs: int, sharper: bool) -> npt.NDArray[Any]:
             own = plan._replace(pull=halved(plan.pull)) if sharper else plan
-            found = [real(statistics, window, windows, own, self.source) for _ in range(runs)]
+            found = [real(statistics, window, windows, own, noise) for _ in range(runs)]
             return np.array(found)[:, first:]
 
         records = seen_records(statistics, window, windows, plan.grid)
         self.steps.append(Drawn(Mode(records, plan), draw, self._share))
-        return self._answer(lambda: real(statistics, window, windows, plan, source))
+        return self._answer(lambda: real(statistics, window, windows, plan, noise))
 
 
 @dataclass(frozen=True)

@@ -23,25 +23,21 @@ from sklearn.base import clone
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.base import remarks
-from dpbayes_sklearn.counts import splits
-from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.mechanisms import (
     Mechanism,
     _noisy_categories,
     _noisy_counts,
-    _temperature,
-    exponential,
     fourier,
-    permute_and_flip,
     quantiles,
     stable_histogram,
 )
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.runs import Selection
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import BudgetAccountant, guarantee
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.regression import ball_draws, mode, step_noise
+from dpbayes_sklearn.regression import mode, step_noise
 
 __all__ = ["CHOKE_POINT", "DRAWS", "SEARCH", "Replay", "replay"]
 
@@ -57,14 +53,11 @@ DRAWS: Frozen = (
     (_noisy_counts, "ReleasedCounts"),
     (fourier, "ReleasedCharacters"),
     (_noisy_categories, "ReleasedSimplex"),
-    (splits, "finite_draw"),
-    (exponential, "finite_draw"),
-    (_temperature, "finite_draw"),
+    (Noise, "choose"),
     (step_noise, "add_noise"),
-    (ball_draws, "ball_gaussian"),
+    (Noise, "ball"),
     (mode, "perturbed_mode"),
     (quantiles, "point_of"),
-    (permute_and_flip, "finite_draw"),
     (stable_histogram, "common_texts"),
 )
 """What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""
@@ -237,7 +230,7 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
         _heard(fit),
         _frozen(fit, answer, freeze),
         _watched(fit),
-        mock.patch.object(persons, "_random_order", _as_listed),
+        mock.patch.object(Noise, "order", _as_listed),
     ):
         warnings.simplefilter("always")
         try:
@@ -252,7 +245,7 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
     return fit
 
 
-def _as_listed(n: int, source: Any) -> Any:
+def _as_listed(noise: Noise, n: int) -> Any:
     """Return the order by which records of a person count, as both neighbours may have drawn it.
 
     It is random, for every person alone. So a draw of one belongs to a draw of the other in which
@@ -319,7 +312,7 @@ def _watched(fit: _Fit) -> Iterator[None]:
         return entry
 
     def watching(real: Any) -> Any:
-        def release(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
+        def release(self: Any, statistics: Any, prior: Any, budget: Any, noise: Any) -> Any:
             if not nested[0]:
                 told = pickle.dumps([self.name(), self.get_params(), prior, tuple(budget)])
                 seen = _Seen(statistics, budget.unit, budget.epsilon, budget.delta, told)
@@ -328,7 +321,7 @@ def _watched(fit: _Fit) -> Iterator[None]:
                 unpaid = sum(fit.charged or []) < asked or sum(fit.deltas) < asked_delta
                 if fit.charged is not None and unpaid:
                     fit.broken.append("released before it was charged")
-            return apart(real)(self, statistics, prior, budget, source)
+            return apart(real)(self, statistics, prior, budget, noise)
 
         return release
 

@@ -28,7 +28,7 @@ from dpbayes_sklearn.exceptions import (
     warn_caller,
 )
 from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechanism
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.active import active_accountant, one_branch
 from dpbayes_sklearn.privacy.budget import LEAST_DELTA, at_least, round_up
@@ -421,8 +421,7 @@ class PrivateEstimator(PublishedModel):
             # a rho of 0, where no record changes anything, is no rho that a ledger takes
             rho = cost.rho or None
             ledger.spend(cost.epsilon, cost.delta, label=label, rho=rho, unit=cost.unit)
-        source = random_source(self.random_state, stream)
-        return mechanism.release(statistics, prior, cost, source)
+        return mechanism.release(statistics, prior, cost, Noise.of(self.random_state, stream))
 
     def _advise(self, statistics: Any, mechanism: Mechanism, budget: Budget) -> None:
         """Log problems that follow from public quantities, before the fit is charged."""

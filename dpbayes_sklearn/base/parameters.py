@@ -6,7 +6,7 @@ from typing import Any
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, did_you_mean
 from dpbayes_sklearn.data.persons import counted_records, read_groups
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = [
@@ -66,8 +66,8 @@ def records_that_count(
         )
     if groups is None:
         return records, (PROMISED.format(unit.max_records),)
-    source = random_source(random_state, PERSONS_STREAM)
-    counted = counted_records(read_groups(groups, records.n), unit.max_records, source)
+    noise = Noise.of(random_state, PERSONS_STREAM)
+    counted = counted_records(read_groups(groups, records.n), unit.max_records, noise)
     if not (len(counted) or unit.size_is_secret):
         raise ValueError(
             "groups must have labels: no record has one. Labels are texts, bytes, numbers, dates, "

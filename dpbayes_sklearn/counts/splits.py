@@ -53,8 +53,8 @@ from scipy.optimize import brentq
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables, Tables
-from dpbayes_sklearn.noise.finite import finite_draw, integer_weights, rounding_loss
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise.finite import integer_weights, rounding_loss
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = [
@@ -449,7 +449,7 @@ def draw_tables(
     log_law: Callable[[int, FloatArray, FloatArray], FloatArray],
     grid: SplitGrid,
     n_draws: int,
-    source: RandomSource,
+    noise: Noise,
     most: int | None = None,
 ) -> Tables:
     """Draw all tables ``n_draws`` times; ``log_law(node, left, right)`` gives a split's weights.
@@ -463,5 +463,5 @@ def draw_tables(
             left, right = np.minimum(left, most), np.minimum(right, most)
         weights = integer_weights(log_law(node, left, right))
         repeated = np.broadcast_to(weights, (n_draws, *weights.shape))
-        drawn.append(leaf_probabilities(grid.left[finite_draw(repeated, source)]))
+        drawn.append(leaf_probabilities(grid.left[noise.choose(repeated)]))
     return tuple(drawn)

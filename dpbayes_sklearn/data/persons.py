@@ -11,7 +11,6 @@ anything: of a memory address every record would be another person's.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -25,6 +24,7 @@ from sklearn.utils import check_consistent_length
 
 from dpbayes_sklearn.data.dask import column_here
 from dpbayes_sklearn.data.table import refuse_other_containers
+from dpbayes_sklearn.noise import Noise
 
 __all__ = ["canonical", "coins_of", "counted_records", "read_groups"]
 
@@ -167,7 +167,6 @@ _FORMS: tuple[tuple[type | tuple[type, ...], Form], ...] = (
 """How labels of each type are read; the first type that fits counts."""
 
 
-_ATTEMPTS = 64  # Two of a billion keys are equal once in 37 times.
 _PLAIN = "biufUSmM"  # The kinds of numpy's types whose values it compares exactly.
 
 
@@ -186,14 +185,14 @@ def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:
 
 
 def counted_records(
-    labels: npt.NDArray[Any], most: int, source: Callable[[int], bytes] = os.urandom
+    labels: npt.NDArray[Any], most: int, noise: Noise | None = None
 ) -> npt.NDArray[np.intp]:
     """Return the positions of the records that count: at most ``most`` of each label, in order.
 
     Records without a label (None, NaN, NaT) do not count: nobody could tell how many are of one
     person. Nor do those whose label is of a type for which nobody can tell which labels are equal.
-    Of a label with more records, those that count are drawn from a source of random bytes: the
-    first ones in a random order of all.
+    Of a label with more records, those that count are drawn: the first ones in a random
+    order of all.
 
     Examples
     --------
@@ -207,28 +206,16 @@ def counted_records(
     counts = np.bincount(person)
     if not len(counts) or counts.max() <= most:
         return positions
-    shuffled = _random_order(len(person), source)
+    shuffled = (noise or Noise()).order(len(person))
     by_person = shuffled[np.argsort(person[shuffled], kind="stable")]
     rank = np.arange(len(person)) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.sort(positions[by_person[rank < most]])
 
 
-def _random_order(n: int, source: Callable[[int], bytes]) -> npt.NDArray[np.intp]:
-    """Return 0, ..., n-1 in random order, all orders alike: by keys, of which no two are equal."""
-    for _ in range(_ATTEMPTS):
-        keys = np.frombuffer(source(8 * n), np.uint64)
-        order = np.argsort(keys)
-        if (np.diff(keys[order]) > 0).all():  # otherwise positions would decide
-            return order
-    raise RuntimeError("The source of random bytes keeps repeating itself: it cannot be used.")
-
-
-def coins_of(
-    labels: npt.NDArray[Any], source: Callable[[int], bytes] = os.urandom
-) -> npt.NDArray[np.float64]:
+def coins_of(labels: npt.NDArray[Any], noise: Noise | None = None) -> npt.NDArray[np.float64]:
     """Return a number in [0, 1) for each record, the same for all of one label.
 
-    Every label draws a number of its own from a source of random bytes.
+    Every label draws a number of its own.
 
     >>> coins = coins_of(np.array(["ann", "bob", "ann"]))
     >>> bool(coins[0] == coins[2] != coins[1])
@@ -236,8 +223,7 @@ def coins_of(
     """
     person = _codes(labels)  # -1 of those without a label, who share the last number
     n_persons = person.max(initial=-1) + 2
-    numbers = np.frombuffer(source(8 * int(n_persons)), np.uint64) / 2.0**64
-    return np.minimum(numbers, 1 - 2.0**-53)[person]
+    return (noise or Noise()).coins(int(n_persons))[person]
 
 
 def _codes(labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

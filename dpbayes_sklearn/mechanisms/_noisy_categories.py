@@ -8,8 +8,7 @@ from typing import ClassVar
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise import NoiseLaw, add
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["AddsNoiseToCategories"]
@@ -30,10 +29,10 @@ class AddsNoiseToCategories(Mechanism):
         self._category_law(statistics, budget)
 
     def _release_simplex(
-        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, noise: Noise
     ) -> Dirichlet:
         # as many counts as the law has numbers; a public sum completes the others
         law = self._category_law(statistics, budget)
-        (noisy,) = add([statistics.counts[..., : law.size]], law, source)
+        (noisy,) = noise.add([statistics.counts[..., : law.size]], law)
         n = None if budget.unit.size_is_secret else statistics.n
         return prior.update(ReleasedSimplex(noisy, n, (law,)))

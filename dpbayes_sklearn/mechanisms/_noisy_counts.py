@@ -14,9 +14,8 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.posterior import NetworkPosterior
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise import NoiseLaw
-from dpbayes_sklearn.noise.law import add, draw
-from dpbayes_sklearn.noise.source import RandomSource, random_source
+from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["AddsNoiseToCounts"]
@@ -39,10 +38,10 @@ class AddsNoiseToCounts(Mechanism):
         statistics: CountTables,
         prior: DirichletPrior,
         budget: Budget,
-        source: RandomSource,
+        noise: Noise,
     ) -> NetworkPosterior:
         law = self._count_law(statistics, budget)
-        noisy = add(statistics.tables, law, source)
+        noisy = noise.add(statistics.tables, law)
         return prior.update(
             ReleasedCounts(statistics.network, noisy, statistics.n, (law,), statistics.size_laws)
         )
@@ -75,4 +74,4 @@ class AddsNoiseToCounts(Mechanism):
 @lru_cache(maxsize=16)
 def _simulated(law: NoiseLaw, count: int) -> FloatArray:
     """Return absolute noises of a law from a fixed generator: public numbers."""
-    return np.abs(draw(law, count, random_source(0))).astype(float)
+    return np.abs(Noise(random_source(0)).draw(law, count)).astype(float)

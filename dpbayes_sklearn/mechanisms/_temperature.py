@@ -30,8 +30,8 @@ from dpbayes_sklearn.counts.temperature import (
     temperature_share,
     untaught,
 )
-from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, finite_draw, integer_weights
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_weights
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.sizes import drawn_sample
@@ -53,7 +53,7 @@ def tempered(
     statistics: CountTables,
     prior: DirichletPrior,
     budget: Budget,
-    source: RandomSource,
+    noise: Noise,
 ) -> NetworkPosterior:
     """Return the posterior at its temperature: the given one, or one that is learned."""
     if prior.temperature == 1:
@@ -61,7 +61,7 @@ def tempered(
     if prior.temperature != "auto":
         return TemperedPosterior(posterior, Tempering(float(prior.temperature)), statistics.n)
     return TemperedPosterior(
-        posterior, _learned(posterior, statistics, budget, source), statistics.n
+        posterior, _learned(posterior, statistics, budget, noise), statistics.n
     )
 
 
@@ -69,7 +69,7 @@ def _learned(
     posterior: NetworkPosterior,
     statistics: CountTables,
     budget: Budget,
-    source: RandomSource,
+    noise: Noise,
 ) -> Tempering:
     records, candidates = statistics.records, [*TEMPERINGS]
     if records is None:
@@ -80,11 +80,11 @@ def _learned(
     if not share:  # too few records to learn it
         return default_tempering(posterior)
     every = stride(statistics.n, float(share))
-    losses = records.loss_sums(posterior, drawn_sample(statistics.n, every, budget.unit, source))
+    losses = records.loss_sums(posterior, drawn_sample(statistics.n, every, budget.unit, noise))
     if budget.unit.size_is_secret:
         losses = losses.at_most(statistics.n_bound)
     weights = tempering_weights(losses, float(share), budget.unit)
-    return candidates[int(finite_draw(weights, source)[0])]
+    return candidates[int(noise.choose(weights)[0])]
 
 
 def default_tempering(posterior: NetworkPosterior) -> Tempering:

@@ -27,8 +27,7 @@ from dpbayes_sklearn.mechanisms.base import Mechanism, Release
 from dpbayes_sklearn.mechanisms.gaussian import Gaussian
 from dpbayes_sklearn.mechanisms.geometric import Geometric
 from dpbayes_sklearn.mechanisms.laplace import Laplace
-from dpbayes_sklearn.noise import NoiseLaw
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.gram import gaussian_gram, gram_block, noise_of_products
 from dpbayes_sklearn.regression.moments import Moments
@@ -67,14 +66,12 @@ class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
             return _for_moments(statistics, prior, share)
         return _for_categories(statistics, share)
 
-    def release(
-        self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
-    ) -> Release[Any]:
+    def release(self, statistics: Any, prior: Any, budget: Budget, noise: Noise) -> Release[Any]:
         """Let the chosen mechanism release."""
         chosen = self.chosen(statistics, prior, budget)
         if chosen is self:
-            return super().release(statistics, prior, budget, source)
-        return chosen.release(statistics, prior, chosen.cost(statistics, prior, budget), source)
+            return super().release(statistics, prior, budget, noise)
+        return chosen.release(statistics, prior, chosen.cost(statistics, prior, budget), noise)
 
     def _count_law(self, statistics: CountTables, budget: Budget) -> NoiseLaw:
         return _for_counts(statistics, budget)._count_law(statistics, budget)
@@ -83,10 +80,10 @@ class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
         return _for_categories(statistics, budget)._category_law(statistics, budget)
 
     def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
         chosen = _for_moments(statistics, prior, budget)
-        return chosen._release_moments(statistics, prior, budget, source)
+        return chosen._release_moments(statistics, prior, budget, noise)
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ReleaseLaw:
         """Return the law of one variable's counts."""

@@ -18,7 +18,7 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.posterior import NetworkPosterior
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._temperature import table_budget, tempered
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -139,7 +139,7 @@ class Mechanism(HelpfulEstimator):
         return budget if self.spends_delta else budget._replace(delta=Fraction(0))
 
     def release(
-        self, statistics: SensitiveStatistics, prior: Any, budget: Budget, source: RandomSource
+        self, statistics: SensitiveStatistics, prior: Any, budget: Budget, noise: Noise
     ) -> Release[Any]:
         """Release a posterior under ``budget``; the statistics are not kept."""
         if statistics.kind == "moments":
@@ -160,10 +160,10 @@ class Mechanism(HelpfulEstimator):
                 "size": self._release_size,
             }
             share = self.budget_for(statistics, prior, budget)
-            posterior = releases[statistics.kind](statistics, prior, share, source)
+            posterior = releases[statistics.kind](statistics, prior, share, noise)
         if statistics.kind == "counts":
             counts: Any = statistics
-            posterior = tempered(posterior, counts, prior, budget, source)
+            posterior = tempered(posterior, counts, prior, budget, noise)
         conditions = self._conditions(statistics.kind, prior, budget.unit)
         cost = self.cost(statistics, prior, budget)
         return Release(posterior, PrivacyGuarantee.of(cost, self.name(), conditions))
@@ -194,42 +194,42 @@ class Mechanism(HelpfulEstimator):
     def _preflight_scores(self, statistics: Any, prior: Any, budget: Budget) -> None: ...
 
     def _release_counts(
-        self, statistics: CountTables, prior: DirichletPrior, budget: Budget, source: RandomSource
+        self, statistics: CountTables, prior: DirichletPrior, budget: Budget, noise: Noise
     ) -> NetworkPosterior:
         self._refuse("counts")
 
     def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
         self._refuse("moments")
 
     def _release_simplex(
-        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, noise: Noise
     ) -> Dirichlet:
         self._refuse("simplex")
 
     def _release_quantiles(
-        self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
+        self, statistics: SortedColumns, prior: Plans, budget: Budget, noise: Noise
     ) -> Answers:
         self._refuse("quantiles")
 
     def _release_scores(
-        self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
+        self, statistics: Any, prior: Any, budget: Budget, noise: Noise
     ) -> tuple[Hashable, ...]:
         self._refuse("scores")
 
     def _release_texts(
-        self, statistics: TextCounts, prior: CommonTexts, budget: Budget, source: RandomSource
+        self, statistics: TextCounts, prior: CommonTexts, budget: Budget, noise: Noise
     ) -> Found:
         self._refuse("texts")
 
     def _release_contents(
-        self, statistics: Contents, prior: Questions, budget: Budget, source: RandomSource
+        self, statistics: Contents, prior: Questions, budget: Budget, noise: Noise
     ) -> tuple[Answers, Found]:
         self._refuse("contents")
 
     def _release_size(
-        self, statistics: RecordCount, prior: Any, budget: Budget, source: RandomSource
+        self, statistics: RecordCount, prior: Any, budget: Budget, noise: Noise
     ) -> ReleasedSize:
         self._refuse("size")
 

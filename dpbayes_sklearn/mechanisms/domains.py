@@ -23,7 +23,7 @@ from dpbayes_sklearn.columns.texts import Contents, Found, Questions
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.quantiles import Quantiles
 from dpbayes_sklearn.mechanisms.stable_histogram import StableHistogram
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["Domains"]
@@ -57,17 +57,17 @@ class Domains(Mechanism):
         StableHistogram()._preflight_texts(statistics.texts, prior.texts, rest)
 
     def _release_contents(
-        self, statistics: Contents, prior: Questions, budget: Budget, source: RandomSource
+        self, statistics: Contents, prior: Questions, budget: Budget, noise: Noise
     ) -> tuple[Answers, Found]:
         numbers, texts = _shares(statistics, budget)
         answers: Answers = ()
         found: Found = ()
         if statistics.numbers.n_columns:
             answers = Quantiles()._release_quantiles(
-                statistics.numbers, prior.numbers, numbers, source
+                statistics.numbers, prior.numbers, numbers, noise
             )
         if statistics.texts.n_columns:
-            found = StableHistogram()._release_texts(statistics.texts, prior.texts, texts, source)
+            found = StableHistogram()._release_texts(statistics.texts, prior.texts, texts, noise)
         return answers, found
 
 

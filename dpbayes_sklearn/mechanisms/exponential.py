@@ -40,8 +40,8 @@ from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts
 from dpbayes_sklearn.categories.distances import DISTANCES
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.finite import finite_draw, rounding_loss
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise.finite import rounding_loss
 from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["Exponential"]
@@ -137,12 +137,12 @@ class Exponential(Mechanism):
         self.law(statistics.n, tuple(prior.concentration.tolist()), per_record(budget))
 
     def _release_simplex(
-        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, source: RandomSource
+        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, noise: Noise
     ) -> Dirichlet:
         law = self.law(statistics.n, tuple(prior.concentration.tolist()), per_record(budget))
         counts = law.candidates.counts
         rows = law.candidates.row_of(np.atleast_2d(statistics.counts))
-        drawn = finite_draw(law.weights(rows), source)
+        drawn = noise.choose(law.weights(rows))
         if prior.inference == "noise_aware":
             return prior.choice(counts, counts[drawn[0]], law.log_likelihood(int(drawn[0])))
         return prior.update(ReleasedSimplex.exact(counts[drawn].reshape(statistics.counts.shape)))

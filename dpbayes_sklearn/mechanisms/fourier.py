@@ -50,9 +50,8 @@ from dpbayes_sklearn.counts.splits import leaf_levels
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.laplace import moment_shares
-from dpbayes_sklearn.noise import NoiseLaw, add
-from dpbayes_sklearn.noise.law import draw
-from dpbayes_sklearn.noise.source import RandomSource, random_source
+from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
@@ -140,11 +139,11 @@ class Fourier(Mechanism):
         statistics: CountTables,
         prior: DirichletPrior,
         budget: Budget,
-        source: RandomSource,
+        noise: Noise,
     ) -> NetworkPosterior:
         network, sums = statistics.network, CharacterSums.of(statistics)
         law = self._sum_law(sums, budget)
-        noisy = add([*sums.blocks.values()], law, source)
+        noisy = noise.add([*sums.blocks.values()], law)
         blocks: Blocks = dict(zip(sums.blocks, noisy, strict=True))
         increment = self._increment(network, law, float(budget.epsilon))
         return prior.update_fourier(
@@ -165,7 +164,7 @@ class Fourier(Mechanism):
         """Return noises of all cells in many releases, the public increment left out."""
         law = self._sum_law(CharacterSums(network, {}, n), budget)
         cells = sum(math.prod(shape) for shape in network.shapes)
-        blocks = simulated_noise(network, law, 1 + at_least // cells, random_source(0))
+        blocks = simulated_noise(network, law, 1 + at_least // cells, Noise(random_source(0)))
         tables = tables_from_characters(network, blocks, 0)
         return np.concatenate([np.abs(table).ravel() for table in tables])
 
@@ -180,15 +179,15 @@ class Fourier(Mechanism):
         _shares(statistics, prior, budget).grid(statistics.design, statistics.n)
 
     def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
         design, shares = statistics.design, _shares(statistics, prior, budget)
         block = whole_block(design).protecting(budget.unit)
         products = Products(lambda _: block, widening(statistics.n * float(shares.per_record)))
-        noisy, places = noisy_moments(statistics, shares, products, source)
+        noisy, places = noisy_moments(statistics, shares, products, noise)
         increment = moment_increment(design, self.stealth, budget.unit) / float(shares.model)
         released = noisy.released(places.window, increment)
-        return scaled_by_residuals(prior.update(released, places), statistics, shares, source)
+        return scaled_by_residuals(prior.update(released, places), statistics, shares, noise)
 
 
 def _shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
@@ -215,7 +214,7 @@ def stealth_increment(network: Network, law: NoiseLaw, stealth: float) -> float:
     if sum_count(network) == 0:  # every variable has a single value
         return 0.0
     repeats = int(np.clip(_MOST_DRAWS // sum_count(network), 200, 2000))
-    noise = simulated_noise(network, law, repeats, random_source(0))
+    noise = simulated_noise(network, law, repeats, Noise(random_source(0)))
     needed = np.zeros(repeats)
     for table in tables_from_characters(network, noise, 0):
         lack = -table * 2.0 ** leaf_levels(table.shape[1:])
@@ -223,11 +222,11 @@ def stealth_increment(network: Network, law: NoiseLaw, stealth: float) -> float:
     return float(np.quantile(needed, stealth, method="higher"))
 
 
-def simulated_noise(network: Network, law: NoiseLaw, repeats: int, source: RandomSource) -> Blocks:
+def simulated_noise(network: Network, law: NoiseLaw, repeats: int, noise: Noise) -> Blocks:
     """Return noises of all sums, ``repeats`` of each."""
     shapes = {s: (repeats, *(network.sizes[u] - 1 for u in s)) for s in closure(network)}
     nothing = [np.zeros(shape, np.int64) for shape in shapes.values()]
-    return dict(zip(shapes, add(nothing, law, source), strict=True))
+    return dict(zip(shapes, noise.add(nothing, law), strict=True))
 
 
 @lru_cache(maxsize=64)
@@ -239,11 +238,11 @@ def moment_increment(design: Design, stealth: float, unit: PrivacyUnit = RECORD)
     identity are positive semi-definite with this probability. Found by simulating the public
     noise law with a fixed generator: no data, so no cost. Noise shrinks as 1/epsilon.
     """
-    block, source, grid = whole_block(design).protecting(unit), random_source(0), 2**10
+    block, simulated, grid = whole_block(design).protecting(unit), Noise(random_source(0)), 2**10
     law, smallest = block.law(Fraction(1), grid), list[float]()
     while len(smallest) < _MATRICES:  # several at a time, of wide tables few
         many = min(_MATRICES - len(smallest), 1 + _MOST_DRAWS // law.size)
-        for sums in draw(law, many, source) / (law.grid * grid**2):
+        for sums in simulated.draw(law, many) / (law.grid * grid**2):
             noise = NoisyMoments.of(design, 0)
             noise.put(block, sums, law.variances / grid**4)
             smallest.append(float(np.linalg.eigvalsh(noise.gram)[0]))

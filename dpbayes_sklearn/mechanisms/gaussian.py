@@ -41,9 +41,8 @@ from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
-from dpbayes_sklearn.noise import DiscreteGaussian, NoiseLaw
+from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
-from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.gaussian import Shifts, composed_rho, gaussian_rho, gaussian_variance
@@ -89,7 +88,7 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
         moment_shares(statistics, prior, budget)
 
     def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
         shares = moment_shares(statistics, prior, budget)
         design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
@@ -99,7 +98,7 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
             return gaussian_gram(design, reach, deviations).protecting(budget.unit)
 
         products = Products(block, widening(n_epsilon, _WIDER_FROM))
-        return regression_posterior(statistics, prior, shares, products, source)
+        return regression_posterior(statistics, prior, shares, products, noise)
 
     def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
         """Return the budget with the zCDP of all steps of the release together."""

@@ -39,8 +39,7 @@ from dpbayes_sklearn.categories.candidates import ReleaseLaw, noise_law
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
-from dpbayes_sklearn.noise import NoiseLaw
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.gram import GramMatrix, gram_block
@@ -110,7 +109,7 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
         moment_shares(statistics, prior, budget).grid(statistics.design, statistics.n)
 
     def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
         shares = moment_shares(statistics, prior, budget)
         design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
@@ -120,7 +119,7 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
             return gram_block(design, budget.unit, reach, deviations)
 
         products = Products(block, widening(n_epsilon, _WIDER_FROM))
-        return regression_posterior(statistics, prior, shares, products, source)
+        return regression_posterior(statistics, prior, shares, products, noise)
 
 
 def norm_deviations(n_epsilon: float, design: Design) -> float:

@@ -53,7 +53,7 @@ from dpbayes_sklearn.counts.splits import (
 )
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.ball_draws import (
@@ -122,11 +122,11 @@ class MAP(Mechanism):
         statistics: CountTables,
         prior: DirichletPrior,
         budget: Budget,
-        source: RandomSource,
+        noise: Noise,
     ) -> DrawsPosterior:
         turns, most = most_turns(statistics)
         grid, log_law = self._law(prior, turns, budget)
-        draw = draw_tables(statistics.tables, log_law, grid, 1, source, most)
+        draw = draw_tables(statistics.tables, log_law, grid, 1, noise, most)
         return DrawsPosterior(statistics.network, draw, np.array([float(statistics.n)]))
 
     def _law(self, prior: DirichletPrior, n: int, budget: Budget) -> tuple[SplitGrid, SplitLaw]:
@@ -185,16 +185,16 @@ class MAP(Mechanism):
         check_draws(statistics, prior, budget)
 
     def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
         if in_a_ball(prior, budget.unit).coef_bound is None:
-            return release_mode(statistics, prior, budget, source)
+            return release_mode(statistics, prior, budget, noise)
 
         def plan(affordable: float, variance: float) -> DrawPlan:
             weight = min(affordable, _SHARPEST / variance)
             return DrawPlan(weight, max(1.0, weight * variance), 1)
 
-        return release_draws(statistics, prior, budget, source, plan)
+        return release_draws(statistics, prior, budget, noise, plan)
 
     def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> tuple[str, ...]:
         drawn = kind == "moments" and in_a_ball(prior, unit).coef_bound is not None

@@ -25,16 +25,15 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.counts.dependence import LARGEST_SCORE, Scored
 from dpbayes_sklearn.mechanisms.base import Mechanism
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.finite import (
     MAX_CHOICES,
     MAX_POINTS,
     choice_log_law,
     choice_loss,
-    finite_draw,
     integer_weights,
     rounding_loss,
 )
-from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["PermuteAndFlip", "choice_weights"]
@@ -58,13 +57,13 @@ class PermuteAndFlip(Mechanism):
             )
 
     def _release_scores(
-        self, statistics: Scored, prior: Any, budget: Budget, source: RandomSource
+        self, statistics: Scored, prior: Any, budget: Budget, noise: Noise
     ) -> tuple[Hashable, ...]:
         sensitivity = statistics.sensitivity(budget.unit)
 
         def choose(scores: IntArray, share: Fraction) -> int:
             epsilon = float(budget.epsilon) * float(share) * (1 - 2.0**-50)  # rounded down
-            return int(finite_draw(choice_weights(scores, sensitivity, epsilon), source)[0])
+            return int(noise.choose(choice_weights(scores, sensitivity, epsilon))[0])
 
         answers: tuple[Hashable, ...] = prior.ask(statistics, choose)
         return answers

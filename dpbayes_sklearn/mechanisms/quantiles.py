@@ -23,8 +23,7 @@ from fractions import Fraction
 from dpbayes_sklearn.columns.lattice import ROUNDING, RankLaw, Ranks, key_at
 from dpbayes_sklearn.columns.plans import Answers, Level, Plans, SortedColumns
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.integers import segment_draw
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -42,12 +41,12 @@ class Quantiles(Mechanism):
     """
 
     def _release_quantiles(
-        self, statistics: SortedColumns, prior: Plans, budget: Budget, source: RandomSource
+        self, statistics: SortedColumns, prior: Plans, budget: Budget, noise: Noise
     ) -> Answers:
         share = Fraction(budget.epsilon) / statistics.n_columns
 
         def choose(ranks: Ranks, level: Level) -> float:
-            return point_of(ranks.law(rate(level, share, budget.unit)), source)
+            return point_of(ranks.law(rate(level, share, budget.unit)), noise)
 
         return prior.ask(statistics, choose)
 
@@ -66,11 +65,11 @@ def rate(level: Level, epsilon: Fraction, unit: PrivacyUnit) -> float:
     return float(spent / level.sensitivity(unit))
 
 
-def point_of(law: RankLaw, source: RandomSource) -> float:
+def point_of(law: RankLaw, noise: Noise) -> float:
     """Draw a point of one of the lattices."""
     masses = [mass for part in law for mass in part.masses]
     weights = [weight for part in law for weight in part.weights]
-    segment, offset = segment_draw(masses, weights, source)
+    segment, offset = noise.point(masses, weights)
     for part in law:
         if segment < len(part.masses):
             break

@@ -54,7 +54,7 @@ from dpbayes_sklearn.counts.splits import (
 )
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -189,7 +189,7 @@ class Sampler(Mechanism):
         statistics: CountTables,
         prior: DirichletPrior,
         budget: Budget,
-        source: RandomSource,
+        noise: Noise,
     ) -> DrawsPosterior:
         turns, most = most_turns(statistics)
         grid, tau, *_ = self.plan(prior, turns, budget)
@@ -199,7 +199,7 @@ class Sampler(Mechanism):
             a, b = priors[node]
             return grid.log_weights(a + tau * left, b + tau * right)
 
-        draws = draw_tables(statistics.tables, log_law, grid, self.n_samples, source, most)
+        draws = draw_tables(statistics.tables, log_law, grid, self.n_samples, noise, most)
         weights = np.full(self.n_samples, statistics.n / self.n_samples)
         return DrawsPosterior(statistics.network, draws, weights)
 
@@ -214,12 +214,12 @@ class Sampler(Mechanism):
         check_draws(statistics, prior, budget)
 
     def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
         def plan(affordable: float, variance: float) -> DrawPlan:
             return DrawPlan(min(affordable, 1 / variance), 1.0, self.n_samples)
 
-        return release_draws(statistics, prior, budget, source, plan, self.n_samples)
+        return release_draws(statistics, prior, budget, noise, plan, self.n_samples)
 
     def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> tuple[str, ...]:
         return (REAL_ARITHMETIC,) if kind == "moments" else ()

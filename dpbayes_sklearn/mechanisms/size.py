@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise import add
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.sizes import RecordCount, ReleasedSize
 
@@ -39,8 +38,8 @@ class Size(Mechanism):
     """
 
     def _release_size(
-        self, statistics: RecordCount, prior: Any, budget: Budget, source: RandomSource
+        self, statistics: RecordCount, prior: Any, budget: Budget, noise: Noise
     ) -> ReleasedSize:
         law = statistics.law(budget.unit, Fraction(budget.epsilon))
-        (noisy,) = add([np.array([statistics.n], np.int64)], law, source)
+        (noisy,) = noise.add([np.array([statistics.n], np.int64)], law)
         return ReleasedSize(max(int(noisy[0]), 1), (law,))

@@ -25,8 +25,8 @@ import numpy as np
 
 from dpbayes_sklearn.columns.texts import CommonTexts, Found, TextCounts
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise.source import RandomSource
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace, truncated_laplace
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["StableHistogram", "common_texts"]
@@ -48,17 +48,17 @@ class StableHistogram(Mechanism):
         statistics.law(budget.unit, Fraction(budget.epsilon), Fraction(budget.delta))
 
     def _release_texts(
-        self, statistics: TextCounts, prior: CommonTexts, budget: Budget, source: RandomSource
+        self, statistics: TextCounts, prior: CommonTexts, budget: Budget, noise: Noise
     ) -> Found:
         law = statistics.law(budget.unit, Fraction(budget.epsilon), Fraction(budget.delta))
-        return common_texts(statistics, law, source)
+        return common_texts(statistics, law, noise)
 
 
-def common_texts(statistics: TextCounts, law: TruncatedLaplace, source: RandomSource) -> Found:
+def common_texts(statistics: TextCounts, law: TruncatedLaplace, noise: Noise) -> Found:
     """Draw which texts are published."""
 
     def above(counts: list[int]) -> list[bool]:
-        noisy = np.array(counts, np.int64) + truncated_laplace(law, len(counts), source)
+        noisy = np.array(counts, np.int64) + noise.truncated(law, len(counts))
         found: list[bool] = (noisy > law.reach).tolist()
         return found
 

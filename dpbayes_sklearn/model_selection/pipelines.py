@@ -26,7 +26,7 @@ from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.mechanisms import Mechanism, Release
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -38,7 +38,6 @@ __all__ = [
     "named",
     "private_steps",
     "refuse_others",
-    "seed_from",
     "shared_ledger",
     "step_epsilons",
     "steps_of",
@@ -74,11 +73,6 @@ class Prepaid(BudgetAccountant):
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return Prepaid, ()
-
-
-def seed_from(source: RandomSource) -> int:
-    """Draw a seed for numpy's generators."""
-    return int.from_bytes(source(4), "little")
 
 
 PASSES = ("passthrough", None)
@@ -188,13 +182,13 @@ class StepByStep(Mechanism):
         """Refuse nothing: every step refuses for itself."""
 
     def release(
-        self, statistics: Any, prior: Any, budget: Budget, source: RandomSource
+        self, statistics: Any, prior: Any, budget: Budget, noise: Noise
     ) -> Release[Pipeline]:
         """Return the fitted pipeline."""
         seeded = prior.random_state is not None
         pipeline = _shared(prior.pipeline, budget.epsilon)
         for _, step in private_steps(pipeline):
-            step.set_params(random_state=seed_from(source) if seeded else None)
+            step.set_params(random_state=noise.seed() if seeded else None)
         fitted = _fitted_in_turn(pipeline, statistics, prior._n_is_guessed)
         conditions = [condition for guarantee in fitted for condition in guarantee.conditions]
         promise = PrivacyGuarantee.of(budget, fitted[-1].mechanism, dict.fromkeys(conditions))

@@ -54,12 +54,11 @@ from dpbayes_sklearn.data.persons import coins_of, counted_records
 from dpbayes_sklearn.data.reading import read_table
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Mechanism, Release
-from dpbayes_sklearn.model_selection.pipelines import seed_from, steps_of
-from dpbayes_sklearn.noise.discrete_gaussian import discrete_gaussian, representable_variance
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
-from dpbayes_sklearn.noise.integers import random_positions, uniform_below
-from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
-from dpbayes_sklearn.noise.source import RandomSource, random_source
+from dpbayes_sklearn.model_selection.pipelines import steps_of
+from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoiseLaw
+from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
+from dpbayes_sklearn.noise.law import representable_scale
+from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.values import Kind
@@ -215,9 +214,9 @@ def run(
 
     A worker has a context of its own, so it is silenced here.
     """
-    source, failure = random_source(seed), ""
+    noise, failure = Noise.of(seed), ""
     fitted = copy(ready.model)
-    fitted.random_state = None if seed is None else seed_from(source)
+    fitted.random_state = None if seed is None else noise.seed()
     try:
         score = _scored(fitted, ready, test, rho)
     except Exception as error:
@@ -228,7 +227,7 @@ def run(
             f"public fact could tell before the search was charged: {failure}. What it says is not "
             "shown, because it could show what nothing was spent on."
         )
-    return Run(score + _score_noise(fitted, rho, source), candidate, fitted)
+    return Run(_noisy(score, fitted, rho, noise), candidate, fitted)
 
 
 def _scored(
@@ -257,14 +256,19 @@ def _fit_within(model: SupervisedEstimator, ready: Prepared, rho: Fraction) -> N
     del model._n_known
 
 
-def _score_noise(model: SupervisedEstimator, rho: Fraction | None, source: RandomSource) -> int:
-    """Draw noise for a score: Laplace for the epsilon of a fit, or Gaussian for a rho."""
+def _noisy(score: int, model: SupervisedEstimator, rho: Fraction | None, noise: Noise) -> int:
+    """Add noise to a score: Laplace for the epsilon of a fit, or Gaussian for a rho."""
+    (noisy,) = noise.add([np.array([score])], score_law(model, rho))
+    return int(noisy[0])
+
+
+def score_law(model: SupervisedEstimator, rho: Fraction | None) -> NoiseLaw:
+    """Return the law of the noise of a score; that of no noise if epsilon is infinite."""
     moved, epsilon = sensitivity(model), exact(model.epsilon)
     if rho is not None:
-        return int(discrete_gaussian(representable_variance(moved**2 / (2 * rho)), 1, source)[0])
-    if isinstance(epsilon, Fraction):  # and not infinite
-        return int(discrete_laplace(moved / epsilon, 1, source)[0])
-    return 0
+        return DiscreteGaussian((representable_variance(moved**2 / (2 * rho)),), (1,))
+    scale = moved / epsilon if isinstance(epsilon, Fraction) else Fraction(0)
+    return DiscreteLaplace.of(representable_scale(scale), [1])
 
 
 def sensitivity(model: SupervisedEstimator) -> int:
@@ -301,7 +305,7 @@ def held_out(
     labels: npt.NDArray[Any] | None,
     unit: PrivacyUnit,
     test_size: float,
-    source: RandomSource,
+    noise: Noise,
 ) -> tuple[Positions, Positions]:
     """Return the positions of the records to fit to, and of those to score on.
 
@@ -311,13 +315,13 @@ def held_out(
     """
     everybody = np.arange(n)
     if not (unit.name == "person" or unit.size_is_secret):
-        test = random_positions(n, ceil(test_size * n), source)
+        test = noise.positions(n, ceil(test_size * n))
         return np.delete(everybody, test), test
     if labels is None:
-        place, coins = everybody, np.frombuffer(source(8 * n), np.uint64) / 2.0**64
+        place, coins = everybody, noise.coins(n)
     else:
-        place = counted_records(labels, unit.max_records, source)
-        coins = coins_of(labels, source)
+        place = counted_records(labels, unit.max_records, noise)
+        coins = coins_of(labels, noise)
     tails = coins[place] < test_size
     return place[~tails], place[tails]
 
@@ -406,13 +410,13 @@ class Selection(Mechanism):
         statistics: Any,
         prior: Sequence[SupervisedEstimator],
         budget: Budget,
-        source: RandomSource,
+        noise: Noise,
     ) -> Release[Winner]:
         """Return the best of all runs of the candidates in ``prior`` on the people of a split."""
         test, ready, rho = statistics.test, statistics.prepared, statistics.rho
-        n_runs = number_of_runs(self.law_of_runs(len(prior)), source)
-        picked = uniform_below(len(prior), n_runs, source).tolist()
-        seeds = [seed_from(source) if self.seeded else None for _ in picked]
+        n_runs = noise.runs(self.law_of_runs(len(prior)))
+        picked = noise.below(len(prior), n_runs).tolist()
+        seeds = [noise.seed() if self.seeded else None for _ in picked]
         calls = (
             delayed(run)(j, ready[j], seed, test, rho)
             for j, seed in zip(picked, seeds, strict=True)

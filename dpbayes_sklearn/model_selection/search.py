@@ -43,8 +43,8 @@ from dpbayes_sklearn.model_selection.runs import (
     held_out,
     prepared,
 )
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.random_stopping import PRICE
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -286,11 +286,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ) -> tuple[HeldOutSplit, tuple[str, ...]]:
         """Split the records that count: at random, all records of a person on the same side."""
         X, target = indexable(*records.train[:2])
-        unit, source = self._unit, random_source(self.random_state, stream=1)
+        unit, noise = self._unit, Noise.of(self.random_state, stream=1)
         if unit.name == "person" and groups is None:
             raise ValueError("A search holds out persons: give groups, whose record each is.")
         labels = None if groups is None else read_groups(groups, len(target))
-        train, test = held_out(len(target), labels, unit, self.test_size, source)
+        train, test = held_out(len(target), labels, unit, self.test_size, noise)
         if not (unit.size_is_secret or (len(train) and len(test))):
             raise ValueError(
                 "There are too few records, or persons, to hold some out. "

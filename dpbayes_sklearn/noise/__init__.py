@@ -1,7 +1,7 @@
 """Noise: one file a law, with its density, privacy loss and exact sampler.
 
 A law is a frozen value without data or randomness, the only source of facts about its noise:
-``variance``, ``log_weight``, ``error_bound(delta)``, ``privacy_loss(shift)``. ``add`` draws it:
+``variance``, ``log_weight``, ``error_bound(delta)``, ``privacy_loss(shift)``. `Noise` draws it:
 integer arithmetic on random bytes from one source, without rounding.
 """
 
@@ -15,6 +15,7 @@ from dpbayes_sklearn.noise.discrete_gaussian import DiscreteGaussian
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace
 from dpbayes_sklearn.noise.law import Marginal, NoiseLaw, add, least_noise
 from dpbayes_sklearn.noise.matrix import MatrixNoise
+from dpbayes_sklearn.noise.noise import Noise, made_by
 from dpbayes_sklearn.noise.sup_norm import SupNorm
 from dpbayes_sklearn.noise.zero_sum import ZeroSum
 
@@ -24,11 +25,13 @@ __all__ = [
     "DiscreteLaplace",
     "Marginal",
     "MatrixNoise",
+    "Noise",
     "NoiseLaw",
     "SupNorm",
     "ZeroSum",
     "add",
     "least_noise",
+    "made_by",
 ]
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "bernoulli_exp",
     "fill",
     "geometric",
+    "random_order",
     "random_positions",
     "random_subset",
     "rounds",
@@ -255,3 +256,14 @@ def _without_repeats(ordered: Positions) -> Positions:
     """Return ordered positions once each: several times faster than ``np.unique``."""
     first: npt.NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])
     return np.asarray(ordered[first])
+
+
+def random_order(n: int, source: RandomSource) -> Positions:
+    """Return 0, ..., n-1 in random order, all orders alike: by keys, of which no two are equal."""
+    attempt = rounds()
+    while next(attempt):
+        keys = np.frombuffer(source(8 * n), np.uint64)
+        order = np.argsort(keys)
+        if (np.diff(keys[order]) > 0).all():  # otherwise positions would decide
+            break
+    return order

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design, Reach, Window, Windows
 from dpbayes_sklearn.regression.moments import Moments
@@ -206,7 +206,7 @@ _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, 
 _FARTHEST_SIGN = 0.95  # mean that a sign is centred at
 
 
-def located(statistics: Moments, shares: Shares, source: RandomSource, reach: float) -> Located:
+def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> Located:
     """Release where the target lies, and numbers and signs if they have a share.
 
     Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
@@ -214,11 +214,11 @@ def located(statistics: Moments, shares: Shares, source: RandomSource, reach: fl
     design, n, epsilon = statistics.design, statistics.n, shares.per_record
     every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
     grid = shares.grid(design, n)
-    asked = statistics.about(drawn_sample(n, every, statistics.unit, source))
+    asked = statistics.about(drawn_sample(n, every, statistics.unit, noise))
     rows, sums = asked.location_sums(grid)
     numbers, signs = (sums[:-1][kind[design.single]] for kind in (design.numbers, design.signs))
     columns, sums = len(numbers), np.append(numbers, sums[-1])
-    steps = Steps(rows, grid, shares, source)
+    steps = Steps(rows, grid, shares, noise)
     blocks = (
         (slice(columns, None), target_block(), shares.target, _TARGET_MEAN),
         (slice(columns), location_block(design.numbers), shares.columns, _NUMBER_MEAN),
@@ -248,8 +248,8 @@ def located(statistics: Moments, shares: Shares, source: RandomSource, reach: fl
 class Steps:
     """The noisy means and shares of so many records."""
 
-    def __init__(self, rows: int, grid: int, shares: Shares, source: RandomSource) -> None:
-        self._rows, self._grid, self._shares, self._source = rows, grid, shares, source
+    def __init__(self, rows: int, grid: int, shares: Shares, noise: Noise) -> None:
+        self._rows, self._grid, self._shares, self._noise = rows, grid, shares, noise
 
     def means(self, sums: IntArray, block: Block, share: Fraction) -> tuple[FloatArray, FloatArray]:
         """Release means, and return them, averaged with a prior, and their standard deviations.
@@ -271,4 +271,4 @@ class Steps:
         self, sums: IntArray, block: Block, share: Fraction
     ) -> tuple[FloatArray, FloatArray]:
         step = self._shares.step(block)
-        return step_noise.add_noise(sums, step, self._grid, share, self._source)
+        return step_noise.add_noise(sums, step, self._grid, share, self._noise)

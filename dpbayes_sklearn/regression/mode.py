@@ -66,8 +66,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import blas_for
-from dpbayes_sklearn.noise import SupNorm, add
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise, SupNorm
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
@@ -188,12 +187,12 @@ def least_ridge(squares: int, epsilon: Fraction, unit: PrivacyUnit) -> float:
 
 
 def perturbed_mode(
-    statistics: Moments, window: Window, windows: Windows, plan: ModePlan, source: RandomSource
+    statistics: Moments, window: Window, windows: Windows, plan: ModePlan, noise: Noise
 ) -> FloatArray:
     """Release the perturbed mode; without an intercept the constant is 0."""
     first = 0 if statistics.design.intercept else 1
     nothing = np.zeros(len(plan.ridge), np.int64)
-    noise = np.asarray(add([nothing], plan.pull, source)[0], np.float64) / plan.grid**2
+    pull = np.asarray(noise.add([nothing], plan.pull)[0], np.float64) / plan.grid**2
     exact = statistics.gram(plan.grid, window, windows)[first:-1, first:] / plan.grid**2
     released = np.zeros(first + len(nothing))
 
@@ -203,10 +202,10 @@ def perturbed_mode(
         return Pulls(found.pull[first:], found.curvature[first:, first:], found.rows)
 
     with blas_for(len(nothing)):
-        start = _solved(exact[:, :-1] + np.diag(plan.ridge), exact[:, -1] + noise)
-        mode = _minimum(pulls, start, noise, plan)
+        start = _solved(exact[:, :-1] + np.diag(plan.ridge), exact[:, -1] + pull)
+        mode = _minimum(pulls, start, pull, plan)
     steps = np.rint(mode / plan.step).astype(np.int64)
-    released[first:] = add([steps], plan.jitter, source)[0] * plan.step
+    released[first:] = noise.add([steps], plan.jitter)[0] * plan.step
     return released
 
 
@@ -348,11 +347,9 @@ def shares_of(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shar
     return Shares.of(budget, statistics.n, numbers, mean=False, residuals=learn)
 
 
-def read_units(
-    statistics: Moments, prior: GaussianPrior, shares: Shares, source: RandomSource
-) -> Units:
+def read_units(statistics: Moments, prior: GaussianPrior, shares: Shares, noise: Noise) -> Units:
     """Release where target and columns lie; a declared variance stands for the released one."""
-    places = located(statistics, shares, source, widening(statistics.n * float(shares.per_record)))
+    places = located(statistics, shares, noise, widening(statistics.n * float(shares.per_record)))
     window = places.window
     spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
     variance = min((spread / window.half) ** 2, 1.0)
@@ -372,13 +369,13 @@ def released_mode(
     prior: GaussianPrior,
     units: Units,
     epsilon: Fraction,
-    source: RandomSource,
+    noise: Noise,
 ) -> ReleasedMode:
     """Release the perturbed mode of the posterior in the windows."""
     design, first = statistics.design, 0 if statistics.design.intercept else 1
     precisions = units.variance * prior.precisions(units.window, units.windows)[first:]
     plan = plan_mode(design, statistics.n, precisions, epsilon, statistics.unit)
-    mode = perturbed_mode(statistics, units.window, units.windows, plan, source)
+    mode = perturbed_mode(statistics, units.window, units.windows, plan, noise)
     seen = statistics.n * even_squares(design)
     even = seen.copy()
     even[first:] += plan.ridge
@@ -389,11 +386,11 @@ def released_mode(
 
 
 def release_mode(
-    statistics: Moments, prior: GaussianPrior, budget: Budget, source: RandomSource
+    statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
 ) -> CoefficientDraws:
     """Read the units, release the mode, calibrate."""
     shares = shares_of(statistics, prior, budget)
-    units = read_units(statistics, prior, shares, source)
-    mode = released_mode(statistics, prior, units, shares.model, source)
+    units = read_units(statistics, prior, shares, noise)
+    mode = released_mode(statistics, prior, units, shares.model, noise)
     posterior = posterior_of_draws(mode.coefficients[None], mode.law, units, prior)
-    return scaled_by_residuals(posterior, statistics, shares, source)
+    return scaled_by_residuals(posterior, statistics, shares, noise)

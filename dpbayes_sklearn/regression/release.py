@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
@@ -64,21 +64,21 @@ class Products(NamedTuple):
 
 
 def noisy_moments(
-    statistics: Moments, shares: Shares, products: Products, source: RandomSource
+    statistics: Moments, shares: Shares, products: Products, noise: Noise
 ) -> tuple[NoisyMoments, Located]:
     """Release where target and columns lie, clip them there, then release their moments."""
     design, n = statistics.design, statistics.n
     grid = shares.grid(design, n)
-    places = located(statistics, shares, source, products.reach)
+    places = located(statistics, shares, noise, products.reach)
     block = products.block(places)
     places, windows = replace(places, target_end=block.target_end), places.windows(design)
     exact = statistics.gram(grid, places.window, windows, block.norm)
     noisy = NoisyMoments.of(design, n, windows)
     sums = exact[block.rows, block.columns]
-    noisy.put(block, *step_noise.add_noise(sums, block, grid, shares.model, source))
+    noisy.put(block, *step_noise.add_noise(sums, block, grid, shares.model, noise))
     if shares.mean:
         alone = shares.step(target_block())
-        noisy.put_mean(*step_noise.add_noise(exact[0, -1:], alone, grid, shares.mean, source))
+        noisy.put_mean(*step_noise.add_noise(exact[0, -1:], alone, grid, shares.mean, noise))
     return noisy, places
 
 
@@ -87,19 +87,19 @@ def regression_posterior(
     prior: GaussianPrior,
     shares: Shares,
     products: Products,
-    source: RandomSource,
+    noise: Noise,
 ) -> GaussianPosterior:
     """Release moments, read them, and correct the variances by the residuals."""
-    noisy, places = noisy_moments(statistics, shares, products, source)
+    noisy, places = noisy_moments(statistics, shares, products, noise)
     posterior = prior.update(noisy.released(places.window), places)
-    return scaled_by_residuals(posterior, statistics, shares, source)
+    return scaled_by_residuals(posterior, statistics, shares, noise)
 
 
 Posterior = TypeVar("Posterior", bound=GaussianPosterior)
 
 
 def scaled_by_residuals(
-    posterior: Posterior, statistics: Moments, shares: Shares, source: RandomSource
+    posterior: Posterior, statistics: Moments, shares: Shares, noise: Noise
 ) -> Posterior:
     """Release the mean squared standardised residual, and correct the variances by it.
 
@@ -110,13 +110,13 @@ def scaled_by_residuals(
         return posterior
     n, grid = statistics.n, shares.grid(statistics.design, statistics.n)
     every = max(1, int(n * shares.per_record / _MOST_RESIDUALS))
-    asked = statistics.about(drawn_sample(n, every, statistics.unit, source))
+    asked = statistics.about(drawn_sample(n, every, statistics.unit, noise))
     reach = _RESIDUALS_AT * widening(asked.n * float(shares.per_record))
     total, rows = asked.squared_residuals(posterior.as_predictive(reach), grid)
-    sums, noise = step_noise.add_noise(
-        np.array([total]), shares.step(residual_block()), grid, shares.residuals, source
+    sums, variances = step_noise.add_noise(
+        np.array([total]), shares.step(residual_block()), grid, shares.residuals, noise
     )
-    seen, error = reach**2 * float(sums[0]) / rows, reach**4 * float(noise[0]) / rows**2
+    seen, error = reach**2 * float(sums[0]) / rows, reach**4 * float(variances[0]) / rows**2
     believed = (seen * _DOUBT**2 + error) / (_DOUBT**2 + error)
     left = error * _DOUBT**2 / (_DOUBT**2 + error)
     # intervals lose more where a variance is too small than they gain where it is too large

@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.noise import NoiseLaw, add
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.moments import largest_grid
 
@@ -42,7 +41,7 @@ def gaussian_grid(design: Design, n: int, rho: Fraction) -> int:
 
 
 def add_noise(
-    sums: IntArray, step: ReleaseStep, grid: int, share: Fraction, source: RandomSource
+    sums: IntArray, step: ReleaseStep, grid: int, share: Fraction, noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return sums plus noise, and the variance of the noise in every entry.
 
@@ -52,7 +51,7 @@ def add_noise(
     """
     law, unit = step.law(share, grid), grid**2
     groups = np.split(sums, np.cumsum(law.sizes)[:-1])
-    noisy = np.concatenate(add(groups, law, source))
+    noisy = np.concatenate(noise.add(groups, law))
     return noisy / unit, law.variances / unit**2
 
 

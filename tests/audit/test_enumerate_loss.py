@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
-from dpbayes_sklearn.audit._steps import Ball, Choice, Fixed, Noise, quadratic_range
+from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Fixed, quadratic_range
 from dpbayes_sklearn.counts import tables
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
-from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler, fourier
+from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.mechanisms import _noisy_counts as noisy_counts
 from dpbayes_sklearn.mechanisms.fourier import stealth_increment
 from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.regression import release, step_noise
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
@@ -94,9 +95,9 @@ def test_a_sensitivity_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_number_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = noisy_counts.add
+    real = drawing.add
     monkeypatch.setattr(
-        noisy_counts, "add", lambda arrays, *rest: (*real(arrays, *rest)[:-1], arrays[-1])
+        drawing, "add", lambda arrays, *rest: (*real(arrays, *rest)[:-1], arrays[-1])
     )
     found = enumerate_loss("laplace", STAR, 2)
     assert math.isinf(found.loss)
@@ -105,13 +106,13 @@ def test_a_number_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_noise_that_two_numbers_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = noisy_counts.add
+    real = drawing.add
 
     def shared(arrays: Any, law: Any, source: Any) -> Any:
         noise = real(arrays, law, source)[0].flat[0] - arrays[0].flat[0]
         return tuple(array + noise for array in arrays)
 
-    monkeypatch.setattr(noisy_counts, "add", shared)
+    monkeypatch.setattr(drawing, "add", shared)
     assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
 
@@ -121,7 +122,7 @@ def test_noise_that_the_recorders_do_not_know(monkeypatch: pytest.MonkeyPatch) -
     def drawn(arrays: Any, law: Any, source: Any) -> Any:
         return tuple(array + rng.integers(-9, 9, array.shape) for array in arrays)
 
-    monkeypatch.setattr(fourier, "add", drawn)
+    monkeypatch.setattr(drawing, "add", drawn)
     assert math.isinf(enumerate_loss("fourier", STAR, 2).loss)
 
 
@@ -166,12 +167,12 @@ def test_a_share_spent_twice_in_a_regression(
 
 
 def test_noise_that_is_not_only_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = noisy_counts.add
+    real = drawing.add
 
     def cut(arrays: Any, *rest: Any) -> Any:
         return tuple(np.minimum(noisy, 9) for noisy in real(arrays, *rest))
 
-    monkeypatch.setattr(noisy_counts, "add", cut)
+    monkeypatch.setattr(drawing, "add", cut)
     assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
 
@@ -211,12 +212,12 @@ def test_the_loss_of_noise_is_attained() -> None:
         (laplace(Fraction(5, 2)), apart),
         (SupNorm(Fraction(5, 2), (3,)), -(-apart // 3)),
     ):
-        one, other = (Noise(np.array([c]), law) for c in (0, 4))
+        one, other = (Added(np.array([c]), law) for c in (0, 4))
         ratios = (size[:, 1] - size[:, 0]) / 2.5
         assert one.loss(other) == other.loss(one) == pytest.approx(ratios.max())
-    narrow, wide = (Noise(np.array([0]), laplace(Fraction(b))) for b in (1, 2))
+    narrow, wide = (Added(np.array([0]), laplace(Fraction(b))) for b in (1, 2))
     assert math.isinf(narrow.loss(wide))
-    exact = [Noise(np.array([c]), laplace(Fraction(0))) for c in (0, 1)]
+    exact = [Added(np.array([c]), laplace(Fraction(0))) for c in (0, 1)]
     assert math.isinf(exact[0].loss(exact[1]))
 
 
@@ -228,7 +229,7 @@ def test_the_loss_of_a_choice_has_a_direction() -> None:
     assert math.isinf(one.loss(Choice(np.array([[0, 4, 4]], np.uint64))))
     assert Fixed(b"a").loss(Fixed(b"a")) == 0
     assert math.isinf(Fixed(b"a").loss(Fixed(b"b")))
-    noise = Noise(np.array([0]), laplace(Fraction(1)))
+    noise = Added(np.array([0]), laplace(Fraction(1)))
     for law in (one, noise, Ball(np.eye(1), np.zeros(1), 1.0, 1)):
         assert math.isinf(law.loss(Fixed(b"a")))
 

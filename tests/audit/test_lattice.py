@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.audit import lattice
-from dpbayes_sklearn.mechanisms import _noisy_counts
-from dpbayes_sklearn.regression import ball_draws, step_noise
+from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.regression import ball_draws
 
 PARTS = ("integers", "chosen", "draws", "moments", "coefficients")
 
@@ -27,12 +27,12 @@ def continuous(arrays, law, source):
 
 
 def test_floating_point_noise_on_counts_is_seen():
-    with mock.patch.object(_noisy_counts, "add", continuous):
+    with mock.patch.object(drawing, "add", continuous):
         assert not next(lattice.integers(0.002)).passed
 
 
 def test_floating_point_noise_on_moments_is_seen():
-    with mock.patch.object(step_noise, "add", continuous):
+    with mock.patch.object(drawing, "add", continuous):
         assert not next(lattice.moments(0.002)).passed
 
 

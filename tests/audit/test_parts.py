@@ -20,7 +20,7 @@ from dpbayes_sklearn.audit._parts import (
     together,
     worst_of_choice,
 )
-from dpbayes_sklearn.audit._steps import Noise
+from dpbayes_sklearn.audit._steps import Added
 from dpbayes_sklearn.mechanisms.permute_and_flip import choice_weights
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
@@ -44,9 +44,9 @@ def test_gaussian_parts_need_a_delta() -> None:
 def test_gaussian_noise_loses_rho_and_laplace_noise_epsilon() -> None:
     gaussian, laplace = DiscreteGaussian((Fraction(8),), (2,)), DiscreteLaplace.of(Fraction(4), [2])
     one, other = np.array([1, 0]), np.array([0, 1])
-    assert lost(Noise(one, gaussian), Noise(other, gaussian)) == Part(math.inf, 0.125)
-    assert lost(Noise(one, laplace), Noise(other, laplace)) == Part(0.5, 0.125)
-    assert lost(Noise(one, laplace), Noise(one, gaussian)).delta == 1.0
+    assert lost(Added(one, gaussian), Added(other, gaussian)) == Part(math.inf, 0.125)
+    assert lost(Added(one, laplace), Added(other, laplace)) == Part(0.5, 0.125)
+    assert lost(Added(one, laplace), Added(one, gaussian)).delta == 1.0
 
 
 def test_points_of_a_lattice_are_compared_one_by_one() -> None:

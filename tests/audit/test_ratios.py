@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.audit import regression, statistical
 from dpbayes_sklearn.audit._densities import halved, log_density
-from dpbayes_sklearn.audit._steps import Noise
+from dpbayes_sklearn.audit._steps import Added
 from dpbayes_sklearn.audit.ratios import Drawn, audit_ratios, drawn_steps, log_ratios
 from dpbayes_sklearn.mechanisms import Gaussian, Laplace
 from dpbayes_sklearn.noise import (
@@ -55,7 +55,7 @@ def test_ratios_of_a_release_keep_within_epsilon() -> None:
         drawn_steps(Laplace(), side, prior, Budget(Fraction(1)), random_state=0)[0]
         for side in sides
     )
-    assert isinstance(one[0].step, Noise)
+    assert isinstance(one[0].step, Added)
     ratios = log_ratios(one, other, 1_000)
     assert np.abs(ratios).max() == pytest.approx(1)
     assert ratios.mean() > 0
@@ -124,7 +124,7 @@ def test_half_the_noise_of_any_step_of_a_regression_is_seen(case: regression.Cas
 
 
 def _has_matrix_noise(drawn: Drawn) -> bool:
-    return isinstance(drawn.step, Noise) and isinstance(drawn.step.law, MatrixNoise)
+    return isinstance(drawn.step, Added) and isinstance(drawn.step.law, MatrixNoise)
 
 
 def test_half_of_matrix_noise_is_seen() -> None:

@@ -23,7 +23,7 @@ from dpbayes_sklearn.counts.splits import (
     signs,
     split_priors,
 )
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 
 FloatArray = npt.NDArray[np.float64]
@@ -159,7 +159,7 @@ def test_drawn_tables_follow_the_law_of_the_splits() -> None:
         assert node == 0
         return grid.log_weights(1 + left, 1 + right)
 
-    draws = draw_tables((counts,), log_law, grid, 20_000, random_source(3))[0]
+    draws = draw_tables((counts,), log_law, grid, 20_000, Noise.of(3))[0]
     assert draws.shape == (20_000, 2, 3)
     np.testing.assert_allclose(draws.sum(axis=-1), 1, rtol=1e-12)
     first = draws[:, 0, 2]  # right of the first split of row 0: 6 to the left, 3 to the right

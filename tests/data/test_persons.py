@@ -3,7 +3,6 @@
 import warnings
 from decimal import Decimal
 from fractions import Fraction
-from os import urandom
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from benchmarks.audit._groups import ODD_LABELS
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit.odd_values import MARK, everything_said
 from dpbayes_sklearn.data.persons import coins_of, counted_records, read_groups
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 NAMES = ["ann", "bob", "c", "dd", "eve", "fritz"]
@@ -28,7 +28,7 @@ def read(*labels):
 def test_labels_that_differ_in_trailing_nuls_are_two_persons(name, of):
     labels = read_groups(of([name + "\0", name, name + "\0\0"]), 3)
     assert counted_records(labels, 1).tolist() == [0, 1, 2]
-    assert len(set(coins_of(labels, urandom))) == 3
+    assert len(set(coins_of(labels))) == 3
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -54,7 +54,7 @@ def test_a_label_of_several_types_is_one_person(same):
     labels = np.empty(len(same), object)
     labels[:] = same
     assert len(counted_records(labels, 1)) == 1
-    assert len(set(coins_of(labels, urandom))) == 1
+    assert len(set(coins_of(labels))) == 1
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_no_label_stops_a_fit_or_moves_others(place, of):
     groups = of(labels)
     kept = counted_records(read_groups(groups, 5), 1)
     assert [labels[i] for i in kept if i < 4] == ["a", "b"]
-    assert len(coins_of(read_groups(groups, 5), urandom)) == 5
+    assert len(coins_of(read_groups(groups, 5))) == 5
     model = BayesianNaiveBayes(
         bounds=(0, 1), classes=[0, 1], privacy_unit=PrivacyUnit("person", max_records=1)
     )
@@ -141,6 +141,6 @@ def test_persons_draw_their_coins_from_the_source():
         asked.append(n)
         return bytes(range(n))
 
-    coins = coins_of(np.array(["a", "b", None, "a"], object), source)
+    coins = coins_of(np.array(["a", "b", None, "a"], object), Noise(source))
     assert asked == [24]
     assert coins[0] == coins[3] == int.from_bytes(bytes(range(8)), "little") / 2.0**64

@@ -24,7 +24,7 @@ from dpbayes_sklearn.mechanisms import (
     mechanism_names,
     resolve_mechanism,
 )
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 
@@ -55,7 +55,7 @@ def test_statistics_cross_once_and_the_guarantee_says_how() -> None:
     calls: list[str] = []
     mechanism = Counting(calls)
     mechanism.preflight(COUNTS, PRIOR, Budget(exact(2)))
-    release = mechanism.release(COUNTS, PRIOR, Budget(exact(2)), random_source())
+    release = mechanism.release(COUNTS, PRIOR, Budget(exact(2)), Noise())
     assert calls == ["preflight", "release"]
     assert release.guarantee.epsilon == 2
     assert release.guarantee.conditions == ("counts are counted once",)
@@ -65,7 +65,7 @@ def test_without_privacy_no_mechanism_runs() -> None:
     calls: list[str] = []
     mechanism, budget = Counting(calls), Budget(math.inf)
     mechanism.preflight(COUNTS, PRIOR, budget)
-    posterior = mechanism.release(COUNTS, PRIOR, budget, random_source()).posterior
+    posterior = mechanism.release(COUNTS, PRIOR, budget, Noise()).posterior
     assert calls == []
     assert (posterior.concentrations[1] == [5, 3]).all()
 
@@ -85,7 +85,7 @@ def test_every_mechanism_claims_the_budget_it_was_given(mechanism: Mechanism) ->
     for unit in (RECORD, FEATURE):
         budget = Budget(exact(0.3), unit=unit)
         mechanism.preflight(COUNTS, PRIOR, budget)
-        guarantee = mechanism.release(COUNTS, PRIOR, budget, random_source()).guarantee
+        guarantee = mechanism.release(COUNTS, PRIOR, budget, Noise()).guarantee
         assert (guarantee.epsilon, guarantee.delta, guarantee.unit) == (0.3, 0, unit.name)
         assert guarantee.mechanism == mechanism.name()
 
@@ -93,7 +93,7 @@ def test_every_mechanism_claims_the_budget_it_was_given(mechanism: Mechanism) ->
 @pytest.mark.parametrize("mechanism", ALL, ids=str)
 def test_the_counts_are_left_as_they_were(mechanism: Mechanism) -> None:
     before = [t.copy() for t in COUNTS.tables]
-    posterior = mechanism.release(COUNTS, PRIOR, Budget(exact(1)), random_source()).posterior
+    posterior = mechanism.release(COUNTS, PRIOR, Budget(exact(1)), Noise()).posterior
     assert all((a == b).all() for a, b in zip(before, COUNTS.tables, strict=True))
     # and nothing that was released is the exact table itself
     held = posterior.draws if hasattr(posterior, "draws") else posterior.released.tables
@@ -103,7 +103,7 @@ def test_the_counts_are_left_as_they_were(mechanism: Mechanism) -> None:
 @pytest.mark.parametrize("mechanism", ALL, ids=str)
 def test_a_seed_repeats_a_release_and_no_seed_does_not(mechanism: Mechanism) -> None:
     def mean(seed: int | None) -> Any:
-        release = mechanism.release(COUNTS, PRIOR, Budget(exact(1)), random_source(seed))
+        release = mechanism.release(COUNTS, PRIOR, Budget(exact(1)), Noise.of(seed))
         return np.concatenate([t.ravel() for t in release.posterior.mean()])
 
     assert (mean(1) == mean(1)).all()
@@ -160,8 +160,8 @@ from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.laplace import Laplace
 
 class Whisper(Mechanism):
-    def _release_counts(self, statistics, prior, budget, source):
-        return Laplace()._release_counts(statistics, prior, budget, source)
+    def _release_counts(self, statistics, prior, budget, noise):
+        return Laplace()._release_counts(statistics, prior, budget, noise)
 """
 
 

@@ -17,9 +17,8 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.mechanisms.fourier import paper_increment, stealth_increment
-from dpbayes_sklearn.noise import DiscreteLaplace
+from dpbayes_sklearn.noise import DiscreteLaplace, Noise
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 
@@ -40,7 +39,7 @@ def release(
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     budget = Budget(exact(epsilon), unit=unit)
     mechanism = Fourier(**{"noise": "independent"} | options)
-    return mechanism.release(counts_of(network), prior, budget, random_source(seed))
+    return mechanism.release(counts_of(network), prior, budget, Noise.of(seed))
 
 
 BOOLEAN = Network.star([2] * 4, 2)
@@ -124,9 +123,9 @@ def test_cells_are_non_negative_with_the_promised_probability(network: Network) 
     # empty tables are the hardest case: all that a cell has is its noise and its increment
     empty = CountTables(network, tuple(np.zeros(s, np.int64) for s in network.shapes), 0)
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
-    source, runs = random_source(77), 400
+    noise, runs = Noise.of(77), 400
     released = [
-        Fourier().release(empty, prior, Budget(exact(1)), source).posterior.released
+        Fourier().release(empty, prior, Budget(exact(1)), noise).posterior.released
         for _ in range(runs)
     ]
     for stealth in (0.5, 0.9, 0.98):
@@ -173,7 +172,7 @@ def test_cells_are_clipped_only_where_they_are_negative() -> None:
 def test_the_increment_does_not_depend_on_the_data() -> None:
     prior = DirichletPrior(BOOLEAN, (np.ones(2),) * 5)
     increments = {
-        Fourier().release(c, prior, Budget(exact(1)), random_source()).posterior.released.increment
+        Fourier().release(c, prior, Budget(exact(1)), Noise()).posterior.released.increment
         for c in (counts_of(BOOLEAN, 60), counts_of(BOOLEAN, 7), counts_of(BOOLEAN, 900))
     }
     assert len(increments) == 1

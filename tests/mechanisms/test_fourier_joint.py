@@ -24,10 +24,10 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import Fourier, fourier
+from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.mechanisms.fourier import stealth_increment
-from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import DiscreteLaplace, Noise, SupNorm
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.planning import epsilon_for, expected_error
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
@@ -54,7 +54,7 @@ def release(
     mechanism, budget = Fourier(**{"noise": "joint", **options}), Budget(exact(epsilon), unit=unit)
     statistics = counts_of(network)
     mechanism.preflight(statistics, prior, budget)
-    return mechanism.release(statistics, prior, budget, random_source(seed)).posterior.released
+    return mechanism.release(statistics, prior, budget, Noise.of(seed)).posterior.released
 
 
 def noise_of(released: Any) -> Any:
@@ -169,12 +169,12 @@ def test_a_grid_that_the_noise_does_not_know_is_caught(monkeypatch: pytest.Monke
 
 
 def test_a_sum_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = fourier.add
+    real = drawing.add
 
     def all_but_one(blocks: Any, law: Any, source: Any) -> Any:
         return (*real(blocks, law, source)[:-1], blocks[-1].astype(float))
 
-    monkeypatch.setattr(fourier, "add", all_but_one)
+    monkeypatch.setattr(drawing, "add", all_but_one)
     assert math.isinf(enumerate_loss(Fourier(noise="joint"), PAIR, 2).loss)
 
 
@@ -296,10 +296,10 @@ def test_a_grid_search_over_the_noise() -> None:
 def test_cells_are_non_negative_with_the_promised_probability(network: Network) -> None:
     empty = CountTables(network, tuple(np.zeros(s, np.int64) for s in network.shapes), 0)
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
-    source, runs = random_source(7), 400
+    noise, runs = Noise.of(7), 400
     mechanism, budget = Fourier(noise="joint", stealth=0.8), Budget(exact(1))
     released = [
-        mechanism.release(empty, prior, budget, source).posterior.released for _ in range(runs)
+        mechanism.release(empty, prior, budget, noise).posterior.released for _ in range(runs)
     ]
     assert {r.increment for r in released} == {stealth_increment(network, released[0].laws[0], 0.8)}
     kept = sum(all((t >= 0).all() for t in r.tables) for r in released)

@@ -33,8 +33,7 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Gaussian
-from dpbayes_sklearn.noise import DiscreteGaussian
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import DiscreteGaussian, Noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.budget import exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
@@ -61,7 +60,7 @@ def released(
     network: Network, epsilon: Any, unit: PrivacyUnit = RECORD, seed: int | None = None
 ) -> Any:
     budget = Budget(exact(epsilon), DELTA, unit)
-    return Gaussian().release(counts_of(network), prior_of(network), budget, random_source(seed))
+    return Gaussian().release(counts_of(network), prior_of(network), budget, Noise.of(seed))
 
 
 def analytic_sigma(epsilon: float, delta: float) -> float:
@@ -181,7 +180,7 @@ def test_one_of_two_counts_is_enough() -> None:
     law = Gaussian()._category_law(SimplexCounts(np.array([3, 4])), budget)
     assert law.sizes == (1,)
     assert math.sqrt(law.variance()) == pytest.approx(analytic_sigma(1, 1e-6), rel=0.01)
-    both = Gaussian().release(SimplexCounts(np.array([3, 4])), prior, budget, random_source(0))
+    both = Gaussian().release(SimplexCounts(np.array([3, 4])), prior, budget, Noise.of(0))
     assert both.posterior.concentration.sum() == 9
 
 

@@ -17,8 +17,8 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.mechanisms import Auto, Gaussian, Laplace
 from dpbayes_sklearn.mechanisms.gaussian import moment_shares
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.regression import step_noise as noise_module
 from dpbayes_sklearn.regression.design import Design, Scale
@@ -50,11 +50,11 @@ class Tape:
         self.spent, self.laws, self.sums, self.released = [], [], [], []
         self.replay, real = list(replay), noise_module.add_noise
 
-        def watched(sums, step, grid, share, source):
+        def watched(sums, step, grid, share, noise):
             self.spent.append(share)
             self.laws.append((step.law(share, grid), grid))
             self.sums.append(sums)
-            answer = self.replay.pop(0) if self.replay else real(sums, step, grid, share, source)
+            answer = self.replay.pop(0) if self.replay else real(sums, step, grid, share, noise)
             self.released.append(answer)
             return answer
 
@@ -63,7 +63,7 @@ class Tape:
 
 def released(statistics, budget, seed=0):
     design = statistics.design
-    return Gaussian().release(statistics, GaussianPrior(design), budget, random_source(seed))
+    return Gaussian().release(statistics, GaussianPrior(design), budget, Noise.of(seed))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(22, 7), Fraction(1000)])

@@ -14,9 +14,8 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
-from dpbayes_sklearn.noise import DiscreteLaplace
+from dpbayes_sklearn.noise import DiscreteLaplace, Noise
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 
@@ -33,7 +32,7 @@ def released(
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     budget = Budget(exact(epsilon), unit=unit)
     mechanism = Laplace(noise="independent")
-    return mechanism.release(counts_of(network), prior, budget, random_source(seed))
+    return mechanism.release(counts_of(network), prior, budget, Noise.of(seed))
 
 
 NETWORKS = [

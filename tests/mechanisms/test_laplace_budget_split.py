@@ -12,7 +12,7 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 
@@ -34,7 +34,7 @@ def scales(network, split, epsilon=0.7, unit=RECORD):
     budget = Budget(exact(epsilon), unit=unit)
     statistics = counts(network, all_records(network))
     mechanism = Laplace(budget_split=split, noise="independent")
-    release = mechanism.release(statistics, prior, budget, random_source(0))
+    release = mechanism.release(statistics, prior, budget, Noise.of(0))
     (law,) = release.posterior.released.laws
     return law.scales
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import audit_release, enumerate_loss
-from dpbayes_sklearn.audit._steps import Noise
+from dpbayes_sklearn.audit._steps import Added
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import Laplace, _noisy_counts
-from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, class_rows
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.mechanisms import Laplace
+from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, Noise, class_rows
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from tests.random_networks import count, random_records
@@ -44,7 +44,7 @@ def release(
     mechanism, budget = Laplace(**{"noise": "joint", **options}), Budget(exact(epsilon), unit=unit)
     statistics = counts_of(network)
     mechanism.preflight(statistics, prior, budget)
-    return mechanism.release(statistics, prior, budget, random_source(seed)).posterior.released
+    return mechanism.release(statistics, prior, budget, Noise.of(seed)).posterior.released
 
 
 def noise_of(released: Any) -> list[Any]:
@@ -156,7 +156,7 @@ def test_a_grid_that_the_noise_does_not_know_is_caught(monkeypatch: pytest.Monke
 
 
 def test_a_class_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _noisy_counts.add
+    real = drawing.add
 
     def first_class_only(tables: Any, law: Any, source: Any) -> Any:
         noisy = real(tables, law, source)
@@ -164,18 +164,18 @@ def test_a_class_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
             table[1:] = exact_table[1:]
         return noisy
 
-    monkeypatch.setattr(_noisy_counts, "add", first_class_only)
+    monkeypatch.setattr(drawing, "add", first_class_only)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_a_noise_that_classes_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _noisy_counts.add
+    real = drawing.add
 
     def same_for_all(tables: Any, law: Any, source: Any) -> Any:
         noisy = real(tables, law, source)
         return tuple(t + (z[:1] - t[:1]) for t, z in zip(tables, noisy, strict=True))
 
-    monkeypatch.setattr(_noisy_counts, "add", same_for_all)
+    monkeypatch.setattr(drawing, "add", same_for_all)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
@@ -193,40 +193,40 @@ def test_rows_that_are_drawn_one_by_one_are_caught(monkeypatch: pytest.MonkeyPat
         return tuple(t / law.grid for t in steps)
 
     assert enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss == 1.0
-    monkeypatch.setattr(_noisy_counts, "add", with_rows_apart)
+    monkeypatch.setattr(drawing, "add", with_rows_apart)
     found = enumerate_loss(Laplace(noise="joint"), PAIR, 2)
     assert not found.within
     assert found.loss == 2.0  # one for each of two tables
 
 
 def test_a_cell_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _noisy_counts.add
+    real = drawing.add
 
     def all_but_one(tables: Any, law: Any, source: Any) -> Any:
         noisy = real(tables, law, source)
         noisy[0][0, 0] = tables[0][0, 0]
         return noisy
 
-    monkeypatch.setattr(_noisy_counts, "add", all_but_one)
+    monkeypatch.setattr(drawing, "add", all_but_one)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_tables_that_do_not_agree_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of equal sums hides no difference between the sums of two tables."""
-    real = _noisy_counts.add
+    real = drawing.add
 
     def missing(tables: Any, law: Any, source: Any) -> Any:
         last = tables[0].copy()
         last[:, 1] = 0  # as if values were missing in one table
         return real((last, *tables[1:]), law, source)
 
-    monkeypatch.setattr(_noisy_counts, "add", missing)
+    monkeypatch.setattr(drawing, "add", missing)
     assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_the_loss_of_rows() -> None:
     def law(*centre: int, scale: Fraction = Fraction(3), values: Any = (2, 2)) -> Any:
-        return Noise(np.array(centre), ClassRows(scale, values, 1, 1))
+        return Added(np.array(centre), ClassRows(scale, values, 1, 1))
 
     zero = law(0, 0, 0, 0, 0)
     assert zero.loss(law(1, 0, 0, 1, 1)) == Fraction(1, 3)
@@ -237,7 +237,7 @@ def test_the_loss_of_rows() -> None:
     assert math.isinf(zero.loss(law(0, 0, 0, 0, 0, scale=Fraction(2))))
     assert math.isinf(zero.loss(law(0, 0, 0, 0, 0, values=(3, 1))))
     alone = DiscreteLaplace.of(Fraction(3), [5])
-    assert math.isinf(zero.loss(Noise(np.zeros(5, int), alone)))
+    assert math.isinf(zero.loss(Added(np.zeros(5, int), alone)))
     assert zero.key() != law(1, 0, 0, 1, 1).key()
     assert zero.key() != law(0, 0, 0, 0, 0, values=(3, 1)).key()
 

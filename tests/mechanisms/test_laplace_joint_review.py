@@ -15,8 +15,7 @@ from dpbayes_sklearn.counts.noise_aware import NoiseAwarePosterior
 from dpbayes_sklearn.counts.posterior import siblings
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms import Laplace
-from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD
 
@@ -67,8 +66,8 @@ def surprises(fresh=None, n_features=24, n=400, releases=24):
     for seed in range(releases):
         codes, classes = rng.integers(0, 2, (n, n_features), np.uint8), rng.integers(0, 2, n)
         exact = CountTables.count(network, [(codes, classes)])
-        budget, source = Budget(Fraction(1)), random_source(seed)
-        posterior = Laplace(noise="joint").release(exact, prior, budget, source).posterior
+        budget, noise = Budget(Fraction(1)), Noise.of(seed)
+        posterior = Laplace(noise="joint").release(exact, prior, budget, noise).posterior
         ((nodes, totals),) = siblings(posterior.released)
         if fresh is None:
             star = posterior._infer(nodes, totals)

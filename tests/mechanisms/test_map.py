@@ -13,8 +13,8 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import MAP
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.finite import integer_weights
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 
 NETWORK = Network.star([2], 2)
@@ -102,7 +102,7 @@ def test_draws_of_a_release() -> None:
     counts = CountTables(NETWORK, (np.array([[K, M], [0, 0]]), np.array([K + M, 0])), K + M)
     prior = DirichletPrior(NETWORK, (np.ones(2), np.ones(2)))
     for score in LAWS:
-        release = MAP(score=score).release(counts, prior, Budget(exact(1e4)), random_source())
+        release = MAP(score=score).release(counts, prior, Budget(exact(1e4)), Noise())
         table = release.posterior.draws[0][0]
         assert table[0, 0] == pytest.approx(K / (K + M), abs=0.07)
         assert len(release.posterior.weights) == 1

@@ -13,7 +13,7 @@ from dpbayes_sklearn.counts import dependence
 from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import PermuteAndFlip, permute_and_flip
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
 
 WORLDS = [
@@ -51,15 +51,15 @@ def test_high_scores_are_chosen(d):
     statistics = ColumnScores(scores, 1000, (2,) * (d + 1))
     choice = ColumnChoice(Network.star([2] * d, 2), 3)
     budget = Budget(Fraction(100))
-    chosen = PermuteAndFlip().release(statistics, choice, budget, random_source(0)).posterior
+    chosen = PermuteAndFlip().release(statistics, choice, budget, Noise.of(0)).posterior
     assert len({*chosen}) == 3
     assert min(chosen) > d * 0.8
-    exact = PermuteAndFlip().release(statistics, choice, Budget(float("inf")), random_source(0))
+    exact = PermuteAndFlip().release(statistics, choice, Budget(float("inf")), Noise.of(0))
     assert exact.posterior == (d - 1, d - 2, d - 3)
 
 
 def test_scores_that_no_record_can_change_are_compared_exactly():
     statistics = ColumnScores(np.array([3, 5, 1]), 1, (1, 1, 1, 2))
     choice = ColumnChoice(Network.star([1, 1, 1], 2), 1)
-    found = PermuteAndFlip().release(statistics, choice, Budget(Fraction(1)), random_source(0))
+    found = PermuteAndFlip().release(statistics, choice, Budget(Fraction(1)), Noise.of(0))
     assert found.posterior == (1,)

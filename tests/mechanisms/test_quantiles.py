@@ -20,7 +20,7 @@ from dpbayes_sklearn.columns.plans import (
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Quantiles, quantiles
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
 
 LOW, HIGH = Fraction(1, 10), Fraction(9, 10)
@@ -75,8 +75,8 @@ def test_too_small_a_sensitivity_or_too_large_a_share_is_seen(owner, name, wrong
 def released(values, plan, epsilon, seed=0):
     statistics = SortedColumns(LocalRecords.unlabelled(Table(np.asarray(values, float)[:, None])))
     budget = Budget(Fraction(str(epsilon)))
-    source = random_source(seed)
-    return Quantiles().release(statistics, Plans((plan,)), budget, source).posterior[0]
+    noise = Noise.of(seed)
+    return Quantiles().release(statistics, Plans((plan,)), budget, noise).posterior[0]
 
 
 N = 10_000

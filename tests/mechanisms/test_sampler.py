@@ -13,7 +13,7 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import log_odds_of, split_tree
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import MAP, Sampler
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 
@@ -36,7 +36,7 @@ def budget(epsilon: Any, unit: PrivacyUnit = RECORD) -> Budget:
 
 @pytest.mark.parametrize("mechanism", [Sampler(5), Sampler(omega=0.3, n_points=6), MAP()])
 def test_draws_lie_on_the_public_grid(mechanism: Any) -> None:
-    release = mechanism.release(counts_of(), prior_of(), budget(1), random_source())
+    release = mechanism.release(counts_of(), prior_of(), budget(1), Noise())
     draws = release.posterior.draws
     n_draws = getattr(mechanism, "n_samples", 1)
     if isinstance(mechanism, Sampler):
@@ -109,7 +109,7 @@ def test_a_budget_below_the_rounding_is_refused_before_anything_is_spent(mechani
 def test_without_privacy_bayes_is_exact() -> None:
     for mechanism in (Sampler(3), MAP(), MAP(score="posterior")):
         posterior = mechanism.release(
-            counts_of(), prior_of(), budget(float("inf")), random_source()
+            counts_of(), prior_of(), budget(float("inf")), Noise()
         ).posterior
         assert isinstance(posterior, DirichletPosterior)
         for got, table in zip(posterior.concentrations, counts_of().tables, strict=True):
@@ -126,7 +126,7 @@ def test_the_plan_knows_the_data_by_their_number_only() -> None:
     grids = [
         np.unique(
             Sampler(n_points=3, omega=0.2)
-            .release(c, prior_of(), budget(1), random_source(1))
+            .release(c, prior_of(), budget(1), Noise.of(1))
             .posterior.draws[2]
         )
         for c in (first, other)
@@ -139,7 +139,7 @@ def test_draws_follow_the_tempered_posterior() -> None:
     counts = CountTables(network, (np.array([[90, 10]]), np.array([100])), 100)
     mechanism = Sampler(20_000, omega=0.1, n_points=9)
     posterior = mechanism.release(
-        counts, prior_of(network, 0.7), budget(4000), random_source(4)
+        counts, prior_of(network, 0.7), budget(4000), Noise.of(4)
     ).posterior
     grid, tau, *_ = mechanism.plan(prior_of(network, 0.7), 100, budget(4000))
     assert 0 < tau < 1

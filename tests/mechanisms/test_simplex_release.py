@@ -20,8 +20,7 @@ from dpbayes_sklearn.mechanisms import (
     Local,
     Mechanism,
 )
-from dpbayes_sklearn.noise import DiscreteLaplace, ZeroSum
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import DiscreteLaplace, Noise, ZeroSum
 from dpbayes_sklearn.privacy import Budget
 
 DRAWS = 2000
@@ -33,10 +32,10 @@ def released_rows(mechanism: Mechanism, counts: list[int], epsilon: float, law: 
     """Rows of the candidates that repeated releases choose."""
     k = len(counts)
     prior = SimplexPrior(Beta(1, 1) if k == 2 else Dirichlet(np.ones(k)))
-    source = random_source(11)
+    noise = Noise.of(11)
     exact = SimplexCounts(np.array(counts))
     budget = Budget(Fraction(epsilon))
-    drawn = [mechanism.release(exact, prior, budget, source).posterior for _ in range(DRAWS)]
+    drawn = [mechanism.release(exact, prior, budget, noise).posterior for _ in range(DRAWS)]
     chosen = np.array([posterior.concentration for posterior in drawn]) - 1.0
     return law.candidates.row_of(chosen.astype(int))
 
@@ -90,9 +89,9 @@ def test_noise_in_many_counts_has_the_scale_of_its_closed_form(mechanism, law) -
 
     exact = SimplexCounts(np.array([40, 30, 20, 10]))
     prior = Recording(Dirichlet(np.ones(4)))
-    source = random_source(2)
+    noise = Noise.of(2)
     for _ in range(DRAWS // 4):
-        mechanism.release(exact, prior, Budget(Fraction(1)), source)
+        mechanism.release(exact, prior, Budget(Fraction(1)), noise)
     noise = np.array([r.counts for r in seen]) - exact.counts[:cells]
     assert {(r.laws, r.n, len(r.counts)) for r in seen} == {((law,), 100, cells)}
     assert mechanism.law(100, (1.0,) * 4, Budget(Fraction(1))).worst_case().epsilon == 1.0
@@ -107,5 +106,5 @@ def test_no_noise_without_privacy() -> None:
     exact = SimplexCounts(np.array([5, 0, 2]))
     for mechanism in TWO:
         prior = SimplexPrior(Dirichlet(np.ones(3)), "noise_aware")
-        release = mechanism.release(exact, prior, Budget(float("inf")), random_source())
+        release = mechanism.release(exact, prior, Budget(float("inf")), Noise())
         assert release.posterior.concentration.tolist() == [6, 1, 3]

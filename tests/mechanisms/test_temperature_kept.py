@@ -19,6 +19,7 @@ from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import _temperature
+from dpbayes_sklearn.noise import noise as drawing
 
 
 def labelled(n: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +132,7 @@ def test_replay_finds_nothing_but_the_draws(estimator: Any, mechanism: str) -> N
         found = replay(model, X, y, X2, y2, **options)
         assert found.divergences == ()
         assert found.epsilon == 1.0
-    assert found.calls[-1] == "finite_draw"
+    assert found.calls[-1] == "choose"
 
 
 def test_replay_notices_a_temperature_that_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +142,7 @@ def test_replay_notices_a_temperature_that_is_not_drawn(monkeypatch: pytest.Monk
         lambda sums, share, unit: sums.sums[None].astype(np.uint64),
     )
     monkeypatch.setattr(
-        _temperature, "finite_draw", lambda weights, source: weights[0] % len(TEMPERINGS)
+        drawing, "finite_draw", lambda weights, source: weights[0] % len(TEMPERINGS)
     )
     X, y = labelled(700)
     X2, y2 = X.copy(), y.copy()

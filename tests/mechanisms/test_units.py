@@ -11,7 +11,7 @@ from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit._shifts import shifts
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, Size
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
@@ -145,15 +145,15 @@ def test_the_number_of_records_loses_epsilon_exactly(unit):
 
 def test_the_released_number_has_the_noise_of_its_law():
     budget = Budget(Fraction(1), unit=PrivacyUnit("person", max_records=2, neighbours="add_remove"))
-    source = random_source(0)
+    noise = Noise.of(0)
     released = [
-        Size().release(RecordCount(100), None, budget, source).posterior for _ in range(2000)
+        Size().release(RecordCount(100), None, budget, noise).posterior for _ in range(2000)
     ]
     errors = np.array([size.n for size in released]) - 100
     (law,) = released[0].laws
     assert law.variance() == pytest.approx(2 * 2**2, rel=0.05)
     assert errors.var() == pytest.approx(law.variance(), rel=0.15)
-    nobody = [Size().release(RecordCount(0), None, budget, source).posterior.n for _ in range(20)]
+    nobody = [Size().release(RecordCount(0), None, budget, noise).posterior.n for _ in range(20)]
     assert min(nobody) == 1
 
 

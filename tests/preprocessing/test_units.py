@@ -27,7 +27,7 @@ from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM, PROMISED
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Mechanism
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
@@ -85,7 +85,7 @@ def test_a_fit_says_whom_it_protects_and_spends_epsilon(model, whom):
 @pytest.mark.parametrize("model", TRANSFORMERS[2:6], ids=str)
 def test_only_records_that_count_are_looked_at(model):
     X, y, who = visits()
-    counted = counted_records(who, 3, random_source(0, PERSONS_STREAM))
+    counted = counted_records(who, 3, Noise.of(0, PERSONS_STREAM))
     model = clone(model).set_params(epsilon=float("inf"), random_state=0, **PERSON)
     one = clone(model).fit(X, y, groups=who)
     other = clone(model).fit(X[counted], y[counted], groups=who[counted])

@@ -12,7 +12,8 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.mechanisms.fourier import moment_increment
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import ball_draws as draws_module
 from dpbayes_sklearn.regression import mode as mode_module
@@ -50,10 +51,10 @@ class Tape:
         self.spent, self.sums, self.released, self.replay = [], [], [], list(replay)
         real = release_module.add_noise
 
-        def watched(sums, block, grid, epsilon, source):
+        def watched(sums, block, grid, epsilon, noise):
             self.spent.append(epsilon)
             self.sums.append((sums / grid**2, block, grid))
-            answer = self.replay.pop(0) if self.replay else real(sums, block, grid, epsilon, source)
+            answer = self.replay.pop(0) if self.replay else real(sums, block, grid, epsilon, noise)
             self.released.append(answer)
             return answer
 
@@ -67,7 +68,7 @@ def test_the_parts_add_up_to_epsilon_exactly(mechanism, epsilon, intercept, monk
     tape = Tape(monkeypatch)
     design = Design(DESIGN.domains, intercept)
     statistics = moments(*records(), design)
-    mechanism.release(statistics, GaussianPrior(design), Budget(epsilon), random_source(0))
+    mechanism.release(statistics, GaussianPrior(design), Budget(epsilon), Noise.of(0))
     assert sum(tape.spent) == epsilon
 
 
@@ -83,14 +84,14 @@ def test_what_was_released_decides_everything_and_a_neighbour_costs_at_most_epsi
         X, y = records(seed=trial)
         first = Tape(monkeypatch)
         before = mechanism.release(
-            moments(X, y), GaussianPrior(DESIGN), Budget(epsilon), random_source(trial)
+            moments(X, y), GaussianPrior(DESIGN), Budget(epsilon), Noise.of(trial)
         )
         extreme = trial % 2 == 0
         X[0] = [1.0, 1.0, "a", "x"] if extreme else [np.nan, -np.inf, "?", None]
         y[0] = rng.choice([-1.0, 1.0, np.inf, np.nan])
         second = Tape(monkeypatch, first.released)
         after = mechanism.release(
-            moments(X, y), GaussianPrior(DESIGN), Budget(epsilon), random_source(0)
+            moments(X, y), GaussianPrior(DESIGN), Budget(epsilon), Noise.of(0)
         )
         monkeypatch.undo()
         assert np.array_equal(before.posterior.mean(), after.posterior.mean())
@@ -106,8 +107,8 @@ def test_what_was_released_decides_everything_and_a_neighbour_costs_at_most_epsi
 
 
 def sample_noise(block, epsilon, draws, seed=0):
-    source, zeros = random_source(seed), np.zeros(len(block), np.int64)
-    return np.array([add_noise(zeros, block, 2**10, epsilon, source)[0] for _ in range(draws)])
+    noise, zeros = Noise.of(seed), np.zeros(len(block), np.int64)
+    return np.array([add_noise(zeros, block, 2**10, epsilon, noise)[0] for _ in range(draws)])
 
 
 def test_few_moves_get_independent_noise_and_many_get_the_sup_norm():
@@ -121,7 +122,7 @@ def test_few_moves_get_independent_noise_and_many_get_the_sup_norm():
     largest = np.abs(noise).max(axis=1) / 2
     assert kstest(largest, "gamma", args=(30, 0, 2)).pvalue > 1e-3  # sup norm: Gamma(m, 1/epsilon)
     assert kstest(largest, "gamma", args=(30, 0, 1.8)).pvalue < 1e-6
-    stated = add_noise(np.zeros(30, np.int64), many, 2**10, epsilon, random_source(0))[1]
+    stated = add_noise(np.zeros(30, np.int64), many, 2**10, epsilon, Noise.of(0))[1]
     assert np.allclose(noise.var(axis=0), stated, rtol=0.2)
 
 
@@ -160,11 +161,11 @@ def test_residuals_correct_a_variance_that_is_off(factor):
     w = np.array([0.0, 0.3, -0.2])
     said = GaussianPosterior(w, covariance, 0.01, w, covariance, Windows.whole(2)).scaled(factor)
     shares = Shares.of(Budget(Fraction(1)), 60_000, 2, residuals=True)
-    found = scaled_by_residuals(said, statistics, shares, random_source(0))
+    found = scaled_by_residuals(said, statistics, shares, Noise.of(0))
     mean, variance = found.predictive(X)
     assert np.mean((y - mean) ** 2 / variance) == pytest.approx(1, abs=0.25)
     nothing = shares._replace(residuals=Fraction(0))
-    assert scaled_by_residuals(said, statistics, nothing, random_source(0)) is said
+    assert scaled_by_residuals(said, statistics, nothing, Noise.of(0)) is said
 
 
 def test_windows_widen_with_data_and_do_not_shift_without_an_intercept():
@@ -177,7 +178,7 @@ def test_windows_widen_with_data_and_do_not_shift_without_an_intercept():
             statistics = moments(X, y, Design((Interval(-1, 1),), intercept))
             shares = Shares.of(Budget(Fraction(epsilon)), 3000, 1, residuals=True)
             reach = widening(3000 * epsilon)
-            found[intercept, epsilon] = located(statistics, shares, random_source(0), reach)
+            found[intercept, epsilon] = located(statistics, shares, Noise.of(0), reach)
     few, many = found[True, 1], found[True, 100]
     assert many.target.centre[0] == pytest.approx(0.3, abs=0.01)
     assert few.window.half < many.window.half < 0.5
@@ -198,7 +199,7 @@ def test_moments_are_semidefinite_with_the_asked_probability():
     products = Products(lambda _: whole_block(design), 1.0)
     shares, smallest = Shares.of(Budget(Fraction(1)), 400, 6, residuals=True), []
     for seed in range(120):
-        noisy, places = noisy_moments(statistics, shares, products, random_source(seed))
+        noisy, places = noisy_moments(statistics, shares, products, Noise.of(seed))
         increment = moment_increment(design, 0.9) / float(shares.model)
         smallest.append(
             np.linalg.eigvalsh(noisy.released(places.window, increment=increment).gram)[0]
@@ -216,22 +217,22 @@ def test_the_law_of_the_draws_moves_by_at_most_epsilon(mechanism, noise_variance
     prior = GaussianPrior(DESIGN, noise_variance=noise_variance, coef_bound=0.7)
     laws = []
 
-    def watched(precision, linear, radius, n_draws, source):
+    def watched(precision, linear, radius, n_draws, noise):
         laws.append((precision, linear, n_draws))
         return np.zeros((n_draws, len(linear)))
 
-    monkeypatch.setattr(draws_module, "ball_gaussian", watched)
+    monkeypatch.setattr(drawing, "ball_gaussian", watched)
     worst = 0.0
     for trial in range(40):
         X, y = records(seed=trial)
         laws.clear()
         tape = Tape(monkeypatch)
-        monkeypatch.setattr(draws_module, "ball_gaussian", watched)
-        mechanism.release(moments(X, y), prior, Budget(epsilon), random_source(trial))
+        monkeypatch.setattr(drawing, "ball_gaussian", watched)
+        mechanism.release(moments(X, y), prior, Budget(epsilon), Noise.of(trial))
         X[0], y[0] = [1.0, -1.0, "b", "z"], 1.0 if y[0] < 0 else -1.0
         released = tape.released
         Tape(monkeypatch, released)
-        mechanism.release(moments(X, y), prior, Budget(epsilon), random_source(trial))
+        mechanism.release(moments(X, y), prior, Budget(epsilon), Noise.of(trial))
         (a, b, n_draws), (a2, b2, _) = laws
         w = np.random.default_rng(trial).normal(size=(4000, len(b)))
         w *= 0.7 / np.linalg.norm(w, axis=1, keepdims=True)
@@ -247,15 +248,15 @@ def test_the_sampler_never_sharpens_the_posterior_and_the_map_does():
     X, y = records(500)
     weights = []
 
-    def watched(precision, linear, radius, n_draws, source):
+    def watched(precision, linear, radius, n_draws, noise):
         weights.append(precision[0, 0] / 500)
         return np.zeros((n_draws, len(linear)))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(draws_module, "ball_gaussian", watched)
+        patch.setattr(drawing, "ball_gaussian", watched)
         for mechanism in (Sampler(), MAP()):
             prior = GaussianPrior(DESIGN, noise_variance=0.1, coef_bound=0.375)
-            mechanism.release(moments(X, y), prior, Budget(Fraction(10**7)), random_source(0))
+            mechanism.release(moments(X, y), prior, Budget(Fraction(10**7)), Noise.of(0))
     assert 1 < weights[0] <= 40  # 1/0.1, times the square of half the window, which is below 2
     assert weights[1] > 1000
 
@@ -265,7 +266,7 @@ def test_guarantees_of_draws_name_what_they_rest_on(coef_bound):
     X, y = records()
     prior = GaussianPrior(DESIGN, coef_bound=coef_bound)
     for mechanism in MECHANISMS:
-        release = mechanism.release(moments(X, y), prior, Budget(Fraction(1)), random_source(0))
+        release = mechanism.release(moments(X, y), prior, Budget(Fraction(1)), Noise.of(0))
         in_a_ball = isinstance(mechanism, (Sampler, MAP) if coef_bound else Sampler)
         assert bool(release.guarantee.conditions) == in_a_ball
 
@@ -287,14 +288,14 @@ def test_mode_and_draws_have_what_the_other_steps_leave(mechanism, noise_varianc
         ranges.append(real_range(limit, reach))
         return ranges[-1]
 
-    def drawn(precision, linear, radius, n_draws, source):
+    def drawn(precision, linear, radius, n_draws, noise):
         weights.append(precision[0, 0] / 60)
         return np.zeros((n_draws, len(linear)))
 
     monkeypatch.setattr(mode_module, "plan_mode", planned)
     monkeypatch.setattr(draws_module, "score_range", ranged)
-    monkeypatch.setattr(draws_module, "ball_gaussian", drawn)
-    mechanism.release(moments(*records()), prior, Budget(epsilon), random_source(0))
+    monkeypatch.setattr(drawing, "ball_gaussian", drawn)
+    mechanism.release(moments(*records()), prior, Budget(epsilon), Noise.of(0))
     left = epsilon - sum(tape.spent) - sum(spent)
     if isinstance(mechanism, MAP):
         assert left == 0
@@ -311,7 +312,7 @@ def test_exact_moments_leave_with_infinite_epsilon_only():
     exact = statistics.gram(2**15, WHOLE_WINDOW)[1, 1] / 2**30
     for mechanism in MECHANISMS:
         posterior = mechanism.release(
-            statistics, GaussianPrior(DESIGN), Budget(float("inf")), random_source(0)
+            statistics, GaussianPrior(DESIGN), Budget(float("inf")), Noise.of(0)
         ).posterior
         assert posterior.noise_variance > 0
         assert exact not in np.concatenate([posterior.mean(), posterior.covariance.ravel()])

@@ -16,7 +16,7 @@ from dpbayes_sklearn.audit._steps import Mode, seen_records
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import mode as module
 from dpbayes_sklearn.regression.design import Design, Scale
@@ -41,13 +41,13 @@ def plan_for(epsilon, n, design=SLOPE, unit=RECORD):
 
 def release(statistics, plan, seed):
     windows = Windows.whole(statistics.design.width)
-    return perturbed_mode(statistics, WHOLE_WINDOW, windows, plan, random_source(seed))
+    return perturbed_mode(statistics, WHOLE_WINDOW, windows, plan, Noise.of(seed))
 
 
 def draws(statistics, plan, runs, seed=0):
-    source, windows = random_source(seed), Windows.whole(statistics.design.width)
+    noise, windows = Noise.of(seed), Windows.whole(statistics.design.width)
     return np.array(
-        [perturbed_mode(statistics, WHOLE_WINDOW, windows, plan, source) for _ in range(runs)]
+        [perturbed_mode(statistics, WHOLE_WINDOW, windows, plan, noise) for _ in range(runs)]
     )
 
 

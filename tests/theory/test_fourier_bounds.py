@@ -14,7 +14,7 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import leaf_levels
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.theory import (
@@ -45,7 +45,7 @@ def errors_of(network):
     tables = (np.broadcast_to(table, (RELEASES, *table.shape)) for table in counts.tables)
     many, prior = replace(counts, tables=tuple(tables)), CountDomain(network).prior(1.0)
     mechanism = Fourier(increment="paper", t=T, noise="independent")
-    released = mechanism.release(many, prior, Budget(EPSILON), random_source(1)).posterior
+    released = mechanism.release(many, prior, Budget(EPSILON), Noise.of(1)).posterior
     plain, raised = np.empty((2, RELEASES, len(network.sizes)))
     for node, (table, exact) in enumerate(zip(released.tables, counts.tables, strict=True)):
         share = released.increment * 0.5 ** leaf_levels(exact.shape)

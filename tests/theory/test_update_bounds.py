@@ -11,7 +11,7 @@ from dpbayes_sklearn.audit._domains import CountDomain
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.theory import (
@@ -46,7 +46,7 @@ def released_tables(counts, epsilon, releases=RELEASES, seed=1, unit=RECORD, bud
     prior = CountDomain(counts.network).prior(1.0)  # hands back what was released
     mechanism = Laplace(budget_split=budget_split, noise="independent")
     many, budget = replace(counts, tables=tuple(tables)), Budget(epsilon, unit=unit)
-    return mechanism.release(many, prior, budget, random_source(seed)).posterior.tables
+    return mechanism.release(many, prior, budget, Noise.of(seed)).posterior.tables
 
 
 def largest_errors(counts, releases):

@@ -13,6 +13,7 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import Mechanism, _noisy_counts, laplace
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.regression import location
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -119,13 +120,13 @@ def a_shifted_window_of_the_data() -> Replacements:
 
 @fault("fitted", "enumeration of counts", "Negative noisy counts are replaced by the exact ones")
 def repaired_counts() -> Replacements:
-    real = _noisy_counts.add
+    real = drawing.add
 
     def repaired(arrays: Any, *rest: Any) -> Any:
         noisy = real(arrays, *rest)
         return tuple(np.where(z <= 0, a, z) for a, z in zip(arrays, noisy, strict=True))
 
-    yield _noisy_counts, "add", repaired
+    yield drawing, "add", repaired
 
 
 @fault(

@@ -11,20 +11,21 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import _noisy_counts, fourier
+from dpbayes_sklearn.mechanisms import _noisy_counts
 from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteLaplace,
     SupNorm,
     ZeroSum,
+    ball_gaussian,
     discrete_gaussian,
     finite,
     law,
     sup_norm,
 )
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.law import draw
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.regression import ball_draws
 from dpbayes_sklearn.regression.sensitivity import Block
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -124,7 +125,7 @@ def arrays_share_noise() -> Replacements:
         noise = draw(law, 1, source)[0]
         return tuple(law.grid * a + noise[: a.size].reshape(a.shape) for a in arrays)
 
-    yield _noisy_counts, "add", overlapping
+    yield drawing, "add", overlapping
 
 
 @fault(
@@ -141,7 +142,7 @@ def split_too_early() -> Replacements:
         parts = zip(arrays, ends, strict=False)
         return tuple(a + noise[e : e + a.size].reshape(a.shape) for a, e in parts)
 
-    yield fourier, "add", shifted
+    yield drawing, "add", shifted
 
 
 @fault(
@@ -179,13 +180,13 @@ def scales_rounded_down() -> Replacements:
     "Class counts get no noise, since the rows that sum to them have it",
 )
 def class_counts_without_noise() -> Replacements:
-    real = _noisy_counts.add
+    real = drawing.add
 
     def bare(arrays: Any, law: Any, source: Any) -> Any:
         noisy = real(arrays, law, source)
         return (*noisy[:-1], arrays[-1] * 1.0) if isinstance(law, ClassRows) else noisy
 
-    yield _noisy_counts, "add", bare
+    yield drawing, "add", bare
 
 
 @fault(
@@ -215,8 +216,8 @@ def radii_as_proposed() -> Replacements:
 
 @fault("laws", "sampler laws", "A Gaussian in a ball is drawn with twice its precision")
 def half_a_ball() -> Replacements:
-    real = ball_draws._unit_ball
-    yield ball_draws, "_unit_ball", lambda a, b, *rest: real(2 * a, 2 * b, *rest)
+    real = ball_gaussian._unit_ball
+    yield ball_gaussian, "_unit_ball", lambda a, b, *rest: real(2 * a, 2 * b, *rest)
 
 
 @fault("laws", "sampler laws", "The last point of a finite law is never drawn")

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.base import estimator
 from dpbayes_sklearn.categories import counts
 from dpbayes_sklearn.counts import splits, tables
-from dpbayes_sklearn.mechanisms import _noisy_counts, fourier
 from dpbayes_sklearn.noise import ClassRows, discrete_laplace, integers, zero_sum
 from dpbayes_sklearn.noise import class_rows as rows
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.regression import ball_draws, step_noise
 
@@ -73,7 +72,7 @@ def numpy_noise() -> Replacements:
         both = zip(arrays, q, strict=True)
         return tuple(a + pair[0](p, a.shape) - pair[1](p, a.shape) for a, p in both)
 
-    yield _noisy_counts, "add", careless
+    yield drawing, "add", careless
 
 
 @fault("noise", "source of bytes", "Points are chosen with numpy's global generator")
@@ -83,7 +82,7 @@ def numpy_choice() -> Replacements:
         at = np.random.random(shares.shape[:-1])  # noqa: NPY002
         return np.minimum((shares <= at[..., None]).sum(axis=-1), weights.shape[-1] - 1)
 
-    yield splits, "finite_draw", careless
+    yield drawing, "finite_draw", careless
 
 
 @fault("noise", "values", "Noise is a float, whose last bits tell what it was added to")
@@ -95,7 +94,7 @@ def floating_point_noise() -> Replacements:
         pairs = zip(arrays, scales, strict=True)
         return tuple(a + rng.laplace(scale=b, size=a.shape) for a, b in pairs)
 
-    yield _noisy_counts, "add", floats
+    yield drawing, "add", floats
 
 
 @fault(
@@ -104,12 +103,12 @@ def floating_point_noise() -> Replacements:
     "Every release uses the same seed, so that its noise can be taken off again",
 )
 def a_fixed_seed() -> Replacements:
-    yield estimator, "random_source", lambda state=None, stream=0: random_source(state or 12)
+    yield drawing, "random_source", lambda state=None, stream=0: random_source(state or 12)
 
 
 @fault("noise", "source of bytes", "Batches with one seed repeat each other's noise")
 def one_stream_for_all_batches() -> Replacements:
-    yield estimator, "random_source", lambda state=None, stream=0: random_source(state)
+    yield drawing, "random_source", lambda state=None, stream=0: random_source(state)
 
 
 @fault(
@@ -119,13 +118,13 @@ def one_stream_for_all_batches() -> Replacements:
     "fourier, Network",
 )
 def one_noise_for_all_cells() -> Replacements:
-    real = fourier.add
+    real = drawing.add
 
     def shared(arrays: Any, law: Any, source: Any) -> Any:
         one = real(arrays, law, source)[0].flat[0] - arrays[0].flat[0]
         return tuple(array + one for array in arrays)
 
-    yield fourier, "add", shared
+    yield drawing, "add", shared
 
 
 @fault(
@@ -134,13 +133,13 @@ def one_noise_for_all_cells() -> Replacements:
     "A cell that counts nobody gets no noise, which tells that it does",
 )
 def no_noise_for_the_absent() -> Replacements:
-    real = _noisy_counts.add
+    real = drawing.add
 
     def skipping(arrays: Any, *rest: Any) -> Any:
         noisy = real(arrays, *rest)
         return tuple(np.where(a == 0, 0, z) for a, z in zip(arrays, noisy, strict=True))
 
-    yield _noisy_counts, "add", skipping
+    yield drawing, "add", skipping
 
 
 @fault(
@@ -213,7 +212,7 @@ def a_sum_that_is_cut_off() -> Replacements:
     "Tables that should share one noise get one each, of the same scale",
 )
 def noise_of_every_table() -> Replacements:
-    real = _noisy_counts.add
+    real = drawing.add
 
     def apart(tables: Any, law: Any, source: Any) -> Any:
         if not isinstance(law, ClassRows):
@@ -226,7 +225,7 @@ def noise_of_every_table() -> Replacements:
             steps[-1][state] += total
         return tuple(table / law.grid for table in steps)
 
-    yield _noisy_counts, "add", apart
+    yield drawing, "add", apart
 
 
 @fault("noise", "sampler laws", "Rows of noise are accepted however few of them there are")
@@ -240,9 +239,9 @@ def rows_as_proposed() -> Replacements:
     "Only the first table of those that get the same noise gets it",
 )
 def noise_of_a_batch() -> Replacements:
-    real = _noisy_counts.add
+    real = drawing.add
 
     def first_only(arrays: Any, *rest: Any) -> Any:
         return (real(arrays, *rest)[0], *arrays[1:])
 
-    yield _noisy_counts, "add", first_only
+    yield drawing, "add", first_only

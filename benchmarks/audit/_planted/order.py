@@ -9,11 +9,12 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn import sizes
-from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.data.dask import PartitionedRecords
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.mechanisms import _temperature
 from dpbayes_sklearn.model_selection import runs
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.integers import random_positions
 from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.regression import location, release
@@ -81,7 +82,7 @@ def random_start() -> Replacements:
         every = n // size
         return source(1)[0] % every + every * np.arange(size)
 
-    yield sizes, "random_positions", systematic
+    yield drawing, "random_positions", systematic
 
 
 @fault("order", ORDER, "A sample is a block of records that are next to each other", "places: temp")
@@ -90,7 +91,7 @@ def one_block() -> Replacements:
         first = int.from_bytes(source(8), "big") % n
         return np.sort((first + np.arange(size)) % n)
 
-    yield sizes, "random_positions", block
+    yield drawing, "random_positions", block
 
 
 @fault("order", ORDER, "The first records are sampled more often than others", "places: regression")
@@ -98,7 +99,7 @@ def first_records_first() -> Replacements:
     def early(n: int, size: int, source: Any) -> Any:
         return random_positions(max(n // 2, size), size, source)
 
-    yield sizes, "random_positions", early
+    yield drawing, "random_positions", early
 
 
 @fault(
@@ -124,15 +125,19 @@ def sample_of_a_secret_number() -> Replacements:
 
 @fault("order", ORDER, "A search holds out the last records", "places: held out, record")
 def last_are_held_out() -> Replacements:
-    yield runs, "random_positions", lambda n, size, source: np.arange(n - size, n)
+    yield drawing, "random_positions", lambda n, size, source: np.arange(n - size, n)
 
 
 @fault("order", ORDER, "Coins of persons are tossed with a public seed", "places: held out, person")
 def public_coins() -> Replacements:
     real = runs.coins_of
-    yield runs, "coins_of", lambda labels, source: real(labels, np.random.default_rng(7).bytes)
+    yield (
+        runs,
+        "coins_of",
+        lambda labels, _: real(labels, Noise(np.random.default_rng(7).bytes)),
+    )
 
 
 @fault("order", ORDER, "Of a person the records count that are listed first", "places: surplus")
 def first_of_a_person() -> Replacements:
-    yield persons, "_random_order", lambda n, source: np.arange(n)
+    yield drawing, "random_order", lambda n, source: np.arange(n)

@@ -16,8 +16,8 @@ from dpbayes_sklearn.categories import noise_aware
 from dpbayes_sklearn.counts import lattice
 from dpbayes_sklearn.mechanisms import PermuteAndFlip
 from dpbayes_sklearn.mechanisms import gaussian as mechanism
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, integer_allowance
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import gaussian
 from dpbayes_sklearn.regression import shares
 
@@ -145,7 +145,6 @@ def no_rho() -> Replacements:
         self: Any, mechanism: Any, statistics: Any, cost: Any, stream: int, prior: Any = None
     ) -> Any:
         self._ledger().spend(cost.epsilon, cost.delta, rho=cost.rho, unit=cost.unit)
-        source = random_source(self.random_state, stream)
-        return mechanism.release(statistics, prior, cost, source)
+        return mechanism.release(statistics, prior, cost, Noise.of(self.random_state, stream))
 
     yield PrivateEstimator, "_charged", charged

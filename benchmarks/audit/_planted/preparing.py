@@ -18,6 +18,7 @@ from dpbayes_sklearn.counts import dependence
 from dpbayes_sklearn.counts.dependence import EdgeScores
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Domains, permute_and_flip, quantiles, stable_histogram
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise import truncated_laplace
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.preprocessing import columns
@@ -209,7 +210,7 @@ def one_text_of_two() -> Replacements:
 @fault("preparing", "enumeration of texts", "A text is published at the reach of its noise already")
 def published_at_the_reach() -> Replacements:
     def common_texts(statistics: Any, law: TruncatedLaplace, source: Any) -> Any:
-        draw = stable_histogram.truncated_laplace
+        draw = drawing.truncated_laplace
         return statistics.chosen(lambda n: (n + draw(law, len(n), source) >= law.reach).tolist())
 
     yield stable_histogram, "common_texts", common_texts

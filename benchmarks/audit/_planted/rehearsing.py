@@ -15,7 +15,8 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn._messages import Withheld
 from dpbayes_sklearn._sklearn_compat import _safe_indexing
 from dpbayes_sklearn.model_selection import rehearsal, runs
-from dpbayes_sklearn.noise import random_stopping
+from dpbayes_sklearn.noise import Noise, random_stopping
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.integers import rounds, uniform_below
 from dpbayes_sklearn.noise.random_stopping import _geometric
 
@@ -140,7 +141,11 @@ def all_models_kept() -> Replacements:
 )
 def sides_by_a_fixed_key() -> Replacements:
     real = runs.coins_of
-    yield runs, "coins_of", lambda labels, source: real(labels, np.random.default_rng(0).bytes)
+    yield (
+        runs,
+        "coins_of",
+        lambda labels, _: real(labels, Noise(np.random.default_rng(0).bytes)),
+    )
 
 
 @fault(
@@ -168,7 +173,7 @@ def gives_up() -> Replacements:
             number = _geometric(stopping.inverse, source)
         return number
 
-    yield runs, "number_of_runs", by_rejection
+    yield drawing, "number_of_runs", by_rejection
 
 
 @fault(
@@ -178,12 +183,12 @@ def gives_up() -> Replacements:
     "many runs",
 )
 def no_tail() -> Replacements:
-    real = runs.number_of_runs
+    real = drawing.number_of_runs
 
     def cut(stopping: Any, source: Any) -> int:
         return min(real(stopping, source), stopping.inverse)
 
-    yield runs, "number_of_runs", cut
+    yield drawing, "number_of_runs", cut
 
 
 @fault(

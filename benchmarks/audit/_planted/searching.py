@@ -16,6 +16,8 @@ from sklearn.model_selection import ParameterGrid
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.model_selection import pipelines, runs, search
+from dpbayes_sklearn.noise import DiscreteLaplace
+from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import RECORD
@@ -36,25 +38,25 @@ def runs_cost_nothing() -> Replacements:
 
 @fault("searching", "searches", "Scores carry no noise", "noise of scores")
 def exact_scores() -> Replacements:
-    yield runs, "discrete_laplace", lambda scale, size, source: np.zeros(size, np.int64)
+    yield runs, "score_law", lambda *_: DiscreteLaplace.of(Fraction(0), [1])
 
 
 @fault("searching", "searches", "One person is thought to move a score by half of what he can")
 def half_a_score() -> Replacements:
-    real, noise = runs.sensitivity, runs._score_noise
+    real, law = runs.sensitivity, runs.score_law
 
-    def too_little(*args: Any) -> int:
+    def too_little(*args: Any) -> Any:
         with mock.patch.object(runs, "sensitivity", lambda model: Fraction(real(model), 2)):
-            return noise(*args)
+            return law(*args)
 
-    yield runs, "_score_noise", too_little
+    yield runs, "score_law", too_little
 
 
 @fault(
     "searching", "searches", "The number of runs is fixed, and no longer secret", "number of runs"
 )
 def runs_of_a_fixed_number() -> Replacements:
-    yield runs, "number_of_runs", lambda stopping, source: stopping.inverse
+    yield drawing, "number_of_runs", lambda stopping, source: stopping.inverse
 
 
 @fault(
@@ -74,8 +76,8 @@ def zcdp_of_the_search() -> Replacements:
     "number of runs",
 )
 def cheaper_than_it_stops() -> Replacements:
-    real = runs.number_of_runs
-    yield runs, "number_of_runs", lambda stopping, s: real(Stopping("geometric", 5), s)
+    real = drawing.number_of_runs
+    yield drawing, "number_of_runs", lambda stopping, s: real(Stopping("geometric", 5), s)
 
 
 @fault("searching", "searches", "People who are held out are fitted to as well", "who is held out")

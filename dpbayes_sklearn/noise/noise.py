@@ -1,0 +1,132 @@
+"""The only maker of randomness: one object for each release, handed down from the fit.
+
+What a release draws from is an argument of a method of `Noise`, as a value: a law, integer weights,
+or a Gaussian in a ball. An audit hands in another maker with :func:`made_by` and sees all of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
+from dpbayes_sklearn.noise.finite import finite_draw
+from dpbayes_sklearn.noise.integers import (
+    Positions,
+    random_order,
+    random_positions,
+    segment_draw,
+    uniform_below,
+)
+from dpbayes_sklearn.noise.law import NoiseLaw, add, draw
+from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
+from dpbayes_sklearn.noise.source import RandomSource, random_source
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace, truncated_laplace
+
+__all__ = ["Noise", "made_by"]
+
+
+class Noise:
+    """Draws everything that a release leaves to chance, exactly, from one source of bytes.
+
+    Parameters
+    ----------
+    source : callable, default=os.urandom
+        Random bytes; the operating system's, or those of a seed from
+        :func:`~dpbayes_sklearn.noise.source.random_source`.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dpbayes_sklearn.noise import DiscreteLaplace
+    >>> law = DiscreteLaplace.of(Fraction(2), sizes=[3])
+    >>> (noisy,) = Noise.of(0).add([np.array([10, 20, 30])], law)
+    >>> noisy.shape
+    (3,)
+    """
+
+    def __init__(self, source: RandomSource = os.urandom) -> None:
+        self._source = source
+
+    @staticmethod
+    def of(random_state: int | np.random.RandomState | None = None, stream: int = 0) -> Noise:
+        """Return the noise of one release, by the parameter ``random_state`` of an estimator.
+
+        Releases that are made with one seed and published together need a ``stream`` each.
+        """
+        return _MAKER.get()(random_source(random_state, stream))
+
+    def add(self, arrays: Sequence[IntArray], law: NoiseLaw) -> tuple[npt.NDArray[Any], ...]:
+        """Return the arrays plus noise of the law, as :func:`~dpbayes_sklearn.noise.add` does."""
+        return add(arrays, law, self._source)
+
+    def draw(self, law: NoiseLaw, count: int) -> IntArray:
+        """Return the noise of ``count`` releases alone, in steps of the law's grid."""
+        return draw(law, count, self._source)
+
+    def truncated(self, law: TruncatedLaplace, size: int) -> IntArray:
+        """Return so many independent draws from a truncated Laplace law."""
+        return truncated_laplace(law, size, self._source)
+
+    def choose(self, weights: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+        """Return one index for each row of integer weights (..., J): P(j) = w_j / sum(w)."""
+        return finite_draw(weights, self._source)
+
+    def point(self, masses: Sequence[int], weights: Sequence[int]) -> tuple[int, int]:
+        """Return a segment and an offset below its mass; ``weights`` are those of an offset."""
+        return segment_draw(masses, weights, self._source)
+
+    def ball(
+        self, precision: FloatArray, linear: FloatArray, radius: float, n_draws: int
+    ) -> FloatArray:
+        """Return vectors with density proportional to exp(-w'Aw/2 + b'w) in a ball."""
+        return ball_gaussian(precision, linear, radius, n_draws, self._source)
+
+    def runs(self, stopping: Stopping) -> int:
+        """Return how many runs a search makes."""
+        return number_of_runs(stopping, self._source)
+
+    def below(self, bound: int, count: int) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """Return uniform integers from 0 to bound - 1."""
+        return uniform_below(bound, count, self._source)
+
+    def positions(self, n: int, size: int) -> Positions:
+        """Return ``size`` different positions out of 0, ..., n-1 in order, all sets alike."""
+        return random_positions(n, size, self._source)
+
+    def order(self, n: int) -> Positions:
+        """Return 0, ..., n-1 in random order, all orders alike."""
+        return random_order(n, self._source)
+
+    def coins(self, count: int) -> FloatArray:
+        """Return uniform numbers in [0, 1), multiples of 2**-53."""
+        words = np.frombuffer(self._source(8 * count), np.uint64)
+        return np.minimum(words / 2.0**64, 1 - 2.0**-53)
+
+    def seed(self) -> int:
+        """Return a seed of 32 bits."""
+        return int.from_bytes(self._source(4), "little")
+
+
+_MAKER: ContextVar[Callable[[RandomSource], Noise]] = ContextVar("maker of noise", default=Noise)
+
+
+@contextmanager
+def made_by(maker: Callable[[RandomSource], Noise]) -> Iterator[None]:
+    """Let ``maker(source)`` make the noise of all releases inside a block, in this thread.
+
+    For audits and tests: a subclass of `Noise` sees every law that is drawn from, and may answer
+    what it likes. Simulations of public laws, which make a `Noise` of their own, are not concerned.
+    """
+    token = _MAKER.set(maker)
+    try:
+        yield
+    finally:
+        _MAKER.reset(token)
