@@ -28,7 +28,6 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
     Interval,
     Schema,
-    sizes,
 )
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import PrivateTree
@@ -72,7 +71,7 @@ class Plan(NamedTuple):
 @contextmanager
 def believing(n: int | None) -> Iterator[None]:
     """Let fits believe that there are n records, where that number is public."""
-    real, drawn = PrivateEstimator._sized, vars(sizes)["random_positions"]
+    real, drawn = PrivateEstimator._sized, vars(drawing)["random_positions"]
 
     def sized(self: Any, read: Any, budget: Any, stream: int = 0) -> Any:
         if n is None or budget.unit.size_is_secret:

@@ -157,9 +157,9 @@ def _streams() -> Iterator[str]:
     seen: list[bytes] = []
     real = Mechanism.release
 
-    def watched(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
-        seen.append(source(32))
-        return real(self, statistics, prior, budget, source)
+    def watched(self: Any, statistics: Any, prior: Any, budget: Any, noise: Any) -> Any:
+        seen.append(noise.coins(4).tobytes())
+        return real(self, statistics, prior, budget, noise)
 
     with mock.patch.object(Mechanism, "release", watched):
         model = naive_bayes(random_state=0).partial_fit(X, Y)

@@ -6,7 +6,6 @@ or a Gaussian in a ball. An audit hands in another maker with :func:`made_by` an
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,7 +26,7 @@ from dpbayes_sklearn.noise.integers import (
 )
 from dpbayes_sklearn.noise.law import NoiseLaw, add, draw
 from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
-from dpbayes_sklearn.noise.source import RandomSource, random_source
+from dpbayes_sklearn.noise.source import RandomSource, Seed, random_source
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace, truncated_laplace
 
 __all__ = ["Noise", "made_by"]
@@ -38,9 +37,9 @@ class Noise:
 
     Parameters
     ----------
-    source : callable, default=os.urandom
-        Random bytes; the operating system's, or those of a seed from
-        :func:`~dpbayes_sklearn.noise.source.random_source`.
+    source : callable, optional
+        Random bytes, from :func:`~dpbayes_sklearn.noise.source.random_source`; those of the
+        operating system if None.
 
     Examples
     --------
@@ -52,11 +51,11 @@ class Noise:
     (3,)
     """
 
-    def __init__(self, source: RandomSource = os.urandom) -> None:
-        self._source = source
+    def __init__(self, source: RandomSource | None = None) -> None:
+        self._source = source or random_source()
 
     @staticmethod
-    def of(random_state: int | np.random.RandomState | None = None, stream: int = 0) -> Noise:
+    def of(random_state: Seed = None, stream: int = 0) -> Noise:
         """Return the noise of one release, by the parameter ``random_state`` of an estimator.
 
         Releases that are made with one seed and published together need a ``stream`` each.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-__all__ = ["RandomSource", "random_source"]
+__all__ = ["RandomSource", "Seed", "random_source"]
 
 _AHEAD = 2048  # bytes
 
@@ -16,9 +17,11 @@ RandomSource = Callable[[int], bytes]
 """A callable that returns the asked number of uniformly random bytes."""
 
 
-def random_source(
-    random_state: int | np.random.RandomState | None = None, stream: int = 0
-) -> RandomSource:
+Seed: TypeAlias = int | np.random.RandomState | None
+"""What the parameter ``random_state`` of an estimator may be."""
+
+
+def random_source(random_state: Seed = None, stream: int = 0) -> RandomSource:
     """Return the source of noise for one release.
 
     Parameters
