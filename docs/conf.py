@@ -28,6 +28,7 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
+html_extra_path = ["schemas"]
 html_css_files = ["custom.css"]
 html_title = f"{project} {release}"
 

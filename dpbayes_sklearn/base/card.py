@@ -63,7 +63,7 @@ def _data(model: Any) -> _Section:
 
 def _privacy(model: Any) -> _Section:
     given = model.guarantee_
-    return _Section("Privacy", (str(given), given.meaning))
+    return _Section("Privacy", (str(given), given.meaning, given.risk_sentence))
 
 
 def _columns(model: Any) -> _Section:

@@ -11,6 +11,8 @@ from typing import Any
 from dpbayes_sklearn._html import QUIET, card, tag, tiles
 from dpbayes_sklearn._messages import is_heard, remark
 from dpbayes_sklearn.privacy.budget import Budget, at_least, exact, round_up
+from dpbayes_sklearn.privacy.registry import registry_entry
+from dpbayes_sklearn.privacy.risk import PrivacyRisk, privacy_risk
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = ["PrivacyGuarantee", "warn_if_weak"]
@@ -106,9 +108,32 @@ class PrivacyGuarantee:
         """Return the same guarantee with further conditions."""
         return replace(self, conditions=tuple(dict.fromkeys((*self.conditions, *conditions))))
 
+    @property
+    def is_private(self) -> bool:
+        """Whether epsilon is finite; the guarantee then holds under its ``conditions``."""
+        return not math.isinf(self.epsilon)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values, for machines."""
-        return {**asdict(self), "conditions": list(self.conditions)}
+        """Return the fields as plain values, for machines, with ``is_private``."""
+        conditions = list(self.conditions)
+        return {"is_private": self.is_private, **asdict(self), "conditions": conditions}
+
+    def to_registry(self) -> dict[str, Any]:
+        """Return an entry for the Differential Privacy Deployments Registry.
+
+        Variant, unit, parameters, model, accounting, implementation and unprotected quantities, in
+        the registry's own fields; as YAML it is a draft to which product, curators and sources are
+        added.
+
+        Examples
+        --------
+        >>> entry = PrivacyGuarantee.of(Budget(exact(1.0)), "laplace").to_registry()
+        >>> entry["deployment"]["dp_flavor"]["name"]
+        'Pure DP'
+        >>> entry["deployment"]["privacy_loss"]["privacy_parameters"]
+        {'epsilon': 1.0}
+        """
+        return registry_entry(self)
 
     @property
     def _level(self) -> str:
@@ -137,6 +162,34 @@ class PrivacyGuarantee:
             f"this release more than {_odds(self.epsilon)} times as likely{delta}."
         )
 
+    def risk(self, prior: float = 0.5, false_positive_rate: float = 0.05) -> PrivacyRisk:
+        """Return the most that an attacker can learn about one person, as probabilities.
+
+        Of pure guarantees in closed form; with a delta by (epsilon, delta) and, where it is known,
+        by zCDP. The conditions of the guarantee apply.
+
+        Parameters
+        ----------
+        prior : float, default=0.5
+            How sure the attacker was before, of a guess about the person.
+        false_positive_rate : float, default=0.05
+            Of an attack whose true positives are asked.
+
+        Examples
+        --------
+        >>> guarantee = PrivacyGuarantee.of(Budget(exact(1.0)), "laplace")
+        >>> round(guarantee.risk(prior=0.01).posterior, 4)
+        0.0267
+        """
+        return privacy_risk(self.epsilon, self.delta, self.rho, prior, false_positive_rate)
+
+    @property
+    def risk_sentence(self) -> str:
+        """Return the risk at even odds, in plain words."""
+        if math.isinf(self.epsilon):
+            return "Nothing limits what can be learned about one record."
+        return self.risk().sentence(str(self.privacy_unit))
+
     def _repr_html_(self) -> str:
         return self.card()
 
@@ -158,15 +211,17 @@ class PrivacyGuarantee:
         parts = [
             tag("p", self.meaning),
             tiles(figures),
+            tag("p", self.risk_sentence, class_=QUIET),
             tag("p", tag("span", "Neighbours: ", class_=QUIET), self.neighbours + "."),
         ]
         if self.conditions:
             items = (tag("li", condition) for condition in self.conditions)
             parts += [tag("p", "Provided that", class_=QUIET), tag("ul", *items)]
-        return card(self._level, *parts, accent=self._accent)
+        return card(self._level, *parts, accent=self.accent)
 
     @property
-    def _accent(self) -> str:
+    def accent(self) -> str:
+        """Colour of a card: "good", "weak" or "bad"."""
         if math.isinf(self.epsilon):
             return "bad"
         return "weak" if self.epsilon > WEAK else "good"

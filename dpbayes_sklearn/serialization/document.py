@@ -34,7 +34,7 @@ from dpbayes_sklearn.serialization.codecs import (
     refuse,
     refuse_same_hash,
 )
-from dpbayes_sklearn.serialization.models import CATEGORIES, INTERVAL, SCHEMA
+from dpbayes_sklearn.serialization.models import CATEGORIES, GUARANTEE, INTERVAL, SCHEMA
 
 __all__ = ["PARAMETER", "estimator_name", "read_model", "write_model"]
 
@@ -73,12 +73,18 @@ def write_model(model: Any) -> str:
         "format": FORMAT,
         "version": VERSION,
         "estimator": type(model).__name__,
+        "guarantee": _guarantee(model),
         "parameters": parameters,
         "fitted": {**features, **fitted},
     }
     text = json.dumps(document, allow_nan=False)
     read_model(type(model), text)
     return text
+
+
+def _guarantee(model: Any) -> dict[str, Any]:
+    """Return the guarantee as those see it who only want to know whether a model is private."""
+    return {"is_private": model.guarantee_.is_private, **GUARANTEE.encode(model.guarantee_)}
 
 
 def read_model(cls: type[Model], text: str) -> Model:
@@ -102,6 +108,8 @@ def _read(cls: type[Model], document: dict[str, Any]) -> Model:
     state = only_fields(document["fitted"], set(codecs), "fitted")
     read = {name: codec.decode(state[name], f"fitted.{name}") for name, codec in codecs.items()}
     _restore(model, read)
+    if document["guarantee"] != _guarantee(model):
+        refuse("guarantee", "must be that of the fitted model")
     return model
 
 
@@ -147,7 +155,7 @@ def _document(text: str) -> dict[str, Any]:
         refuse("format", f"must be {FORMAT!r}")
     if type(document.get("version")) is not int or document["version"] != VERSION:
         refuse("version", f"must be {VERSION}; another release of this library may read it")
-    fields = {"format", "version", "estimator", "parameters", "fitted"}
+    fields = {"format", "version", "estimator", "guarantee", "parameters", "fitted"}
     return only_fields(document, fields, "it")
 
 
