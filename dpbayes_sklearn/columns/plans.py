@@ -53,6 +53,7 @@ __all__ = [
     "OuterQuantiles",
     "Plan",
     "Plans",
+    "RangeAndEdges",
     "SortedColumns",
     "reachable",
 ]
@@ -122,6 +123,7 @@ MEDIAN_SHARE = Fraction(1, 4)
 QUARTER = Fraction(1, 4)
 TAIL = Fraction(1, 20)
 NATS = 18.0
+_RANGE_RECORDS = 160  # times 1/epsilon: with so many a range is found, by experiment
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,10 @@ class Level:
         '3'
         """
         return unit.max_records * (self.moved if unit.size_is_secret else self.replaced)
+
+    def scaled(self, part: Fraction) -> Level:
+        """Return the same level of a plan that has only a part of the column's budget."""
+        return replace(self, share=part * self.share)
 
 
 ChooseQuantile = Callable[[Ranks, Level], float]
@@ -414,6 +420,62 @@ class OuterQuantiles:
     def could_answer(self, numbers: Sequence[float]) -> bool:
         """Tell whether numbers are two ends."""
         return len(numbers) == 2 and _ascending(numbers)
+
+
+@dataclass(frozen=True)
+class RangeAndEdges:
+    """A range that nearly all records are in, then edges between bins within it.
+
+    Without a range the outer edges would be looked for among all numbers, and found wherever there
+    is most room for them if the records beyond are few.
+
+    >>> plan = RangeAndEdges(8, 4000, 0.1)
+    >>> [str(level.share) for level in plan.levels]
+    ['1/5', '1/5', '1/5', '1/5', '1/5']
+    """
+
+    n_bins: int
+    n: int
+    epsilon: float
+    unit: PrivacyUnit = RECORD
+
+    @property
+    def levels(self) -> Sequence[Level]:
+        """Those of the range, then those of the edges."""
+        part, inner = self._range_part, BinEdges(self.n_bins).levels
+        return [
+            *(level.scaled(part) for level in self._outer.levels),
+            *(level.scaled(1 - part) for level in inner),
+        ]
+
+    @property
+    def _range_part(self) -> Fraction:
+        """Part of the budget for the range: as much as it needs, from a quarter to three."""
+        known = self.n * self.unit.equivalent(self.epsilon)
+        wanted = Fraction(_RANGE_RECORDS / known).limit_denominator(100) if known else Fraction(1)
+        return min(max(wanted, QUARTER), 1 - QUARTER)
+
+    @property
+    def _outer(self) -> OuterQuantiles:
+        tail = min(Fraction(1, 100), Fraction(1, 2 * self.n_bins))
+        epsilon = self.epsilon * float(self._range_part)
+        return OuterQuantiles(tail, 1 - tail, self.n, epsilon, unit=self.unit)
+
+    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
+        """Return the low end of the range, the edges, and the high end."""
+        part = self._range_part
+        low, high = self._outer.ask(column, _with_part(choose, part))
+        edges = BinEdges(self.n_bins, (low, high))
+        inner = edges.ask(np.clip(column, low, high), _with_part(choose, 1 - part))
+        return low, *inner, high
+
+    def could_answer(self, numbers: Sequence[float]) -> bool:
+        """Tell whether numbers are two ends and the edges between them, in ascending order."""
+        return len(numbers) == self.n_bins + 1 and _ascending(numbers)
+
+
+def _with_part(choose: ChooseQuantile, part: Fraction) -> ChooseQuantile:
+    return lambda ranks, level: choose(ranks, level.scaled(part))
 
 
 @dataclass(frozen=True)

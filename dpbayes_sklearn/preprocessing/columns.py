@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.parameters import PROTECTION
@@ -19,7 +20,8 @@ from dpbayes_sklearn.data.reading import read_table, read_unlabelled
 from dpbayes_sklearn.data.records import Records, quiet_numpy
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
-from dpbayes_sklearn.privacy import PrivacyGuarantee
+from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
+from dpbayes_sklearn.privacy.budget import at_least
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.schema.values import Kind, as_numbers
@@ -62,6 +64,32 @@ def check_numeric(estimator: Any, table: Table) -> None:
                 "takes numbers and dates: leave it out, for instance with a ColumnTransformer. "
                 "Nothing was spent."
             )
+
+
+NEEDED = 200
+"""Records times epsilon that a range needs, for each column: below, it may be anywhere."""
+
+
+def too_few(n: int, budget: Budget, n_columns: int) -> str:
+    """Return why ranges of so many columns cannot be learned and what helps, "" if they can.
+
+    >>> print(too_few(1000, Budget(Fraction(1)), 10))
+    1000 records with epsilon = 1 for 10 columns are too few to learn ranges: ...
+    >>> too_few(4000, Budget(Fraction(1)), 10)
+    ''
+    """
+    if budget.infinite or not n_columns:
+        return ""
+    per_column = n * float(budget.unit.equivalent(float(budget.epsilon))) / n_columns
+    if per_column >= NEEDED:
+        return ""
+    wanted = float(budget.epsilon) * NEEDED / max(per_column, 1e-9)
+    return (
+        f"{n} records with epsilon = {at_least(budget.epsilon)} for {n_columns} "
+        f"column{'s' * (n_columns > 1)} are too few to learn ranges: they would be mostly noise. "
+        f"Declare what is known about the columns, learn fewer of them, or set epsilon to at "
+        f"least {wanted:.2g}."
+    )
 
 
 class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
@@ -120,6 +148,11 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
 
     def _prior(self, public: Columns) -> Plans:
         return Plans(tuple(self._plan(j, public) for j in range(len(public.bounds))))
+
+    def _advise(self, statistics: SortedColumns, mechanism: Mechanism, budget: Budget) -> None:
+        unknown = statistics.n_columns if self.bounds is None else 0
+        if reason := too_few(statistics.n, budget, unknown):
+            remark(reason)
 
     def _attach(self, public: Columns, release: Release[Any]) -> Self:
         return self._become_fitted(release.posterior, release.guarantee)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.columns.plans import Plans, SortedColumns
@@ -17,9 +18,9 @@ from dpbayes_sklearn.data.reading import read_unlabelled
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
 from dpbayes_sklearn.mechanisms import Domains, Mechanism, Release
-from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer
+from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, too_few
 from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
-from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.values import Kind
@@ -27,10 +28,11 @@ from dpbayes_sklearn.schema.values import Kind
 __all__ = ["NUMBERS", "OTHER", "TEXTS", "FrameDomains", "learn_schema"]
 
 
-NUMBERS: frozenset[Kind] = frozenset({"integers", "numbers", "dates", "booleans"})
+NUMBERS: frozenset[Kind] = frozenset({"integers", "numbers", "dates"})
 TEXTS: frozenset[Kind] = frozenset({"text", "anything"})
 OTHER = "other"
 """The category of all texts that were not found, and of whatever is no text."""
+_TRUTH = Interval(0, 1, bins=2)  # of booleans: nothing needs to be learned
 
 
 class _Public(NamedTuple):
@@ -54,6 +56,8 @@ class FrameDomains(PrivateEstimator):
         For the categories of texts.
     bins : int or None, default=8
         Of columns of numbers; None learns ranges.
+    target : str or None, default=None
+        The column of which only the range, or the common texts, are learned.
     privacy_unit : "record" or PrivacyUnit, default="record"
         Who is protected, as for all estimators.
     accountant : BudgetAccountant, optional
@@ -70,6 +74,7 @@ class FrameDomains(PrivateEstimator):
         **DELTA,
         **PROTECTION,
         "bins": [*PrivateKBinsDiscretizer._parameter_constraints["n_bins"][:1], None],
+        "target": [str, None],
     }
 
     def __init__(
@@ -78,6 +83,7 @@ class FrameDomains(PrivateEstimator):
         *,
         delta: float = 0.0,
         bins: int | None = 8,
+        target: str | None = None,
         privacy_unit: PrivacyUnit | str = "record",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -85,6 +91,7 @@ class FrameDomains(PrivateEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.bins = bins
+        self.target = target
         self.privacy_unit = privacy_unit
         self.accountant = accountant
         self.random_state = random_state
@@ -101,10 +108,6 @@ class FrameDomains(PrivateEstimator):
     @property
     def _declared_width(self) -> None:
         """Nothing is declared: that is what is learned."""
-
-    @property
-    def _looks_at_n(self) -> bool:  # type: ignore[override]
-        return self.bins is None
 
     def _public_schema(self, records: Records) -> tuple[_Public, tuple[str, ...]]:
         table = records.table
@@ -123,22 +126,35 @@ class FrameDomains(PrivateEstimator):
         _, rest = self._shares(self._budget())
         epsilon = float(rest.epsilon) / len(public.names)
         columns = Columns(public.n, (None,) * len(public.numbers), epsilon, rest.unit)
-        plans = (self._cutter._plan(j, columns) for j in range(len(public.numbers)))
+        plans = (
+            self._cutter(public.names[j])._plan(i, columns) for i, j in enumerate(public.numbers)
+        )
         return Questions(Plans(tuple(plans)))
 
-    @property
-    def _cutter(self) -> ColumnwiseTransformer:
-        """What a column of numbers is asked, and what is made of the answers."""
-        return PrivateMinMaxScaler() if self.bins is None else PrivateKBinsDiscretizer(self.bins)
+    def _cutter(self, name: str) -> ColumnwiseTransformer:
+        """Return what asks a column of numbers for its range, or for bins."""
+        only_range = self.bins is None or name == self.target
+        return PrivateMinMaxScaler() if only_range else PrivateKBinsDiscretizer(self.bins or 2)
+
+    def _advise(self, statistics: Contents, mechanism: Mechanism, budget: Budget) -> None:
+        """Refuse what would be noise; if the number of records is secret, one is released, too."""
+        widths = statistics.numbers.n_columns, statistics.texts.n_columns
+        reason = too_few(statistics.n, budget, sum(widths)) if widths[0] else ""
+        if reason and self._unit.size_is_secret:
+            remark(reason)
+        elif reason:
+            raise ValueError(f"{reason} Nothing was spent.")
 
     def _attach(self, public: _Public, release: Release[Any]) -> Self:
         answers, texts = release.posterior
         found: dict[int, Domain] = {
-            j: interval(answer, self.bins is not None, public.dates[j])
+            j: interval(answer, public.dates[j])
             for j, answer in zip(public.numbers, answers, strict=True)
         }
         for j, common in zip(public.texts, texts, strict=True):
-            found[j] = Categories(dict.fromkeys([*common, OTHER]), unseen=OTHER)
+            classes = public.names[j] == self.target and len({*common} - {OTHER}) > 1
+            other = [] if classes else [OTHER]
+            found[j] = Categories(dict.fromkeys([*common, *other]), unseen=(other or common)[0])
         self.domains_ = {name: found[j] for j, name in enumerate(public.names)}
         self.guarantee_ = release.guarantee
         return self
@@ -147,20 +163,15 @@ class FrameDomains(PrivateEstimator):
         raise ValueError("domains have the JSON form of a schema")
 
 
-def interval(answers: tuple[float, ...], edges: bool, dates: bool) -> Interval:
-    """Return an interval that is never empty, of a range or of edges between bins.
-
-    Outer bins are as wide as their neighbours.
-    """
-    low, high = answers[0], answers[-1]
-    if edges and len(answers) > 1:
-        low, high = 2 * answers[0] - answers[1], 2 * answers[-1] - answers[-2]
+def interval(answers: tuple[float, ...], dates: bool) -> Interval:
+    """Return an interval that is never empty, from its ends and the edges between them, if any."""
+    low, *edges, high = answers
     most = 2.0**1000
     low, high = max(low, -most), min(high, most)
     wide = max(1.0, abs(low)) * 2.0**-20
     if high - low < wide:  # all records may have one value
         low, high = low - wide, low + wide
-    return Interval(low, high, dates=dates, edges=answers if edges else None)
+    return Interval(low, high, dates=dates, edges=edges or None)
 
 
 def learn_schema(
@@ -168,7 +179,7 @@ def learn_schema(
     epsilon: float = 1.0,
     *,
     columns: Mapping[str, Domain] | None = None,
-    target: Domain | None = None,
+    target: Domain | str | None = None,
     bins: int | None = 8,
     delta: float = 0.0,
     privacy_unit: PrivacyUnit | str = "record",
@@ -184,16 +195,17 @@ def learn_schema(
     frame : data frame or dask data frame
         Records, one per person unless a person is the privacy unit; only columns of the schema.
     epsilon : float, default=1.0
-        Privacy budget, shared equally by the columns that are learned.
+        Privacy budget, shared equally by the columns that are learned. Each of them needs 200
+        records divided by epsilon; with fewer the call is refused before anything is spent.
     columns : mapping of str to Interval or Categories, optional
         Columns that are declared. All others must be numbers, booleans or dates by their type, or,
-        with a ``delta``, texts.
-    target : Interval or Categories, optional
-        Public domain of a target that is not a column of ``frame``.
+        with a ``delta``, texts. Booleans cost nothing.
+    target : Interval, Categories or str, optional
+        Public domain of a target that is not a column of ``frame``, or the name of a column of it:
+        its range is then learned, too, or, of texts, the classes that many records share.
     bins : int or None, default=8
-        Number of bins with about as many records each, for classifiers; the range of such a column
-        is as wide as its outer bins would be if they were as wide as their neighbours. None learns
-        the range from the 1 % to the 99 % quantile, for a regression.
+        Number of bins with about as many records each, for classifiers, within the range from the
+        1 % to the 99 % quantile. None learns the range alone, for a regression.
     delta : float in [0, 1), default=0.0
         Finds the categories of columns of text if it is above zero: texts that many records share.
         All others, and whatever is no text, count as "other". With k columns to learn, t of them
@@ -244,13 +256,18 @@ def learn_schema(
     names = table.names or []
     if unknown := [name for name in declared if name not in names]:
         raise ValueError(f"The frame lacks the columns {unknown} that are declared.")
+    if isinstance(target, str) and target not in names:
+        raise ValueError(f"The frame lacks the column {target!r} that is the target.")
     kinds = {name: table.kind(j) for j, name in enumerate(names) if name not in declared}
+    known = {name: _TRUTH for name, kind in kinds.items() if kind == "booleans"} | declared
+    kinds = {name: kind for name, kind in kinds.items() if name not in known}
     texts = [name for name, kind in kinds.items() if kind not in NUMBERS]
     if refused := [name for name in texts if not delta or kinds[name] not in TEXTS]:
         raise ValueError(
             f"The columns {refused} hold no numbers or dates by their type: declare them, as in "
-            f"columns={{{refused[0]!r}: Categories([...])}}, or leave them out. Categories of "
-            "texts are found with a delta, as in delta=1e-6. Nothing was spent."
+            f"columns={{{refused[0]!r}: Categories([...])}}, or leave them out. Dates are read as "
+            f"dates with pandas.read_csv(..., parse_dates=[{refused[0]!r}]). Categories of texts "
+            "are found with a delta, as in delta=1e-6. Nothing was spent."
         )
     found: dict[str, Domain] = {}
     guarantee: PrivacyGuarantee | None = None
@@ -259,19 +276,32 @@ def learn_schema(
             epsilon,
             delta=delta if texts else 0.0,
             bins=bins,
+            target=target if isinstance(target, str) else None,
             privacy_unit=privacy_unit,
             accountant=accountant,
             random_state=random_state,
         ).fit(frame[[*kinds]], groups=groups)
         found, guarantee = learner.domains_, learner.guarantee_
-    schema = Schema({name: declared.get(name) or found[name] for name in names}, target, guarantee)
+    domains = {name: known.get(name) or found[name] for name in names}
     if verbose:
-        for name, domain in schema.columns.items():
-            cut = f"{domain.n_values} bins between " if getattr(domain, "edges", None) else ""
-            source = "learned" if name in found else "declared"
-            print(f"{name}: {cut}{domain.short} ({source})")
+        for name, domain in domains.items():
+            source = "learned" if name in found else "declared" if name in declared else "boolean"
+            print(f"{name}: {_in_words(domain)} ({source})")
         print(guarantee or "Nothing was learned, and nothing was spent.")
-    return schema
+    if isinstance(target, str):
+        return Schema({n: d for n, d in domains.items() if n != target}, domains[target], guarantee)
+    return Schema(domains, target, guarantee)
+
+
+def _in_words(domain: Domain) -> str:
+    """Return a domain in few words; a released one of a single category is of no use."""
+    if isinstance(domain, Categories) and domain.values == (OTHER,):
+        return (
+            "no text is shared by many records. Read dates as dates, for instance with "
+            "parse_dates; leave out names and numbers of people"
+        )
+    bins = isinstance(domain, Interval) and domain.edges is not None
+    return f"{domain.n_values} bins between {domain.short}" if bins else domain.short
 
 
 Schema.learn = staticmethod(learn_schema)

@@ -11,7 +11,14 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.columns.plans import Answers, BinEdges, CentreAndSpread, OuterQuantiles, Plan
+from dpbayes_sklearn.columns.plans import (
+    Answers,
+    BinEdges,
+    CentreAndSpread,
+    OuterQuantiles,
+    Plan,
+    RangeAndEdges,
+)
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, share
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -271,7 +278,8 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of about as many records each, or of the same width between the 1 % and the 99 %
         quantile. A value that many records share takes one edge of the first kind, and the other
-        edges go to the rest.
+        edges go to the rest. Without ``bounds``, a part of the budget first finds the range from the
+        1 % to the 99 % quantile, and all edges are within it.
     epsilon : float, default=1.0
         Privacy budget of one fit, shared equally by the columns. ``float("inf")`` gives exact
         quantiles.
@@ -360,19 +368,21 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
 
     def _plan(self, j: int, columns: Columns) -> Plan:
         bins, bounds = self._each_n_bins(len(columns.bounds))[j], columns.bounds[j]
+        if self.strategy == "quantile" and bounds is None:
+            return RangeAndEdges(bins, columns.n, columns.epsilon, columns.unit)
         if self.strategy == "quantile":
             return BinEdges(bins, bounds)
         return OuterQuantiles(*_ENDS, columns.n, columns.epsilon, bounds, columns.unit)
 
     @property
     def _looks_at_n(self) -> bool:  # type: ignore[override]
-        return self.strategy == "uniform" and self.bounds is None
+        return self.bounds is None
 
     def _set(self, answers: Answers) -> None:
         each = self._each_n_bins(len(answers))
         self.n_bins_ = np.array(each)
         self.bin_edges_ = [
-            np.array(answer)
+            np.array(answer[1:-1] if self.bounds is None else answer)
             if self.strategy == "quantile"
             else np.linspace(answer[0], answer[1], bins + 1)[1:-1]
             for answer, bins in zip(answers, each, strict=True)
