@@ -17,7 +17,7 @@ from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain
 from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
-from dpbayes_sklearn.columns.plans import BinEdges, CentreAndSpread, OuterQuantiles, Plans
+from dpbayes_sklearn.columns.plans import BinEdges, CentreAndSpread, OuterQuantiles, Plans, RangeAndEdges
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, exponential
@@ -118,6 +118,7 @@ WORLDS: dict[str, tuple[World, ...]] = {
     "preparation": (
         World("quantiles", Plans((BinEdges(4),)), 3, {"epsilon": 6.0}),
         World("quantiles", Plans((OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 3, 6.0),)), 3, {}),
+        World("quantiles", Plans((RangeAndEdges(2, 2, 12.0),)), 2, {"epsilon": 12.0}),
         World("quantiles", Plans((CentreAndSpread(3, 6.0, (0.0, 4.0)),)), 3, {"epsilon": 6.0}),
         World("quantiles", Plans((BinEdges(2), BinEdges(2))), 2, {"epsilon": 12.0}),
         World("permute_and_flip", ColumnChoice(PAIR, 1), 4, {"epsilon": 8.0}),

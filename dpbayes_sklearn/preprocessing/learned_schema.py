@@ -164,8 +164,13 @@ class FrameDomains(PrivateEstimator):
 
 
 def interval(answers: tuple[float, ...], dates: bool) -> Interval:
-    """Return an interval that is never empty, from its ends and the edges between them, if any."""
+    """Return an interval that is never empty, from its ends and the edges between them, if any.
+
+    Outer bins are as wide as their neighbours, but end where the range does.
+    """
     low, *edges, high = answers
+    if len(edges) > 1:
+        low, high = max(low, 2 * edges[0] - edges[1]), min(high, 2 * edges[-1] - edges[-2])
     most = 2.0**1000
     low, high = max(low, -most), min(high, most)
     wide = max(1.0, abs(low)) * 2.0**-20

@@ -12,6 +12,7 @@ from dpbayes_sklearn.columns.plans import (
     CentreAndSpread,
     OuterQuantiles,
     Plans,
+    RangeAndEdges,
     SortedColumns,
 )
 from dpbayes_sklearn.data.records import LocalRecords
@@ -23,6 +24,7 @@ PLANS = [
     *(BinEdges(k, b) for k in (2, 3, 5, 8, 17) for b in (None, (0.0, 50.0))),
     OuterQuantiles(LOW, HIGH, 1000, 1.0),
     OuterQuantiles(LOW, HIGH, 1000, 1.0, (0.0, 50.0)),
+    *(RangeAndEdges(k, 1000, epsilon) for k in (2, 5, 8, 300) for epsilon in (0.01, 1.0, np.inf)),
     CentreAndSpread(1000, 1.0),
     CentreAndSpread(1000, 1.0, (0.0, 50.0)),
 ]
@@ -56,6 +58,7 @@ def exact(plan, values):
 
 
 def test_exact_edges_are_quantiles():
+    assert exact(RangeAndEdges(4, 100, np.inf), range(1, 101)) == (1.0, 25.0, 50.0, 75.0, 99.0)
     assert exact(BinEdges(4), range(1, 101)) == (25.0, 50.0, 75.0)
     within = exact(BinEdges(4, (0.0, 128.0)), range(1, 101))
     assert within == pytest.approx((25.0, 50.0, 75.0))

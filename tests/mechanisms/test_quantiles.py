@@ -14,6 +14,7 @@ from dpbayes_sklearn.columns.plans import (
     BinEdges,
     CentreAndSpread,
     OuterQuantiles,
+    RangeAndEdges,
     Plans,
     SortedColumns,
 )
@@ -31,6 +32,7 @@ ALL = [
     BinEdges(6),
     OuterQuantiles(LOW, HIGH, 3, 1.0),
     OuterQuantiles(LOW, HIGH, 3, 1.0, (0.0, 4.0)),
+    RangeAndEdges(2, 3, 1.0),
     CentreAndSpread(3, 1.0),
     CentreAndSpread(3, 1.0, (-1.0, 4.0)),
 ]

@@ -14,9 +14,11 @@ from dpbayes_sklearn import (
     BudgetError,
     Categories,
     Interval,
+    PrivacyUnit,
     Schema,
     from_json,
 )
+from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 
 RNG = np.random.default_rng(0)
 N = 4000
@@ -40,8 +42,8 @@ def test_bins_are_learned_for_one_charge_and_printed(capsys):
     assert schema.guarantee.epsilon == 1.0
     assert [*schema.columns] == [*FRAME]
     said = capsys.readouterr().out
-    assert said.count("(learned)") == 4
-    assert said.count("(declared)") == 1
+    assert said.count("(learned)") == 3
+    assert said.count("(declared)") == said.count("(boolean)") == 1
     assert "epsilon = 1 " in said
     codes = schema.columns["wage"].encode(FRAME["wage"])
     assert np.bincount(codes, minlength=8).min() > 0.05 * N
@@ -75,7 +77,7 @@ def test_ranges_serve_a_regression():
 def test_polars_and_constant_or_missing_columns():
     frame = pl.DataFrame({"one": [3.0] * 50, "none": [None] * 50}, schema_overrides={"none": float})
     for bins in (None, 2, 8):
-        schema = Schema.learn(frame, 1.0, bins=bins, verbose=False)
+        schema = Schema.learn(frame, 10.0, bins=bins, verbose=False)
         assert all(domain.low < domain.high for domain in schema.columns.values())
 
 
@@ -88,6 +90,55 @@ def test_what_cannot_be_learned_is_refused_before_anything_is_spent():
     with pytest.raises(TypeError, match="data frame"):
         Schema.learn(FRAME.to_numpy(), accountant=ledger)
     assert len(ledger) == 0
+
+
+def test_ranges_are_never_absurd_where_the_records_are_few():
+    rng = np.random.default_rng(3)
+    visits = rng.poisson(1.4, 4000)
+    frame = pd.DataFrame({"age": rng.integers(18, 95, 4000), "visits": visits, "pay": visits**2.0})
+    for seed in range(40):  # epsilon of a column as in docs/getting_started.md
+        schema = Schema.learn(frame, 0.18, random_state=seed, verbose=False)
+        for name, domain in schema.columns.items():
+            assert domain.high - domain.low < 10 * frame[name].max(), name
+            assert domain.low <= min(domain.edges) <= max(domain.edges) <= domain.high
+
+
+def test_too_few_records_are_refused_before_anything_is_spent(caplog):
+    ledger, few = BudgetAccountant(), FRAME[["wage", "age"]][:300]
+    with pytest.raises(ValueError, match=r"300 records.*at least 1\.3\. Nothing was spent"):
+        Schema.learn(few, 1.0, accountant=ledger)
+    assert len(ledger) == 0
+    Schema.learn(few, 1.4, accountant=ledger, verbose=False)
+    for scaler in (PrivateMinMaxScaler(0.1), PrivateKBinsDiscretizer(epsilon=0.1)):
+        caplog.clear()
+        scaler.fit(few)
+        assert "too few to learn ranges" in caplog.text
+        caplog.clear()
+        scaler.set_params(bounds=(0, 1e6)).fit(few)
+        assert not caplog.text
+
+
+def test_the_target_can_be_learned(capsys):
+    frame = FRAME[["age", "wage"]]
+    schema = Schema.learn(frame, 1.0, target="wage")
+    assert [*schema.columns] == ["age"]
+    assert schema.target.edges is None
+    assert "wage: [" in capsys.readouterr().out
+    classes = pd.DataFrame({"age": FRAME["age"], "ill": np.where(FRAME["age"] > 50, "yes", "no")})
+    schema = Schema.learn(classes, 1.0, target="ill", delta=1e-6, verbose=False)
+    assert schema.target.values == ("no", "yes")
+    declared = Schema.learn(classes, columns={"ill": Categories(["no", "yes"])}, target="ill")
+    assert declared.target == Categories(["no", "yes"])
+    with pytest.raises(ValueError, match="lacks the column 'sick'"):
+        Schema.learn(classes, delta=1e-6, target="sick")
+
+
+def test_dates_in_texts_are_pointed_out(capsys):
+    frame = pd.DataFrame({"day": FRAME["day"].astype(str)})
+    with pytest.raises(ValueError, match="parse_dates"):
+        Schema.learn(frame, 1.0)
+    Schema.learn(frame, 0.1, delta=1e-6)
+    assert "parse_dates" in capsys.readouterr().out
 
 
 def test_texts_are_found_with_a_delta(capsys):
@@ -152,9 +203,10 @@ def test_dask_frames_give_the_same_schema(bins):
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.1])
 def test_dates_can_always_be_shown(epsilon, capsys):
     days = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=40)})
+    added = PrivacyUnit("record", neighbours="add_remove")  # too few records are a secret
     for bins in (None, 2, 8):
         for _ in range(20):
-            schema = Schema.learn(days, epsilon, bins=bins)
+            schema = Schema.learn(days, epsilon, bins=bins, privacy_unit=added)
             assert schema._repr_html_()
             assert Schema.from_json(schema.to_json()) == schema
 

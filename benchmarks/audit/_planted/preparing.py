@@ -53,6 +53,34 @@ def levels_do_not_share() -> Replacements:
 @fault(
     "preparing",
     "enumeration of preparation",
+    "A range and the edges within it each take the whole budget of the column",
+    "RangeAndEdges",
+)
+def range_beside_edges() -> Replacements:
+    yield plans, "_with_part", lambda choose, part: choose
+
+
+@fault(
+    "preparing",
+    "enumeration of preparation",
+    "The edges of bins are looked for between the smallest and the largest record",
+    "RangeAndEdges",
+)
+def range_of_the_records() -> Replacements:
+    real = plans.RangeAndEdges.ask
+
+    def ask(self: Any, column: Any, choose: Any) -> tuple[float, ...]:
+        if not len(column):
+            return real(self, column, choose)
+        edges = plans.BinEdges(self.n_bins, (float(column[0]), float(column[-1]) + 1))
+        return float(column[0]), *edges.ask(column, choose), float(column[-1]) + 1
+
+    yield plans.RangeAndEdges, "ask", ask
+
+
+@fault(
+    "preparing",
+    "enumeration of preparation",
     "Every column takes the whole budget of the fit",
     "quantiles, epsilon=12",
 )
