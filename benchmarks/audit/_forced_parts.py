@@ -119,7 +119,7 @@ def _schema(unit: PrivacyUnit) -> Iterator[str]:
         reach = _reach(model, unit)
         k = unit.max_records
         counts = {"edge": 2 * reach - k + 1, "less": reach - k, "more": reach + 1}
-        texts = [text for text, count in counts.items() for _ in range(count)] + ["common"] * 60
+        texts = [text for text, count in counts.items() for _ in range(count)] + ["common"] * 400
         rows = [(float(i % 7), float(i % 3), text, text, 0) for i, text in enumerate(texts)]
         own = [
             (v, v, t, t, 0) for v, t in ((-1e6, "u"), (1e6, "edge"), (-1e6, "less"), (9, "more"))
@@ -129,7 +129,7 @@ def _schema(unit: PrivacyUnit) -> Iterator[str]:
 
 
 def _reach(model: Any, unit: PrivacyUnit) -> int:
-    world = World("", model, frame([(0.0, 1.0, "t", "t", 0)] * 9), ((0.0, 1.0, "t", "t", 0),), unit)
+    world = World("", model, frame([(0.0, 1.0, "t", "t", 0)] * 400), ((0.0, 1.0, "t", "t", 0),), unit)
     (texts,) = (s for s in recordings(world)[0][0].steps if isinstance(s, Texts))
     return texts.columns[0][0].reach
 

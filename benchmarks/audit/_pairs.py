@@ -222,7 +222,7 @@ def subjects() -> Iterator[Subject]:
     ):
         yield Subject(f"{transformer}, quantiles", transformer, _numbers("record"), rounds=6)
     for bins in (None, 3):
-        learner = FrameDomains(0.7, delta=0.001, bins=bins)  # a ledger has 1 for 128 fits
+        learner = FrameDomains(2000.0, delta=0.001, bins=bins)  # a ledger has 1 for 128 fits
         yield Subject(f"Schema.learn, bins={bins}", learner, _typed, rounds=6)
     for options in (
         {"bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]},

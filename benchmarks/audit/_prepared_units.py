@@ -104,7 +104,8 @@ def _models() -> list[Any]:
         PrivateSelectKBest(1, schema=schema),
         PrivateSelectKBest("auto", schema=schema),
         PrivateTree(schema=schema),
-        FrameDomains(bins=None, delta=1e-3),
+        FrameDomains(2000.0, bins=None, delta=1e-3),
+        FrameDomains(2000.0, bins=4, delta=1e-3),
     ]
 
 

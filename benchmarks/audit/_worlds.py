@@ -118,7 +118,7 @@ WORLDS: dict[str, tuple[World, ...]] = {
     "preparation": (
         World("quantiles", Plans((BinEdges(4),)), 3, {"epsilon": 6.0}),
         World("quantiles", Plans((OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 3, 6.0),)), 3, {}),
-        World("quantiles", Plans((RangeAndEdges(2, 2, 12.0),)), 2, {"epsilon": 12.0}),
+        World("quantiles", Plans((RangeAndEdges(2, 4, 8.0),)), 4, {"epsilon": 8.0}),
         World("quantiles", Plans((CentreAndSpread(3, 6.0, (0.0, 4.0)),)), 3, {"epsilon": 6.0}),
         World("quantiles", Plans((BinEdges(2), BinEdges(2))), 2, {"epsilon": 12.0}),
         World("permute_and_flip", ColumnChoice(PAIR, 1), 4, {"epsilon": 8.0}),

@@ -475,7 +475,13 @@ class RangeAndEdges:
 
 
 def _with_part(choose: ChooseQuantile, part: Fraction) -> ChooseQuantile:
-    return lambda ranks, level: choose(ranks, level.scaled(part))
+    """Return what answers with a part of the budget; questions of one level still share one."""
+    scaled: dict[int, tuple[Level, Level]] = {}
+
+    def within(ranks: Ranks, level: Level) -> float:
+        return choose(ranks, scaled.setdefault(id(level), (level, level.scaled(part)))[1])
+
+    return within
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.command_line import console, files
 from dpbayes_sklearn.data import dask, persons, reading, table
-from dpbayes_sklearn.schema import interval, schema
+from dpbayes_sklearn.schema import domains, schema
 
 Replacements = Iterator[tuple[Any, str, Any]]
 GROUPS = "containers of groups"
@@ -116,7 +116,7 @@ def schema_that_is_no_json() -> Replacements:
 
 @fault(FILES, CONSOLE, "Tables of any number of bins are made before they are refused", "many bins")
 def any_number_of_bins() -> Replacements:
-    yield interval, "MOST_BINS", 2**40
+    yield domains, "MOST_BINS", 2**40
     yield schema, "MOST_BINS", 2**40
 
 

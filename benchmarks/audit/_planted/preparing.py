@@ -62,9 +62,9 @@ def range_beside_edges() -> Replacements:
 
 @fault(
     "preparing",
-    "enumeration of preparation",
+    REPLAY,
     "The edges of bins are looked for between the smallest and the largest record",
-    "RangeAndEdges",
+    "FrameDomains(bins=4",
 )
 def range_of_the_records() -> Replacements:
     real = plans.RangeAndEdges.ask
