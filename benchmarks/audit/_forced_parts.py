@@ -129,7 +129,9 @@ def _schema(unit: PrivacyUnit) -> Iterator[str]:
 
 
 def _reach(model: Any, unit: PrivacyUnit) -> int:
-    world = World("", model, frame([(0.0, 1.0, "t", "t", 0)] * 400), ((0.0, 1.0, "t", "t", 0),), unit)
+    world = World(
+        "", model, frame([(0.0, 1.0, "t", "t", 0)] * 400), ((0.0, 1.0, "t", "t", 0),), unit
+    )
     (texts,) = (s for s in recordings(world)[0][0].steps if isinstance(s, Texts))
     return texts.columns[0][0].reach
 

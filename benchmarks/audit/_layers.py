@@ -137,7 +137,7 @@ def leak_walk() -> Iterator[str]:
             ordered = {"a sorted column": seen[-1].column(1), "a column": X[:, 0]}
             yield from leaks(transformer, ordered)
         words = pd.DataFrame({"a": X[:, 0], "b": rng.choice(["x", "y", "secret word"], 400)})
-        learner = FrameDomains(0.1, delta=1e-3).fit(words)
+        learner = FrameDomains(1.0, delta=1e-3).fit(words)
         (texts,) = seen[-1].texts.columns
         secret = {"counts of texts": np.array([*texts.values()]), "a column": X[:, 0]}
         yield from leaks(learner, secret)

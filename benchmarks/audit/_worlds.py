@@ -17,7 +17,13 @@ from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain
 from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
-from dpbayes_sklearn.columns.plans import BinEdges, CentreAndSpread, OuterQuantiles, Plans, RangeAndEdges
+from dpbayes_sklearn.columns.plans import (
+    BinEdges,
+    CentreAndSpread,
+    OuterQuantiles,
+    Plans,
+    RangeAndEdges,
+)
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, exponential

@@ -278,8 +278,8 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of about as many records each, or of the same width between the 1 % and the 99 %
         quantile. A value that many records share takes one edge of the first kind, and the other
-        edges go to the rest. Without ``bounds``, a part of the budget first finds the range from the
-        1 % to the 99 % quantile, and all edges are within it.
+        edges go to the rest. Without ``bounds``, a part of the budget first finds the range from
+        the 1 % to the 99 % quantile, and all edges are within it.
     epsilon : float, default=1.0
         Privacy budget of one fit, shared equally by the columns. ``float("inf")`` gives exact
         quantiles.

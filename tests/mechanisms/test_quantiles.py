@@ -14,8 +14,8 @@ from dpbayes_sklearn.columns.plans import (
     BinEdges,
     CentreAndSpread,
     OuterQuantiles,
-    RangeAndEdges,
     Plans,
+    RangeAndEdges,
     SortedColumns,
 )
 from dpbayes_sklearn.data.records import LocalRecords
