@@ -39,9 +39,16 @@ def run(section: Section, quick: bool, report: Path) -> dict[str, Any]:
         "outputs": outputs,
         "seconds": round(time.perf_counter() - start),
         "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit(),
         "versions": {package: version(package) for package in PACKAGES},
         "machine": f"Python {platform.python_version()}, {platform.machine()}, {CORES} cores",
     }
+
+
+def commit() -> str:
+    """Return the commit that is checked out, with a plus if files differ from it."""
+    line = ["git", "describe", "--always", "--abbrev=10", "--dirty=+", "--exclude=*"]
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
 def output(command: Command, quick: bool, report: Path) -> str:
@@ -88,7 +95,8 @@ def made_with(name: str, found: dict[str, Any]) -> str:
     versions = ", ".join(f"{package} {number}" for package, number in found["versions"].items())
     return (
         f"*`python -m benchmarks.report --only {name}`: {found['seconds'] / 60:.1f} minutes on "
-        f"{found['date']} with {versions}; {found['machine']}.*"
+        f"{found['date']} at commit {found.get('commit', 'unknown')} with {versions}; "
+        f"{found['machine']}.*"
     )
 
 

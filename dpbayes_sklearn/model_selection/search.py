@@ -85,8 +85,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         purely private.
     runs_per_candidate : int, default=10
         Average number of runs for each candidate. More runs cost time but no privacy. The
-        probability that a candidate is not tried at all is about
-        ``1 / (1 + runs_per_candidate)``.
+        probability that a candidate is not tried at all is about ``1 / (1 + runs_per_candidate)``
+        with geometric stopping; with logarithmic stopping it is from 0.15 (2 candidates) to 0.5
+        (100 candidates) by default, and falls slowly with more runs.
     stopping : {"geometric", "logarithmic"}, default="geometric"
         Distribution of the number of runs. A search costs three runs, or two with "logarithmic",
         which more often has few runs: with a mean of 60, half of all searches have at most ten.

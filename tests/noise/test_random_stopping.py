@@ -231,3 +231,15 @@ def test_a_large_mean_needs_no_more_proposals(mean):
 def test_a_broken_source_ends_logarithmic_stopping_in_an_error():
     with pytest.raises(RuntimeError, match="keeps repeating itself"):
         number_of_runs(Stopping("logarithmic", 10), lambda n: b"\x77" * n)
+
+
+@pytest.mark.parametrize("candidates", [2, 6, 20, 100])
+def test_how_likely_a_candidate_is_not_tried(candidates):
+    """As the search's docstring says: E (1 - 1/K)^R for ten runs of every candidate on average."""
+    missed = 1 - 1 / candidates
+    geometric = generating(missed, 10 * candidates)
+    assert geometric == pytest.approx(1 / 11, rel=0.5)
+    gamma = 1 / Stopping.of_mean("logarithmic", 10 * candidates).inverse
+    logarithmic = math.log(1 - (1 - gamma) * missed) / math.log(gamma)
+    assert 0.15 < logarithmic < 0.51
+    assert logarithmic > 3 * geometric
