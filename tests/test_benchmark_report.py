@@ -36,6 +36,7 @@ def test_the_page_shows_results_figures_and_versions(tmp_path):
         "outputs": ["| table |\n|---|\n| adult |"],
         "seconds": 90,
         "date": "2026-01-02",
+        "commit": "0123456789",
         "versions": {"numpy": "2.0"},
         "machine": "two cores",
     }
@@ -43,7 +44,7 @@ def test_the_page_shows_results_figures_and_versions(tmp_path):
     page = "\n".join(report.render(tmp_path))
     assert "| adult |" in page
     assert f"]({section.commands[0].figures[0]})" in page
-    assert "1.5 minutes on 2026-01-02 with numpy 2.0; two cores" in page
+    assert "1.5 minutes on 2026-01-02 at commit 0123456789 with numpy 2.0; two cores" in page
     assert page.count("Not run yet") == len(report.SECTIONS) - 1
 
 
