@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_consistent_length
 
+from dpbayes_sklearn.data.arrow import framed_column
 from dpbayes_sklearn.data.dask import column_here
-from dpbayes_sklearn.data.table import refuse_other_containers
 from dpbayes_sklearn.noise import Noise
 
 __all__ = ["canonical", "coins_of", "counted_records", "read_groups"]
@@ -172,8 +172,7 @@ _PLAIN = "biufUSmM"  # The kinds of numpy's types whose values it compares exact
 
 def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:
     """Return the labels of persons as one column in memory, one for each record."""
-    refuse_other_containers(groups, "groups")
-    labels = column_here(groups)
+    labels = column_here(framed_column(groups, "groups"))
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:

@@ -20,6 +20,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from dpbayes_sklearn.data.arrow import framed, framed_column
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable, is_partitioned
 from dpbayes_sklearn.data.records import LocalRecords, Records
 from dpbayes_sklearn.data.table import (
@@ -27,7 +28,6 @@ from dpbayes_sklearn.data.table import (
     column_kind,
     is_frame,
     one_column,
-    refuse_other_containers,
 )
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.domains import Categories, Interval
@@ -146,7 +146,7 @@ def read_table(
     Where all domains are ``declared`` every value is accepted, and nothing here depends on a
     value. Otherwise values must be finite numbers, as for any scikit-learn estimator.
     """
-    refuse_other_containers(X, "X")
+    X = framed(X)
     if is_partitioned(X):
         partitioned = PartitionedTable(X)
         _check_columns(estimator, partitioned, reset)
@@ -194,14 +194,14 @@ def _canonical(X: Any) -> Any:
 def _check_columns(estimator: Any, table: Table, reset: bool) -> None:
     """Check names and types of columns by a table without rows."""
     nobody = table.without_rows()
-    validate_data(estimator, nobody, reset=reset, skip_check_array=True)
+    validate_data(estimator, getattr(nobody, "native", nobody), reset=reset, skip_check_array=True)
     for j in range(table.n_columns):
         _refuse_complex(table.column(j, nobody), "X")
 
 
 def in_memory(X: Any, width: int | None, whose: str) -> Any:
     """Return X such that some of its rows can be taken: a frame, a sparse matrix or an array."""
-    refuse_other_containers(X, "X")
+    X = framed(X)
     if is_partitioned(X):
         raise TypeError(
             f"A dask collection was passed, but {whose} requires records in memory: pass "
@@ -243,7 +243,7 @@ def _refuse_complex(array: Any, name: str) -> None:
 def read_target(estimator: Any, y: Any, n_rows: int | None = None) -> npt.NDArray[Any]:
     """Return y as one column, which must be as long as X if that is given."""
     _refuse_nothing(estimator, y)
-    refuse_other_containers(y, "y")
+    y = framed_column(y, "y")
     column = one_column(y)
     _refuse_complex(column, "y")
     target: npt.NDArray[Any] = column_or_1d(column, warn=True)
@@ -262,7 +262,7 @@ def _refuse_nothing(estimator: Any, y: Any) -> None:
 
 def read_column(X: Any, *, may_be_empty: bool = False) -> npt.NDArray[Any]:
     """Return X as a vector, with no data value in any message."""
-    refuse_other_containers(X, "X")
+    X = framed(X)
     if issparse(X):
         raise TypeError("Sparse data was passed, but one dense column is required.")
     values = one_column(X)

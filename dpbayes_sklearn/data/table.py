@@ -19,7 +19,6 @@ __all__ = [
     "column_kind",
     "is_frame",
     "one_column",
-    "refuse_other_containers",
     "rows_at_once",
 ]
 
@@ -36,18 +35,6 @@ def rows_at_once(n_columns: int) -> int:
 def is_frame(X: object) -> bool:
     """Tell whether ``X`` has named columns of its own types (pandas, polars)."""
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and hasattr(X, "shape")
-
-
-def refuse_other_containers(values: object, name: str) -> None:
-    """Refuse containers that look like a frame but are read in another way."""
-    kind = type(values).__name__
-    if hasattr(values, "collect") and not hasattr(values, "shape"):
-        raise TypeError(f"{name} is a {kind} without records: pass {name}.collect().")
-    if hasattr(values, "column_names") and hasattr(values, "to_pylist"):
-        raise TypeError(
-            f"{name} is a pyarrow {kind}, which is not supported: pass polars.from_arrow({name}) "
-            f"or {name}.to_pandas(types_mapper=pandas.ArrowDtype)."
-        )
 
 
 def _by_position(X: Any) -> Any:
@@ -124,7 +111,8 @@ class Table:
         All columns of an array share one type, so there text may stand for anything.
         """
         if self.names is not None:
-            return kind_of(_by_position(self._X)[:0, j].dtype)
+            column = _by_position(self._X)[:0, j]
+            return kind_of(getattr(column, "dtype", getattr(column, "type", None)))
         return self._kind_of_array
 
     @cached_property

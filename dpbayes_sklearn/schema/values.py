@@ -53,6 +53,8 @@ _LISTS = ("to_list", "to_pylist", "tolist")
 # Polars' types whose missing values numpy shows as NaN or NaT.
 _POLARS = ("Float32", "Float64", "Date", "Datetime", "Duration")
 # Types of pandas and polars that hold texts.
+_ARROW_NUMBERS = re.compile("halffloat|float|double|timestamp|date")  # missing: NaN or NaT
+_ARROW_INTEGERS = re.compile(r"u?int\d|bool")  # numpy has no missing value for these
 _TEXTS = re.compile("(large_)?(str|utf8)|dictionary|categorical|enum")
 
 
@@ -71,12 +73,21 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
     dtype = getattr(column, "dtype", None)
     if isinstance(dtype, np.dtype) or repr(dtype).split("(")[0] in _POLARS:
         return np.asarray(column)
+    if _is_arrow_number(column):
+        return np.asarray(column)
     listed = _own_list(column)
     if listed is not None:
         return as_cells(listed, len(getattr(column, "shape", "n")))
     if not is_list(column):
         return np.asarray(column)
     return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
+
+
+def _is_arrow_number(column: Any) -> bool:
+    """Tell whether numpy reads an array of Arrow as it is, cell by cell."""
+    name = str(getattr(column, "type", ""))
+    whole = bool(_ARROW_INTEGERS.match(name)) and getattr(column, "null_count", 1) == 0
+    return whole or bool(_ARROW_NUMBERS.match(name))
 
 
 def dictionary_of(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] | None:
@@ -109,13 +120,15 @@ def dictionary_of(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] 
 def _arrow_dictionary(column: Any) -> Any:
     """Return texts or a dictionary of Arrow as one dictionary array, None for any other column."""
     name = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-    if not _TEXTS.match(name) or isinstance(column, np.ndarray):
+    if isinstance(column, np.ndarray) or not _TEXTS.match(name):
         return None
     try:
         import pyarrow as pa
 
         array = column.to_arrow() if hasattr(column, "to_arrow") else pa.array(column)
         array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        if pa.types.is_string_view(array.type):
+            array = array.cast(pa.large_string())
         array = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     except Exception:  # not stored by Arrow, or without pyarrow: then cells are read one by one
         return None
