@@ -19,6 +19,7 @@ from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_c
 from dpbayes_sklearn.base.parameters import declared_unit, records_that_count
 from dpbayes_sklearn.base.published import PublishedModel
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
+from dpbayes_sklearn.data.arrow import named_columns
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.exceptions import (
     NOTHING_SPENT,
@@ -106,27 +107,32 @@ class PrivateEstimator(PublishedModel):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, target: str | None = None) -> Self:
         """Release a posterior of the model, charging the accountant.
 
         Parameters
         ----------
-        X : array, data frame or dask collection of shape (n_samples, n_features)
+        X : array, data frame, Arrow table or stream, or dask collection
             Records, one per person unless a person is the privacy unit. Classifiers also take
             sparse matrices, whose missing cells are zeros; the posterior of one variable takes one
-            column.
+            column. A polars ``LazyFrame``, a DuckDB relation, and whatever else has a stream of
+            Arrow is read once.
         y : array-like of shape (n_samples,)
             Their classes or targets; ignored where there is none to learn.
         groups : array-like of shape (n_samples,), optional
             For ``PrivacyUnit("person", max_records=k)``: whose record it is, as any label. Of a
             person with more than k records only k count, drawn at random; records without a label
             do not count. With ``neighbours="replace"`` the number of those that count is public.
-            Without groups, nobody having more is a condition of the guarantee.
+            Without groups, nobody having more is a condition of the guarantee. A text is the name
+            of a column of X.
+        target : str, optional
+            The name of the column of X that is the target, instead of y.
 
         Returns
         -------
         self
         """
+        X, y, groups = named_columns(X, y, groups, target)
         return self._fit(lambda fitted: fitted._read(X, y, groups=groups))
 
     def _fit(self, read: Callable[[Self], FitInput], stream: int = 0) -> Self:

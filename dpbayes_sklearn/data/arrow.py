@@ -18,7 +18,7 @@ import numpy as np
 
 from dpbayes_sklearn.data.dask import is_partitioned
 
-__all__ = ["ArrowFrame", "framed"]
+__all__ = ["ArrowFrame", "framed", "framed_column", "named_columns"]
 
 _ROWS_A_BATCH = 1 << 17  # Engines send batches of a few thousand rows; these are put together.
 
@@ -35,13 +35,15 @@ class ArrowFrame:
         return int(self.shape[0])
 
     def __getitem__(self, key: Any) -> Any:
-        """Return some rows, or one column of all of them."""
+        """Return some rows or columns, or one column."""
         if isinstance(key, tuple):
             rows, j = key
             return self[rows].native.column(j)
         if isinstance(key, slice):
             start, stop, _ = key.indices(len(self))
             return ArrowFrame(self.native.slice(start, max(stop - start, 0)))
+        if isinstance(key, str):
+            return self.native.column(key)
         if isinstance(key, list):
             return ArrowFrame(self.native.select(key))
         return ArrowFrame(self.native.take(np.asarray(key)))
@@ -74,6 +76,35 @@ def framed_column(values: Any, name: str) -> Any:
             "of X: pass the name of a column of X, as in fit(X, target='...', groups='...')."
         )
     return framed(values)
+
+
+def named_columns(X: Any, y: Any, groups: Any, target: str | None) -> tuple[Any, Any, Any]:
+    """Return X as a frame without the columns that target and groups name, y and groups.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"age": [31, 48], "ill": [0, 1]})
+    >>> X, y, _ = named_columns(frame, None, None, "ill")
+    >>> X.columns, y.to_list()
+    (['age'], [0, 1])
+    """
+    X = framed(X)
+    names = [name for name in (target, groups) if isinstance(name, str)]
+    if not names:
+        return X, y, groups
+    if target is not None and y is not None:
+        raise ValueError("Pass y or the name of the target, not both.")
+    columns = [*getattr(X, "columns", ())]
+    for name in names:
+        if columns.count(name) != 1:
+            raise ValueError(f"X must have one column {name!r}: it has {columns.count(name)}.")
+    rest = X[[name for name in columns if name not in names]]
+    return (
+        rest,
+        y if target is None else X[target],
+        X[groups] if isinstance(groups, str) else groups,
+    )
 
 
 def _is_stream(X: Any) -> bool:

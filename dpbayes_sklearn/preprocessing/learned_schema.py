@@ -13,6 +13,7 @@ from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.columns.plans import Plans, SortedColumns
 from dpbayes_sklearn.columns.texts import Contents, Questions, TextCounts
+from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.dask import PartitionedTable, is_partitioned
 from dpbayes_sklearn.data.reading import read_unlabelled
 from dpbayes_sklearn.data.records import Records
@@ -255,6 +256,7 @@ def learn_schema(
     (4, 0.5)
     """
     declared = {str(name): domain for name, domain in (columns or {}).items()}
+    frame = framed(frame)
     if not is_frame(frame):
         raise TypeError("Schema.learn takes a data frame, whose columns have names and types.")
     table = PartitionedTable(frame) if is_partitioned(frame) else Table(frame)

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 
-from dpbayes_sklearn import BayesianNaiveBayes, DirichletMultinomial
+from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.reading import read_table, read_target
 from dpbayes_sklearn.schema import Categories, Interval
@@ -114,34 +113,6 @@ def test_features_must_be_those_of_fit() -> None:
         pytest.warns(UserWarning, match="feature names"),
     ):
         read_table(model, np.zeros((1, 3)), reset=False, declared=True)
-
-
-SECRET = ["7431", "CANARY"]
-
-
-@pytest.mark.parametrize("as_what", ["X", "y", "one column"])
-@pytest.mark.parametrize(
-    ("container", "advice"),
-    [
-        (pl.LazyFrame({"a": SECRET}), r"LazyFrame.*collect\(\)"),
-        (pa.table({"a": SECRET}), r"pyarrow Table.*from_arrow"),
-        (pa.record_batch({"a": SECRET}), r"pyarrow RecordBatch.*from_arrow"),
-    ],
-    ids=["LazyFrame", "Table", "RecordBatch"],
-)
-def test_containers_of_another_kind_are_refused_in_words(
-    container: Any, advice: str, as_what: str
-) -> None:
-    """A pyarrow.Table has its values as columns, which would become the names of features."""
-    naive, counts = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1]), DirichletMultinomial()
-    fit, data = {
-        "X": (naive.fit, (container, [0, 1])),
-        "y": (naive.fit, ([[0], [1]], container)),
-        "one column": (counts.fit, (container,)),
-    }[as_what]
-    with pytest.raises(TypeError, match=advice) as caught:
-        fit(*data)
-    assert "7431" not in messages(caught.value)
 
 
 @pytest.mark.parametrize(
