@@ -223,10 +223,12 @@ class Encoder:
             self._encode_numbers(numbers, codes)
         else:
             for j, alone in enumerate(self._by_column):
-                if alone._numeric:
+                told = table.dictionary(j, chunk)
+                if told is None:
                     alone._encode_column(table.column(j, chunk), codes[:, j : j + 1])
                 else:
-                    codes[:, j] = table.codes(j, chunk, alone.domains[0])
+                    places, cells = told
+                    codes[:, j] = alone.domains[0].encode(cells)[places]
 
     @cached_property
     def _by_column(self) -> tuple[Encoder, ...]:

@@ -89,11 +89,17 @@ class Table:
 
     def codes(self, j: int, chunk: Any, domain: Domain) -> npt.NDArray[np.intp]:
         """Return the codes of column ``j`` of a chunk; each of its categories is read once."""
-        told = None if self.names is None else dictionary_of(_by_position(chunk)[:, j])
+        told = self.dictionary(j, chunk)
         if told is None:
             return domain.encode(self.column(j, chunk))
         places, cells = told
         return domain.encode(cells)[places]
+
+    def dictionary(
+        self, j: int, chunk: Any
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] | None:
+        """Return column ``j`` as (place of every cell, distinct cells), None if it has no such."""
+        return None if self.names is None else dictionary_of(_by_position(chunk)[:, j])
 
     def as_numbers(self, chunk: Any) -> npt.NDArray[Any] | None:
         """Return a chunk as one array of numbers if all columns have the same type of numpy."""

@@ -73,7 +73,7 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
     dtype = getattr(column, "dtype", None)
     if isinstance(dtype, np.dtype) or repr(dtype).split("(")[0] in _POLARS:
         return np.asarray(column)
-    if _is_arrow_number(column):
+    if _ARROW_NUMBERS.match(str(getattr(column, "type", ""))):
         return np.asarray(column)
     listed = _own_list(column)
     if listed is not None:
@@ -83,17 +83,10 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
     return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
 
 
-def _is_arrow_number(column: Any) -> bool:
-    """Tell whether numpy reads an array of Arrow as it is, cell by cell."""
-    name = str(getattr(column, "type", ""))
-    whole = bool(_ARROW_INTEGERS.match(name)) and getattr(column, "null_count", 1) == 0
-    return whole or bool(_ARROW_NUMBERS.match(name))
-
-
 def dictionary_of(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] | None:
     """Return a column as (place of every cell, distinct cells), None if that would not be faster.
 
-    Categories, dictionaries and texts that are stored by Arrow: distinct values are read once, each
+    Categories, dictionaries, and texts and integers of Arrow: distinct values are read once, each
     by itself, and the last one stands for what is missing.
 
     Examples
@@ -118,9 +111,10 @@ def dictionary_of(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] 
 
 
 def _arrow_dictionary(column: Any) -> Any:
-    """Return texts or a dictionary of Arrow as one dictionary array, None for any other column."""
+    """Return texts, integers or a dictionary of Arrow as a dictionary, None for other columns."""
     name = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-    if isinstance(column, np.ndarray) or not _TEXTS.match(name):
+    whole = hasattr(column, "type") and _ARROW_INTEGERS.match(name)
+    if isinstance(column, np.ndarray) or not (whole or _TEXTS.match(name)):
         return None
     try:
         import pyarrow as pa
