@@ -117,7 +117,7 @@ SECTIONS: dict[str, Section] = {
         1,
     ),
     "figures_b": Section(
-        "Release of a posterior (Liu et al., Figures 3 to 8)",
+        "Release of a posterior (*Tailoring ...*, all figures)",
         "Mechanisms tailored to the Hellinger distance, as in *Tailoring Differentially Private "
         "Bayesian Inference to Distance Between Distributions*, with calibration added.",
         (
@@ -125,6 +125,7 @@ SECTIONS: dict[str, Section] = {
             _hellinger("data_size", "beta_size", "dirichlet3_size", "dirichlet4_size"),
             _hellinger("prior"),
             _hellinger("privacy"),
+            _hellinger("sensitivity"),
         ),
         4,
         quick=False,
