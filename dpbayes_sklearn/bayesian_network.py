@@ -23,9 +23,10 @@ from dpbayes_sklearn.counts.network import CLASS, LearnedParents, Network, netwo
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.table import Table, is_frame
-from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip, Release
+from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.release import Release
 from dpbayes_sklearn.schema import Domain, Schema
 
 __all__ = ["BayesianNetworkClassifier", "tree_augmented"]
@@ -66,7 +67,7 @@ class PrivateTree(SupervisedEstimator):
         **PROTECTION,
     }
 
-    _looks_at_n: ClassVar[bool] = False
+    _uses_n = "nowhere"
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.data.encoder import known_codes
 from dpbayes_sklearn.data.reading import categories_from_data, check_kind, read_column
 from dpbayes_sklearn.data.table import column_kind
-from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
+from dpbayes_sklearn.mechanisms import Mechanism, mechanism_names
 from dpbayes_sklearn.mechanisms._certification import (
     Certificate,
     certify,
@@ -31,6 +31,7 @@ from dpbayes_sklearn.mechanisms._certification import (
 )
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Release
 from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.schema.values import Kind
 from dpbayes_sklearn.serialization.models import CONJUGATE_MODEL
@@ -72,7 +73,7 @@ class PosteriorRelease(PrivateEstimator):
     inference: str
 
     _exported = CONJUGATE_MODEL
-    _looks_at_n: ClassVar[bool] = False
+    _uses_n = "nowhere"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -260,7 +261,7 @@ class BetaBinomial(PosteriorRelease):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _public_schema(self, records: DeclaredColumn) -> tuple[Categories, tuple[str, ...]]:
+    def _public_schema(self, records: DeclaredColumn, n: int) -> tuple[Categories, tuple[str, ...]]:
         # the first parameter of a Beta goes with the ones
         return Categories((1, 0)), () if records.values.dtype == bool else (REFUSES,)
 
@@ -389,7 +390,7 @@ class DirichletMultinomial(PosteriorRelease):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _public_schema(self, records: DeclaredColumn) -> tuple[Categories, tuple[str, ...]]:
+    def _public_schema(self, records: DeclaredColumn, n: int) -> tuple[Categories, tuple[str, ...]]:
         declared = self._declared()
         if declared is None:
             return categories_from_data(records.values), (

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
-from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
 from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores
@@ -25,9 +25,10 @@ from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.reading import classes_from_data, domain_from_data, read_table
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
-from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip, Release
+from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Release
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import Bins, declared_classes, intervals_from_bounds
 from dpbayes_sklearn.schema.values import as_cells, as_numbers
@@ -174,21 +175,19 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         return domain_from_data(Table(numbers[:, None]), 0).in_bins(_TARGET_BINS)
 
     def _settle(
-        self, declared: Sequence[Domain | None], domains: list[Domain], table: Table
+        self, declared: Sequence[Domain | None], domains: list[Domain], table: Table, n: int
     ) -> tuple[list[Domain], tuple[str, ...]]:
-        bins = Bins(self.n_bins, self._public_n(table.n_rows), table.n_columns, 1.0)
+        bins = Bins(self.n_bins, n, table.n_columns, 1.0)
         bins.check()
         return [bins.cut(domain, j, table.kind(j)) for j, domain in enumerate(domains)], ()
 
-    def _public_schema(self, records: Any) -> tuple[tuple[Schema, int], tuple[str, ...]]:  # type: ignore[override]
-        schema, conditions = super()._public_schema(records)
-        return (schema, self._public_n(records.n)), conditions
-
-    _schema_looks_at_n = True
+    def _public_schema(self, records: Any, n: int) -> tuple[tuple[Schema, int], tuple[str, ...]]:  # type: ignore[override]
+        schema, conditions = super()._public_schema(records, n)
+        return (schema, n), conditions
 
     @property
-    def _looks_at_n(self) -> bool:  # type: ignore[override]
-        return isinstance(self.k, str)
+    def _uses_n(self) -> Where:  # type: ignore[override]
+        return "in the schema" if isinstance(self.k, str) else "nowhere"
 
     def _check_types(self, public: Any, records: Any) -> None:
         super()._check_types(public[0], records)

@@ -24,7 +24,7 @@ from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.reading import domain_from_data
 from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
+from dpbayes_sklearn.mechanisms import Mechanism, mechanism_names
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.coefficients import CoefficientTable, coefficient_table
@@ -37,6 +37,7 @@ from dpbayes_sklearn.regression.predict import (
     means_and_deviations,
     means_by_row,
 )
+from dpbayes_sklearn.release import Release
 from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.declared import intervals_from_bounds
 from dpbayes_sklearn.schema.values import as_numbers

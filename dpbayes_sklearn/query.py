@@ -98,6 +98,7 @@ class PosteriorQuerySession:
         self._lock = Lock()
         self._queries = 0
         self._exact: FitInput | None = _exact_counts(self._estimator, X, y, groups)
+        self._plan = self._estimator._planned(self._exact, self._budget)
         self._opening = Fraction(self._estimator._shares(self._budget)[0].epsilon)
 
     def query(self, question: Callable[[Tables], Answer]) -> Answer:
@@ -129,11 +130,8 @@ class PosteriorQuerySession:
                 "accountant.parallel()."
             )
         self._estimator._check_budget(self._budget)  # a quick no, where there is nothing left
-        prior = self._estimator._prior(exact.public)
         with quiet_numpy():
-            release = self._estimator._release(
-                exact.statistics, prior, self._budget, exact.conditions
-            )
+            release = self._estimator._carried_out(self._plan, exact)
         with self._lock:
             self._queries += 1
             self._guarantee = release.guarantee
@@ -251,7 +249,6 @@ def _exact_counts(estimator: DiscreteClassifier, X: Any, y: Any, groups: Any) ->
     budget = estimator._budget()
     estimator._check_budget(budget)
     with quiet_numpy():
-        exact, _ = estimator._sized(lambda fitted: fitted._read(X, y, groups=groups), budget)
-        prior = estimator._prior(exact.public)
-        estimator._resolve_mechanism().preflight(exact.statistics, prior, budget)
-        return exact
+        return estimator._sized(
+            lambda fitted, facts: fitted._read(X, y, groups=groups, facts=facts), budget
+        )[0]

@@ -34,8 +34,8 @@ from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPrior
+from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Interval
-from dpbayes_sklearn.sizes import ReleasedSize
 
 __all__ = ["Domain", "TextDomain", "domain_of"]
 
@@ -63,7 +63,7 @@ class Domain(ABC):
     def prior(self, concentration: Any) -> Any:
         """Return a prior whose ``update`` hands back what was released, untouched."""
 
-    def observed(self, chosen: Sequence[int], size: ReleasedSize | None) -> Any:
+    def observed(self, chosen: Sequence[int], size: Facts | None) -> Any:
         """Return the statistics of a data set; a secret number of records was released before."""
         statistics = self.statistics(chosen)
         return statistics if size is None else statistics.sized(size)
@@ -169,7 +169,7 @@ class SimplexDomain(Domain):
         """Count categories."""
         return SimplexCounts.count(np.asarray(chosen, np.intp), self.n_categories)
 
-    def observed(self, chosen: Sequence[int], size: ReleasedSize | None) -> SimplexCounts:
+    def observed(self, chosen: Sequence[int], size: Facts | None) -> SimplexCounts:
         """Return the counts, which need no other number of records."""
         return self.statistics(chosen)
 
@@ -245,7 +245,7 @@ class TreeDomain(CountDomain):
         prices = TreePrices.of(self.network, RECORD, math.inf)  # none: few records may have a tree
         return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes), prices)
 
-    def observed(self, chosen: Sequence[int], size: ReleasedSize | None) -> Any:
+    def observed(self, chosen: Sequence[int], size: Facts | None) -> Any:
         """Return the scores, which need no number of records."""
         return self.statistics(chosen)
 

@@ -19,7 +19,7 @@ from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.sizes import RecordCount, ReleasedSize, size_share
+from dpbayes_sklearn.release import Facts, RecordCount, size_share
 
 __all__ = ["Enumeration", "enumerate_loss", "readers_of"]
 
@@ -138,12 +138,12 @@ def enumerate_loss(
     )
 
 
-def known_size(n: int, budget: Budget) -> ReleasedSize | None:
+def known_size(n: int, budget: Budget) -> Facts | None:
     """Return what was released about a secret number of records before: the same for all."""
     if not budget.unit.size_is_secret:
         return None
     law = RecordCount(n).law(budget.unit, size_share(Fraction(budget.epsilon)))
-    return ReleasedSize(n, (law,))
+    return Facts(n, (law,))
 
 
 def readers_of(

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _fit_context
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_if_noisy, hint_at_absent_classes
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
@@ -43,9 +43,10 @@ from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import Mechanism, Release, mechanism_names
+from dpbayes_sklearn.mechanisms import Mechanism, mechanism_names
 from dpbayes_sklearn.mechanisms._temperature import table_budget
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, PrivacyUnit
+from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import Bins, declared_classes
 from dpbayes_sklearn.serialization.models import NETWORK_MODEL
@@ -130,7 +131,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         self._check_same_model(classes)
         public = self.schema_
         batch = copy(self)._fit(
-            lambda fitted: fitted._read(X, y, public, groups), stream=len(earlier)
+            lambda fitted, facts: fitted._read(X, y, public, groups, facts), stream=len(earlier)
         )
         posterior = self.posterior_.merge(batch.posterior_)
         batches = (*earlier, batch.guarantee_)
@@ -203,8 +204,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             )
 
     @property
-    def _schema_looks_at_n(self) -> bool:  # type: ignore[override]
-        return isinstance(self.n_bins, str)
+    def _uses_n(self) -> Where:  # type: ignore[override]
+        return "in the schema" if isinstance(self.n_bins, str) else "in the plan"
 
     @property
     def _bounds(self) -> Declared:
@@ -223,13 +224,13 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         return classes_from_data(values)
 
     def _settle(
-        self, declared: Sequence[Domain | None], domains: list[Domain], table: Table
+        self, declared: Sequence[Domain | None], domains: list[Domain], table: Table, n: int
     ) -> tuple[list[Domain], tuple[str, ...]]:
         """Cut every interval into bins."""
         splits = self._resolve_mechanism().walks_splits
         classes = self._target.value
         known = 2 if classes is None else classes.n_values
-        n, epsilon = self._public_n(table.n_rows), float(self._unit.equivalent(float(self.epsilon)))
+        epsilon = float(self._unit.equivalent(float(self.epsilon)))
         bins = Bins(self.n_bins, n, table.n_columns, epsilon, splits, known)
         bins.check()
         cut = [bins.cut(domain, j, table.kind(j)) for j, domain in enumerate(domains)]
@@ -267,11 +268,10 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         self.guarantee_ = PrivacyGuarantee.parallel(batches)
         return self
 
-    def _advise(self, statistics: CountTables, mechanism: Mechanism, budget: Budget) -> None:
-        n = statistics.n
-        ratio = mechanism.noise_ratio(
-            statistics.network, n, table_budget(self.temperature, n, budget)
-        )
+    def _advise(self, plan: Any, facts: Facts) -> None:
+        mechanism, prior, _ = plan.parts
+        tables = table_budget(self.temperature, facts.n, plan.cost)
+        ratio = mechanism.noise_ratio(prior.network, facts.n, tables)
         if ratio is not None:
             advise_if_noisy(ratio)
 

@@ -1,4 +1,4 @@
-"""The one sequence of every fit: check, read, schema, statistics, charge, release, attach."""
+"""The one sequence of every fit: check, read, plan, charge, release, attach."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from dpbayes_sklearn._fork import run_in_children
+from dpbayes_sklearn._log import silence
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
 from dpbayes_sklearn.base.parameters import declared_unit, records_that_count
 from dpbayes_sklearn.base.published import PublishedModel
@@ -28,17 +29,27 @@ from dpbayes_sklearn.exceptions import (
     PrivacyLeakWarning,
     warn_caller,
 )
-from dpbayes_sklearn.mechanisms import Mechanism, Release, Size, resolve_mechanism
+from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
+from dpbayes_sklearn.mechanisms.base import adapted
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.active import active_accountant, one_branch
 from dpbayes_sklearn.privacy.budget import LEAST_DELTA, at_least, round_up
 from dpbayes_sklearn.privacy.guarantee import warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.release import (
+    GUESS,
+    NOTHING_KNOWN,
+    Facts,
+    Plan,
+    RecordCount,
+    Release,
+    SizePlan,
+    size_share,
+)
 from dpbayes_sklearn.schema.values import is_list
-from dpbayes_sklearn.sizes import GUESS, RecordCount, ReleasedSize, size_share
 
-__all__ = ["FitInput", "PrivateEstimator"]
+__all__ = ["FitInput", "PrivateEstimator", "Where"]
 
 
 SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
@@ -77,19 +88,28 @@ class FitInput(NamedTuple):
         The exact statistics.
     conditions : tuple of str
         Conditions of the guarantee that concern the public domains.
+    facts : Facts
+        What is public about the number of records.
     """
 
     public: Any
     statistics: Any
     conditions: tuple[str, ...] = ()
+    facts: Facts = NOTHING_KNOWN
+
+
+Where = Literal["nowhere", "in the plan", "in the schema"]
+
+Read = Callable[[Any, Facts | None], FitInput]
+"""Reads the records for an estimator; the facts stand for their number, if it is secret."""
 
 
 class PrivateEstimator(PublishedModel):
     """Base of all estimators, with the only sequence by which one is fitted.
 
-    A fit is check -> read -> schema -> statistics -> charge -> release -> attach. A model fills
-    in five hooks: :meth:`_records`, :meth:`_public_schema`, :meth:`_statistics`, :meth:`_prior`
-    and :meth:`_attach`.
+    A fit is check -> read -> plan -> charge -> release -> attach. A model fills in these hooks:
+    :meth:`_records`, :meth:`_public_schema` and :meth:`_statistics` to read, :meth:`_prior`,
+    :meth:`_plan` and :meth:`_attach`.
     """
 
     epsilon: Any
@@ -133,25 +153,37 @@ class PrivateEstimator(PublishedModel):
         self
         """
         X, y, groups = named_columns(X, y, groups, target)
-        return self._fit(lambda fitted: fitted._read(X, y, groups=groups))
+        return self._fit(lambda fitted, facts: fitted._read(X, y, groups=groups, facts=facts))
 
-    def _fit(self, read: Callable[[Self], FitInput], stream: int = 0) -> Self:
-        """Check -> read, schema, statistics -> charge, release -> attach, or change nothing."""
+    def _fit(self, read: Read, stream: int = 0, facts: Facts | None = None) -> Self:
+        """Check -> read -> plan -> charge -> release -> attach, or change nothing.
+
+        ``stream`` counts the fits that were made with the same seed and are published together.
+        ``facts`` stand for a secret number of records, about which nothing is then released.
+        """
         fitted = copy(self)
         with quiet_numpy(), one_branch():
             budget = fitted._budget()
             fitted._check_budget(budget)
-            given, rest = fitted._sized(read, budget, stream)
-            prior = fitted._prior(given.public)
+            given, rest = fitted._sized(read, budget, stream, facts)
+            plan = fitted._planned(given, rest)
             with _told_what_was_spent(budget, rest):
-                release = fitted._release(given.statistics, prior, rest, given.conditions, stream)
+                release = fitted._carried_out(plan, given, stream)
             fitted._attach(given.public, _spending(budget, rest, release))
             if not stream:
                 fitted._hint()
             return self._become(fitted)
 
+    def _rehearse(self, X: Any, y: Any, groups: Any) -> Self:
+        """Fit to public records, with a public guess of their number if it would be secret."""
+        self._validate_params()
+        return self._fit(
+            lambda fitted, facts: fitted._read(X, y, groups=groups, facts=facts),
+            facts=NOTHING_KNOWN if self._unit.size_is_secret else None,
+        )
+
     def _sized(
-        self, read: Callable[[Self], FitInput], budget: Budget, stream: int = 0
+        self, read: Read, budget: Budget, stream: int = 0, facts: Facts | None = None
     ) -> tuple[FitInput, Budget]:
         """Read; if the number of records is secret, release it first. Return what is left to spend.
 
@@ -159,62 +191,57 @@ class PrivateEstimator(PublishedModel):
         refused before the charge, a fit that the ceiling has no room for included.
         """
         if not budget.unit.size_is_secret or budget.infinite:
-            return read(self), budget
+            return read(self, facts), budget
+        if self._uses_n == "nowhere":
+            return read(self, NOTHING_KNOWN)._replace(facts=NOTHING_KNOWN), budget
         share, rest = self._shares(budget)
-        self._n_known = GUESS
-        if not self._looks_at_n:
-            return read(self), budget
-        given = read(self)
-        count, law = given.statistics.n, RecordCount(0).law(share.unit, Fraction(share.epsilon))
-        guessed = given.statistics.sized(ReleasedSize(GUESS, (law,)))
-        prior = self._prior(given.public)
-        self._chosen_mechanism(guessed, prior, rest)
-        if self._n_is_guessed:
-            return given._replace(statistics=guessed), rest
+        size = SizePlan.of(share)
+        given = read(self, size.guess)._replace(facts=size.guess)
+        self._planned(given, rest)
+        if facts is not None:
+            return given, rest
         numbers = self._sizes(rest) if self._resolve_mechanism().knows_rho else (GUESS,)
-        sizes = (given.statistics.sized(ReleasedSize(n, (law,))) for n in numbers)
-        self._check_together(share, [self._cost(size, prior, rest) for size in sizes])
-        release = self._charged(Size(), RecordCount(count), share, _SIZE_STREAM + stream)
-        self._n_known = self._n_released = release.posterior.n
-        given = read(self) if self._schema_looks_at_n else given
-        return given._replace(statistics=given.statistics.sized(release.posterior)), rest
+        known = (given._replace(facts=Facts(n, size.guess.laws)) for n in numbers)
+        self._check_together(share, [self._planned(one, rest).cost for one in known])
+        exact = RecordCount(given.statistics.n)
+        released = self._charged(size, exact, _SIZE_STREAM + stream).posterior
+        self._n_released = released.n
+        if self._uses_n == "in the schema":
+            with silence():  # it has been said what is read from the data
+                given = read(self, released)
+        return given._replace(facts=released), rest
 
     def _shares(self, budget: Budget) -> tuple[Budget, Budget]:
         """Return the parts of a budget for a secret number of records, and for all else."""
-        if not (budget.unit.size_is_secret and self._looks_at_n) or budget.infinite:
+        secret = budget.unit.size_is_secret and self._uses_n != "nowhere"
+        if not secret or budget.infinite:
             return Budget(Fraction(0), unit=budget.unit), budget
         share = size_share(Fraction(budget.epsilon))
         rest = budget._replace(epsilon=Fraction(budget.epsilon) - share)
         return Budget(share, unit=budget.unit), rest
 
-    _looks_at_n: ClassVar[bool] = True
-    """Whether a release needs the number of records besides the statistics."""
+    _uses_n: Where = "in the plan"
+    """Where the number of records is used, besides the statistics; if it is secret, it has to be
+    released for that. What is in the schema is in the plan as well."""
 
-    _schema_looks_at_n: bool = False
-    """Whether the number of records has a part in the public schema."""
-
-    _n_known: int | None = None
-    """The released number of records, or a guess, while a fit goes on that must not look at it."""
-
-    _n_is_guessed: bool = False
-    """True during a rehearsal: use a public guess of n and release nothing."""
-
-    def _public_n(self, n: int) -> int:
-        """Return the number of records if it is public, otherwise what is known about it."""
-        return n if self._n_known is None else self._n_known
-
-    def _read(self, X: Any, y: Any, known: Any = None, groups: Any = None) -> FitInput:
+    def _read(
+        self, X: Any, y: Any, known: Any = None, groups: Any = None, facts: Facts | None = None
+    ) -> FitInput:
         """Read -> schema -> statistics; X and y are not used again.
 
-        ``known`` is the public schema, if an earlier batch has settled it.
+        ``known`` is the public schema, if an earlier batch has settled it, and ``facts`` are what
+        is public about the number of records, if it is not the number itself.
         """
         everything = self._records(X, y, reset=known is None)
         records, promises = self._protected(everything, groups)
-        public, conditions = (known, ()) if known is not None else self._public_schema(records)
+        facts = Facts(records.n) if facts is None else facts
+        settled = known is not None
+        public, conditions = (known, ()) if settled else self._public_schema(records, facts.n)
         self._prior(public)  # wrong parameters are refused before types of columns
         self._check_types(public, records)
         promises = (*promises, *self._promised_width(X, known))
-        return FitInput(public, self._statistics(public, records), (*conditions, *promises))
+        statistics = self._statistics(public, records)
+        return FitInput(public, statistics, (*conditions, *promises), facts)
 
     @property
     def _declared_width(self) -> int | None:
@@ -242,8 +269,11 @@ class PrivateEstimator(PublishedModel):
         """Return the records, checked for shape and type; ``reset`` forgets earlier columns."""
 
     @abstractmethod
-    def _public_schema(self, records: Any) -> tuple[Any, tuple[str, ...]]:
-        """Return the public domains of the records, and the conditions they rest on."""
+    def _public_schema(self, records: Any, n: int) -> tuple[Any, tuple[str, ...]]:
+        """Return the public domains of the records, and the conditions they rest on.
+
+        ``n`` is what is public about the number of records.
+        """
 
     @abstractmethod
     def _statistics(self, public: Any, records: Any) -> Any:
@@ -252,6 +282,18 @@ class PrivateEstimator(PublishedModel):
     @abstractmethod
     def _prior(self, public: Any) -> Any:
         """Return the belief about the parameters before any data."""
+
+    def _plan(self, public: Any, facts: Facts, budget: Budget) -> Plan[Any, Any] | None:
+        """Return how a posterior is released; what cannot be released is refused."""
+        return None  # an adapter of the mechanism's methods is used
+
+    def _planned(self, given: FitInput, budget: Budget) -> Plan[Any, Any]:
+        """Return the plan of a release."""
+        plan = self._plan(given.public, given.facts, budget)
+        if plan is not None:
+            return plan
+        mechanism, prior = self._resolve_mechanism(), self._prior(given.public)
+        return adapted(mechanism, given.statistics, prior, given.facts, budget)
 
     @abstractmethod
     def _attach(self, public: Any, release: Release[Any]) -> Self:
@@ -367,10 +409,6 @@ class PrivateEstimator(PublishedModel):
         """Return numbers of records, at one of which a release costs as much as at any number."""
         return (1, GUESS, _LARGE)
 
-    def _cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
-        mechanism = self._resolve_mechanism().chosen(statistics, prior, budget)
-        return mechanism.cost(statistics, prior, budget)
-
     def _check_together(self, share: Budget, costs: Sequence[Budget]) -> None:
         """Refuse a fit if the ceiling has no room for the number of records and the model.
 
@@ -384,72 +422,52 @@ class PrivateEstimator(PublishedModel):
             rho = Fraction(cost.rho) * _ROUNDED + first**2 / 2 if cost.rho else None
             ledger.check(cost.epsilon + first, cost.delta, rho=rho, unit=cost.unit)
 
-    def _release(
-        self,
-        statistics: Any,
-        prior: Any,
-        budget: Budget,
-        conditions: tuple[str, ...] = (),
-        stream: int = 0,
-    ) -> Release[Any]:
-        """Charge the ledger durably, then let the mechanism release a posterior.
+    def _carried_out(self, plan: Plan[Any, Any], given: FitInput, stream: int = 0) -> Release[Any]:
+        """Charge the ledger durably, then carry out the plan.
 
-        Everything that could be refused is refused before the charge. ``stream`` counts the
-        releases that were made with the same seed and are published together.
+        Everything that could be refused is refused before the charge.
         """
-        mechanism, cost = self._chosen_mechanism(statistics, prior, budget)
-        warn_if_weak(cost)
-        if not cost.unit.size_is_secret or (self._looks_at_n and not self._n_is_guessed):
-            warn_of_delta(cost, statistics)
-        self._advise(statistics, mechanism, budget)
-        if self.random_state is not None and not budget.infinite:
-            warn_of_seeds(self._ledger())
-        release = self._charged(mechanism, statistics, cost, stream, prior)
+        warn_if_weak(plan.cost)
+        if not given.facts.guessed:
+            warn_of_delta(plan.cost, given.facts.n)
+        self._advise(plan, given.facts)
+        conditions = given.conditions
         if self.random_state is not None:
+            if not plan.cost.infinite:
+                warn_of_seeds(self._ledger())
             conditions = (*conditions, SEEDED)
+        release = self._charged(plan, given.statistics, stream)
         return Release(release.posterior, release.guarantee.under(*conditions))
 
-    def _chosen_mechanism(
-        self, statistics: Any, prior: Any, budget: Budget
-    ) -> tuple[Mechanism, Budget]:
-        """Return the mechanism that releases and its cost, refusing what it could not do."""
-        mechanism = self._resolve_mechanism().chosen(statistics, prior, budget)
-        mechanism.preflight(statistics, prior, budget)
-        return mechanism, mechanism.cost(statistics, prior, budget)
-
-    def _charged(
-        self, mechanism: Mechanism, statistics: Any, cost: Budget, stream: int, prior: Any = None
-    ) -> Release[Any]:
-        """Charge the ledger durably, then let a mechanism release."""
-        ledger = self._ledger()
+    def _charged(self, plan: Plan[Any, Any], statistics: Any, stream: int) -> Release[Any]:
+        """Charge the ledger durably, then release."""
+        cost, ledger = plan.cost, self._ledger()
         if ledger is not None:
-            label = f"{self._description(mechanism)}, {cost.unit.label}"
+            label = f"{self._description(plan.mechanism)}, {cost.unit.label}"
             # a rho of 0, where no record changes anything, is no rho that a ledger takes
             rho = cost.rho or None
             ledger.spend(cost.epsilon, cost.delta, label=label, rho=rho, unit=cost.unit)
-        return mechanism.release(statistics, prior, cost, Noise.of(self.random_state, stream))
+        posterior = plan.release(statistics, Noise.of(self.random_state, stream))
+        return Release(posterior, plan.promise(posterior))
 
-    def _advise(self, statistics: Any, mechanism: Mechanism, budget: Budget) -> None:
+    def _advise(self, plan: Any, facts: Facts) -> None:
         """Log problems that follow from public quantities, before the fit is charged."""
 
-    def _description(self, mechanism: Mechanism) -> str:
+    def _description(self, mechanism: str) -> str:
         """Return what the ledger calls a release."""
-        return f"{type(self).__name__}, {mechanism.name()}"
+        return f"{type(self).__name__}, {mechanism}"
 
     def _become(self, fitted: Self) -> Self:
         """Take over a fitted copy in one step, so that no error leaves half a fit behind."""
-        fitted.__dict__.pop("_n_known", None)
         self.__dict__ = fitted.__dict__
         return self
 
     def _leak(self, what: str, parameter: str) -> str:
         """Warn that something was read from the data; return the condition it puts on the claim."""
-        if self._n_known in (None, GUESS):  # not again when the data are read with a released n
-            warn_caller(
-                f"{what} read from the data, which may reveal them: set {parameter} to public "
-                "values.",
-                PrivacyLeakWarning,
-            )
+        warn_caller(
+            f"{what} read from the data, which may reveal them: set {parameter} to public values.",
+            PrivacyLeakWarning,
+        )
         return (
             f"{what} read from the data without revealing anything ({parameter} was not declared)"
         )

@@ -90,11 +90,11 @@ SEED_GIVERS = {
 """Modules of scikit-learn that set ``random_state`` of what they fit."""
 
 
-def warn_of_delta(cost: Budget, statistics: Any) -> None:
+def warn_of_delta(cost: Budget, n: int) -> None:
     """Warn of a delta that allows to publish one of n records, drawn at random, as it is."""
-    if cost.delta and cost.delta * statistics.n >= 1:
+    if cost.delta and cost.delta * n >= 1:
         warn_caller(
-            f"delta={at_least(cost.delta)} is not below 1/n for n={statistics.n} records: such a "
+            f"delta={at_least(cost.delta)} is not below 1/n for n={n} records: such a "
             "guarantee would permit publishing a whole record. Set delta far below 1/n.",
             PrivacyLeakWarning,
         )

@@ -24,6 +24,7 @@ from dpbayes_sklearn.data.reading import (
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import SealedTable, Table
 from dpbayes_sklearn.exceptions import called_by
+from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import declared_domains, declared_width, width_of_rows
 from dpbayes_sklearn.shards import ExactStatistics
@@ -70,9 +71,9 @@ class SupervisedEstimator(PrivateEstimator):
         """Read the domain of the target from the data: a leak, which was announced."""
 
     def _settle(
-        self, declared: Sequence[Domain | None], domains: list[Domain], table: Table
+        self, declared: Sequence[Domain | None], domains: list[Domain], table: Table, n: int
     ) -> tuple[list[Domain], tuple[str, ...]]:
-        """Return the domains as the model uses them, and the conditions of that."""
+        """Return the domains as the model uses them with n records, and the conditions of that."""
         return domains, ()
 
     @property
@@ -120,7 +121,7 @@ class SupervisedEstimator(PrivateEstimator):
             return ""
         return f" (another unit than that of this model: it does not protect {unit.full})"
 
-    def _public_schema(self, records: Any) -> tuple[Schema, tuple[str, ...]]:
+    def _public_schema(self, records: Any, n: int) -> tuple[Schema, tuple[str, ...]]:
         """Return the domains of all columns and of the target, and what they had to leak."""
         table, bounds = records.table, self._bounds
         declared = declared_domains(
@@ -133,7 +134,7 @@ class SupervisedEstimator(PrivateEstimator):
             table.must_be_readable(parameter)
             leaks.append(self._leak(features_read(table.names, declared), parameter))
         domains = [domain or domain_from_data(table, j) for j, domain in enumerate(declared)]
-        domains, conditions = self._settle(declared, domains, table)
+        domains, conditions = self._settle(declared, domains, table, n)
         parameter, target, what = self._target
         if target is None:
             table.must_be_readable(parameter)
@@ -165,7 +166,7 @@ class SupervisedEstimator(PrivateEstimator):
             )
         columns = declared_width(self.schema, bounds.value, n_features)
         nobody = LocalRecords([(Table(np.broadcast_to(0.0, (n, columns))), np.empty(0))])
-        return self._public_schema(nobody)[0]
+        return self._public_schema(nobody, n)[0]
 
 
 KEPT_SECRET = (
@@ -231,9 +232,9 @@ class ShardedEstimator(SupervisedEstimator):
                 "fit_statistics takes what exact_statistics or merge returns. "
                 f"Got {type(statistics).__name__} instead."
             )
-        return self._fit(lambda fitted: fitted._accepted(statistics))
+        return self._fit(lambda fitted, facts: fitted._accepted(statistics, facts))
 
-    def _accepted(self, statistics: ExactStatistics) -> FitInput:
+    def _accepted(self, statistics: ExactStatistics, facts: Facts | None) -> FitInput:
         """Return merged statistics, refusing those of another model."""
         names, theirs = statistics._names, statistics.schema
         self._check_shards()
@@ -251,9 +252,11 @@ class ShardedEstimator(SupervisedEstimator):
         unit = self._unit
         texts = (PROMISED,) if unit.size_is_secret else (PROMISED, COUNTED)
         promised = [text.format(unit.max_records) for text in texts if unit.name == "person"]
-        return FitInput(public, statistics._sums, (KEPT_SECRET, *promised))
+        sums = statistics._sums
+        return FitInput(public, sums, (KEPT_SECRET, *promised), facts or Facts(sums.n))
 
     def _shared_schema(self, table: Table) -> Schema:
         """Return the public domains by what is declared alone."""
         sealed = SealedTable(table.n_columns, table.names)
-        return self._public_schema(LocalRecords([(sealed, np.empty(0))]))[0]
+        # no n has a part in it: see _check_shards
+        return self._public_schema(LocalRecords([(sealed, np.empty(0))]), sealed.n_rows)[0]

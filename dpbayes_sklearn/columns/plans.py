@@ -41,8 +41,8 @@ from dpbayes_sklearn.columns.lattice import (
 )
 from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema.values import as_numbers
-from dpbayes_sklearn.sizes import ReleasedSize
 
 __all__ = [
     "Answers",
@@ -95,7 +95,7 @@ class SortedColumns:
         """Number of records, missing values included."""
         return self.records.n if self.released_n is None else self.released_n
 
-    def sized(self, size: ReleasedSize) -> SortedColumns:
+    def sized(self, size: Facts) -> SortedColumns:
         """Return the same columns, with a released number of records for the exact one."""
         return replace(self, released_n=size.n)
 

@@ -13,7 +13,7 @@ from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.sizes import ReleasedSize
+from dpbayes_sklearn.release import Facts
 
 __all__ = ["CommonTexts", "Contents", "Found", "Questions", "TextCounts"]
 
@@ -101,7 +101,7 @@ class Contents:
         """Number of records."""
         return self.numbers.n
 
-    def sized(self, size: ReleasedSize) -> Contents:
+    def sized(self, size: Facts) -> Contents:
         """Return the same contents, with a released number of records for the exact one."""
         return replace(self, numbers=self.numbers.sized(size))
 

@@ -77,8 +77,8 @@ from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
 from dpbayes_sklearn.noise.law import laplace_scale, least_noise
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema.domains import Categories
-from dpbayes_sklearn.sizes import ReleasedSize
 
 __all__ = [
     "DEPENDENCE_PER_NOISE",
@@ -263,7 +263,7 @@ class ColumnScores:
         widest = max(dependence_sensitivity(self.n, k, n_classes) for k in values)
         return -(-unit.max_records * STEPS * widest // (2 * self.n))
 
-    def sized(self, size: ReleasedSize) -> ColumnScores:
+    def sized(self, size: Facts) -> ColumnScores:
         """Return the same scores, with a released number of records for the exact one."""
         return replace(self, n=size.n)
 

@@ -42,7 +42,7 @@ from dpbayes_sklearn.counts.tables import CountTables, Tables
 from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.sizes import bound_of
+from dpbayes_sklearn.release import bound_of
 
 __all__ = [
     "CharacterSums",

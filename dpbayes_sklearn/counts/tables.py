@@ -38,8 +38,8 @@ from dpbayes_sklearn.noise import (
 )
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Facts, bound_of
 from dpbayes_sklearn.schema.domains import Categories
-from dpbayes_sklearn.sizes import ReleasedSize, bound_of
 
 __all__ = ["CountTables", "ReleasedCounts", "Tables", "table_weights"]
 
@@ -126,7 +126,7 @@ class CountTables:
         pairs = zip(self.tables, other.tables, strict=True)
         return CountTables(self.network, tuple(a + b for a, b in pairs), self.n + other.n)
 
-    def sized(self, size: ReleasedSize) -> CountTables:
+    def sized(self, size: Facts) -> CountTables:
         """Return the same counts, with a released number of records for the exact one."""
         return replace(self, n=size.n, size_laws=size.laws)
 

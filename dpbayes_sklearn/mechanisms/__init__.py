@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # for editors; at run time all are found below, these or othe
     from dpbayes_sklearn.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
     from dpbayes_sklearn.mechanisms.quantiles import Quantiles as Quantiles
     from dpbayes_sklearn.mechanisms.sampler import Sampler as Sampler
-    from dpbayes_sklearn.mechanisms.size import Size as Size
     from dpbayes_sklearn.mechanisms.stable_histogram import StableHistogram as StableHistogram
 
     def __getattr__(name: str) -> Any: ...

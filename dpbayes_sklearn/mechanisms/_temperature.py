@@ -34,7 +34,7 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_weights
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.sizes import drawn_sample
+from dpbayes_sklearn.release import drawn_sample
 
 __all__ = ["default_tempering", "table_budget", "tempered", "tempering_weights"]
 

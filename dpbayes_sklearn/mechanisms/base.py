@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, ClassVar, NoReturn, Protocol
 
 from dpbayes_sklearn._sklearn_compat import HelpfulEstimator
 from dpbayes_sklearn._typing import FloatArray
@@ -24,19 +23,48 @@ from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.sizes import RecordCount, ReleasedSize
+from dpbayes_sklearn.release import Facts, Plan, Release
 
 __all__ = ["Mechanism", "Release"]
 
-P = TypeVar("P")
 
+class Adapter(Plan[Any, Any]):
+    """Plan of a mechanism with methods of its own; goes when every subject makes plans."""
 
-@dataclass(frozen=True)
-class Release(Generic[P]):
-    """The output of a mechanism: a posterior and its guarantee."""
-
-    posterior: P
+    parts: Any
     guarantee: PrivacyGuarantee
+
+    def __init__(self, of: Mechanism, prior: Any, cost: Budget, facts: Facts) -> None:
+        object.__setattr__(self, "cost", cost)
+        object.__setattr__(self, "mechanism", of.name())
+        object.__setattr__(self, "conditions", ())
+        object.__setattr__(self, "parts", (of, prior, facts))
+
+    def release(self, statistics: Any, noise: Noise) -> Any:
+        """Let the mechanism release."""
+        of, prior, facts = self.parts
+        release = of.release(sized(statistics, facts), prior, self.cost, noise)
+        object.__setattr__(self, "guarantee", release.guarantee)
+        return release.posterior
+
+    def promise(self, released: Any) -> PrivacyGuarantee:
+        """Return the guarantee of the release."""
+        return self.guarantee
+
+
+def adapted(
+    mechanism: Mechanism, statistics: Any, prior: Any, facts: Facts, budget: Budget
+) -> Adapter:
+    """Return the plan of a mechanism, refusing what it could not do."""
+    known = sized(statistics, facts)
+    chosen = mechanism.chosen(known, prior, budget)
+    chosen.preflight(known, prior, budget)
+    return Adapter(chosen, prior, chosen.cost(known, prior, budget), facts)
+
+
+def sized(statistics: Any, facts: Facts) -> Any:
+    """Return the statistics with a released number of records for the exact one."""
+    return statistics.sized(facts) if facts.laws else statistics
 
 
 class SensitiveStatistics(Protocol):
@@ -93,7 +121,6 @@ class Mechanism(HelpfulEstimator):
             "scores": (cls._release_scores, Mechanism._release_scores),
             "texts": (cls._release_texts, Mechanism._release_texts),
             "contents": (cls._release_contents, Mechanism._release_contents),
-            "size": (cls._release_size, Mechanism._release_size),
         }
         mine, nobodys = own.get(kind, (None, None))
         return mine is not nobodys
@@ -157,7 +184,6 @@ class Mechanism(HelpfulEstimator):
                 "scores": self._release_scores,
                 "texts": self._release_texts,
                 "contents": self._release_contents,
-                "size": self._release_size,
             }
             share = self.budget_for(statistics, prior, budget)
             posterior = releases[statistics.kind](statistics, prior, share, noise)
@@ -227,11 +253,6 @@ class Mechanism(HelpfulEstimator):
         self, statistics: Contents, prior: Questions, budget: Budget, noise: Noise
     ) -> tuple[Answers, Found]:
         self._refuse("contents")
-
-    def _release_size(
-        self, statistics: RecordCount, prior: Any, budget: Budget, noise: Noise
-    ) -> ReleasedSize:
-        self._refuse("size")
 
     def simulated_count_errors(
         self, network: Network, n: int, budget: Budget, at_least: int

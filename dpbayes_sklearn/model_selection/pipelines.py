@@ -25,10 +25,11 @@ from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
-from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Facts, Release
 
 __all__ = [
     "Prepaid",
@@ -189,7 +190,7 @@ class StepByStep(Mechanism):
         pipeline = _shared(prior.pipeline, budget.epsilon)
         for _, step in private_steps(pipeline):
             step.set_params(random_state=noise.seed() if seeded else None)
-        fitted = _fitted_in_turn(pipeline, statistics, prior._n_is_guessed)
+        fitted = _fitted_in_turn(pipeline, statistics)
         conditions = [condition for guarantee in fitted for condition in guarantee.conditions]
         promise = PrivacyGuarantee.of(budget, fitted[-1].mechanism, dict.fromkeys(conditions))
         return Release(pipeline, promise)
@@ -203,15 +204,13 @@ def _shared(pipeline: Pipeline, epsilon: Any) -> Pipeline:
     return whole
 
 
-def _fitted_in_turn(pipeline: Pipeline, people: People, n_is_guessed: bool) -> list[Any]:
+def _fitted_in_turn(pipeline: Pipeline, people: People) -> list[Any]:
     """Fit one step after the other, each told whose records they are; return their guarantees.
 
     By hand, because a Pipeline passes ``groups`` on in one of two ways, which a setting decides.
     """
     X, steps = people.X, [step for _, step in private_steps(pipeline)]
     for step in steps:
-        if n_is_guessed:
-            step._n_is_guessed = True
         step.fit(X, people.y, groups=people.groups)
         X = X if step is steps[-1] else step.transform(X)
     return [step.guarantee_ for step in steps]
@@ -286,7 +285,7 @@ class PrivatePipeline(SupervisedEstimator):
                 )
         step_epsilons(self.pipeline, self._budget().epsilon)  # refuses infinite ones
 
-    _looks_at_n: ClassVar[bool] = False
+    _uses_n = "nowhere"
 
     def _resolve_mechanism(self) -> Mechanism:
         return StepByStep()
@@ -296,17 +295,19 @@ class PrivatePipeline(SupervisedEstimator):
         whole = _shared(self.pipeline, self._budget().epsilon)
         return [step for _, step in private_steps(whole)]
 
-    def _read(self, X: Any, y: Any, known: Any = None, groups: Any = None) -> FitInput:
+    def _read(
+        self, X: Any, y: Any, known: Any = None, groups: Any = None, facts: Facts | None = None
+    ) -> FitInput:
         """Keep the records for the steps; domains that the first one cannot read are refused now.
 
         With declared domains no record can be refused, and a transformer declares none.
         """
         target, first = read_target(self, y), self.shared()[0]
-        first._n_known = self._n_known
         if isinstance(first, SupervisedEstimator):
             with silence():
-                first._read(X, target, groups=groups)
-        return FitInput(None, People(X, target, groups, len(target)))
+                first._read(X, target, groups=groups, facts=facts)
+        n = len(target)
+        return FitInput(None, People(X, target, groups, n), facts=facts or Facts(n))
 
     def _prior(self, public: Any) -> PrivatePipeline:
         return self

@@ -50,8 +50,8 @@ from dpbayes_sklearn.exceptions import warn_caller
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import GUESS
 from dpbayes_sklearn.schema.values import Kind, kind_of
-from dpbayes_sklearn.sizes import GUESS
 
 __all__ = ["StandIns", "rehearsed", "stand_ins"]
 
@@ -137,37 +137,39 @@ def rehearsed(
     with silence() as warned:
         people = stand_ins(X, y, groups, kind, models[0]._unit)
         fitted = [_fitted(model, people) for model in models]
-    for model in fitted:  # y was read already, so that its declared type is gone
+    for *_, model in fitted:  # y was read already, so that its declared type is gone
         check_kind(model.schema_.target, kind, "The target y")
     for category, text in dict.fromkeys(warned):
         warn_caller(text, category)
-    return tuple(dict.fromkeys(c for model in fitted for c in model.guarantee_.conditions))
+    steps = (step for candidate in fitted for step in candidate)
+    return tuple(dict.fromkeys(c for step in steps for c in step.guarantee_.conditions))
 
 
-def _fitted(model: SupervisedEstimator, people: StandIns) -> Any:
-    """Fit a candidate; if columns are chosen, see what later steps say to each choice first."""
-    candidate = _guessing(model)
-    steps = candidate.shared() if isinstance(candidate, PrivatePipeline) else []
-    if any(isinstance(step, PrivateSelectKBest) for step in steps):
+def _fitted(model: SupervisedEstimator, people: StandIns) -> list[Any]:
+    """Fit the steps of a candidate, or the candidate itself.
+
+    If columns are chosen, see what later steps say to each choice first.
+    """
+    steps = model.shared() if isinstance(model, PrivatePipeline) else [clone(model)]
+    if any(isinstance(step, PrivateSelectKBest) for step in steps[:-1]):
         with quiet_numpy():
             _try_in_turn(steps, people)
-    return candidate.fit(*people)
-
-
-def _guessing(model: Any) -> Any:
-    candidate = clone(model)
-    candidate._n_is_guessed = True
-    return candidate
+    fitted: list[Any] = []
+    for step in steps:
+        X = fitted[-1].transform(people.X) if fitted else people.X
+        people = people._replace(X=X)
+        fitted.append(step._rehearse(*people))
+    return fitted
 
 
 def _try_in_turn(steps: list[PrivateEstimator], people: StandIns) -> None:
     """Fit all steps but the last, which reads what it is given."""
     step, *later = steps
-    trial = _guessing(step)
+    trial = clone(step)
     if not later:
         trial._read(people.X, people.y, groups=people.groups)
         return
-    trial.fit(*people)
+    trial._rehearse(*people)
     for form in _forms(trial, people.X):
         _try_in_turn(later, people._replace(X=form.transform(people.X)))
 

@@ -53,7 +53,7 @@ from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import coins_of, counted_records
 from dpbayes_sklearn.data.reading import read_table
 from dpbayes_sklearn.data.records import quiet_numpy
-from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection.pipelines import steps_of
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
@@ -61,8 +61,8 @@ from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import NOTHING_KNOWN, Release, size_share
 from dpbayes_sklearn.schema.values import Kind
-from dpbayes_sklearn.sizes import GUESS, size_share
 
 __all__ = [
     "HeldOutSplit",
@@ -142,10 +142,9 @@ def prepared(
     Every run releases a secret number of records anew, so a guess stands for it here.
     """
     candidate, secret = clone(model), model._unit.size_is_secret
-    if secret:
-        candidate._n_known = GUESS
     with silence(), quiet_numpy():
-        given = candidate._read(X, y, groups=groups)
+        facts = NOTHING_KNOWN if secret else None
+        given = candidate._read(X, y, groups=groups, facts=facts)
         _refuse_unreadable(model, *test)
         if rho is None:
             _refuse_what_cannot_be_released(candidate, given)
@@ -157,10 +156,8 @@ def prepared(
 
 def _refuse_what_cannot_be_released(model: SupervisedEstimator, given: FitInput) -> None:
     """Refuse what a fit would refuse before its charge: domains may have been read from data."""
-    asked = copy(model)
-    asked._n_is_guessed = True  # nothing is released
-    at, rest = asked._sized(lambda _: given, asked._budget())
-    asked._chosen_mechanism(at.statistics, asked._prior(at.public), rest)
+    # with facts that stand for a secret number of records, nothing is released
+    model._planned(*model._sized(lambda *_: given, model._budget(), facts=given.facts))
 
 
 def _refuse_unreadable(model: Any, X: Any, y: Any) -> None:
@@ -183,13 +180,10 @@ def _epsilon_within(
 
     It depends on public quantities only.
     """
-    prior, asked = model._prior(given.public), model._budget()
-    mechanism = model._resolve_mechanism()
+    asked = model._budget()
 
     def within(epsilon: Fraction) -> bool:
-        budget = asked._replace(epsilon=epsilon)
-        chosen = mechanism.chosen(given.statistics, prior, budget)
-        cost = chosen.cost(given.statistics, prior, budget)
+        cost = model._planned(given, asked._replace(epsilon=epsilon)).cost
         if cost.rho is None:  # a pure release is epsilon²/2-zCDP
             return not cost.delta and epsilon**2 / 2 <= rho
         return cost.rho <= rho
@@ -238,7 +232,7 @@ def _scored(
         if rho is not None and fitted._unit.size_is_secret:
             _fit_within(fitted, ready, rho)
         else:
-            fitted._fit(lambda _: ready.given)
+            fitted._fit(lambda *_: ready.given)
         return int(points(fitted, *test).sum())
 
 
@@ -246,14 +240,12 @@ def _fit_within(model: SupervisedEstimator, ready: Prepared, rho: Fraction) -> N
     """Release the number of records, then the model with what that leaves of rho."""
     budget = model._budget()
     with quiet_numpy():
-        given, rest = model._sized(lambda _: ready.given, budget)
+        given, rest = model._sized(lambda *_: ready.given, budget)
         spent = Fraction(budget.epsilon) - Fraction(rest.epsilon)
         left = _epsilon_within(model, given, rho - spent**2 / 2, ready.largest_epsilon)
         model.epsilon = spent + left
-        rest, prior = rest._replace(epsilon=left), model._prior(given.public)
-        release = model._release(given.statistics, prior, rest, given.conditions)
-        model._attach(given.public, release)
-    del model._n_known
+        plan = model._planned(given, rest._replace(epsilon=left))
+        model._attach(given.public, model._carried_out(plan, given))
 
 
 def _noisy(score: int, model: SupervisedEstimator, rho: Fraction | None, noise: Noise) -> int:

@@ -23,7 +23,7 @@ from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
 from dpbayes_sklearn.data.reading import in_memory, read_target
 from dpbayes_sklearn.data.table import column_kind
-from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.mechanisms import Release
 from dpbayes_sklearn.model_selection.cost import SearchCost, run_rho, search_cost
 from dpbayes_sklearn.model_selection.pipelines import (
     Prepaid,
@@ -158,7 +158,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     (0.9, 0.9, 1)
     """
 
-    _looks_at_n: ClassVar[bool] = False
+    _uses_n = "nowhere"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -259,7 +259,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         candidates = with_params(self.estimator, candidates_of(self.param_grid))
         return shared_ledger([self.estimator, *candidates])
 
-    def _description(self, mechanism: Mechanism) -> str:
+    def _description(self, mechanism: str) -> str:
         of = self.estimator
         what = named(of.steps) if isinstance(of, Pipeline) else type(of).__name__
         return f"{type(self).__name__} of {what}"
@@ -306,7 +306,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Return how many records are held out, by the released number of the others."""
         return float(model._n_released * self.test_size / (1 - self.test_size))
 
-    def _public_schema(self, records: HeldOutSplit) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    def _public_schema(
+        self, records: HeldOutSplit, n: int
+    ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         """Return the candidates, and the conditions that their rehearsal on stand-ins has found."""
         candidates = candidates_of(self.param_grid)
         return candidates, rehearsed(self._models(candidates), *records.train, records.kind)

@@ -12,17 +12,23 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.columns.plans import Answers, Plan, Plans, SortedColumns
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.reading import read_table, read_unlabelled
 from dpbayes_sklearn.data.records import Records, quiet_numpy
 from dpbayes_sklearn.data.table import Table
+<<<<<<< HEAD
 from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import at_least
+=======
+from dpbayes_sklearn.mechanisms import Mechanism, Quantiles
+from dpbayes_sklearn.privacy import PrivacyGuarantee
+>>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.release import Release
 from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.schema.values import Kind, as_numbers
 from dpbayes_sklearn.serialization.models import COLUMN_TRANSFORMER
@@ -99,7 +105,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     _answers: Answers
 
     _exported = COLUMN_TRANSFORMER
-    _schema_looks_at_n = True
+    _uses_n: Where = "in the schema"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
@@ -108,7 +114,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     }
 
     @abstractmethod
-    def _plan(self, j: int, columns: Columns) -> Plan:
+    def _questions(self, j: int, columns: Columns) -> Plan:
         """Return what is asked of column j."""
 
     @abstractmethod
@@ -129,9 +135,9 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         check_numeric(self, records.table)
         return records
 
-    def _public_schema(self, records: Records) -> tuple[Columns, tuple[str, ...]]:
+    def _public_schema(self, records: Records, n: int) -> tuple[Columns, tuple[str, ...]]:
         d, (_, rest) = records.table.n_columns, self._shares(self._budget())
-        n, bounds = self._public_n(records.n), self._each_bounds(d)
+        bounds = self._each_bounds(d)
         return Columns(n, bounds, float(rest.epsilon) / d, rest.unit), ()
 
     @property
@@ -147,7 +153,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         return SortedColumns(records)
 
     def _prior(self, public: Columns) -> Plans:
-        return Plans(tuple(self._plan(j, public) for j in range(len(public.bounds))))
+        return Plans(tuple(self._questions(j, public) for j in range(len(public.bounds))))
 
     def _advise(self, statistics: SortedColumns, mechanism: Mechanism, budget: Budget) -> None:
         unknown = statistics.n_columns if self.bounds is None else 0
@@ -165,7 +171,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     def _restore(self, **released: Any) -> Self:
         answers, guarantee = released.values()
         nobody = Columns(1, self._each_bounds(len(answers)), guarantee.epsilon, self._unit)
-        plans = [self._plan(j, nobody) for j in range(len(answers))]
+        plans = [self._questions(j, nobody) for j in range(len(answers))]
         if not all(plan.could_answer(found) for plan, found in zip(plans, answers, strict=True)):
             raise ValueError("the numbers are not those that the parameters ask for")
         return self._become_fitted(answers, guarantee)

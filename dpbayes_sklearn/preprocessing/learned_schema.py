@@ -8,8 +8,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+<<<<<<< HEAD
 from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
+=======
+from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
+>>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.columns.plans import Plans, SortedColumns
 from dpbayes_sklearn.columns.texts import Contents, Questions, TextCounts
@@ -18,11 +22,17 @@ from dpbayes_sklearn.data.dask import PartitionedTable, is_partitioned
 from dpbayes_sklearn.data.reading import read_unlabelled
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
+<<<<<<< HEAD
 from dpbayes_sklearn.mechanisms import Domains, Mechanism, Release
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, too_few
+=======
+from dpbayes_sklearn.mechanisms import Domains, Mechanism
+from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer
+>>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
 from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Release
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.values import Kind
 
@@ -104,20 +114,26 @@ class FrameDomains(PrivateEstimator):
         secret = self._unit.size_is_secret
         return read_unlabelled(self, X, reset=reset, may_be_empty=secret, width=self._width(reset))
 
-    _schema_looks_at_n = True
-
     @property
     def _declared_width(self) -> None:
         """Nothing is declared: that is what is learned."""
 
+<<<<<<< HEAD
     def _public_schema(self, records: Records) -> tuple[_Public, tuple[str, ...]]:
+=======
+    @property
+    def _uses_n(self) -> Where:  # type: ignore[override]
+        return "in the schema" if self.bins is None else "nowhere"
+
+    def _public_schema(self, records: Records, n: int) -> tuple[_Public, tuple[str, ...]]:
+>>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
         table = records.table
         kinds = [table.kind(j) for j in range(table.n_columns)]
         numbers = tuple(j for j, kind in enumerate(kinds) if kind in NUMBERS)
         texts = tuple(j for j, kind in enumerate(kinds) if kind in TEXTS)
         names = tuple(table.names or map(str, range(table.n_columns)))
         dates = tuple(kind == "dates" for kind in kinds)
-        return _Public(self._public_n(records.n), names, dates, numbers, texts), ()
+        return _Public(n, names, dates, numbers, texts), ()
 
     def _statistics(self, public: _Public, records: Records) -> Contents:
         texts = records.total(partial(TextCounts.of_shard, public.texts))
@@ -127,9 +143,13 @@ class FrameDomains(PrivateEstimator):
         _, rest = self._shares(self._budget())
         epsilon = float(rest.epsilon) / len(public.names)
         columns = Columns(public.n, (None,) * len(public.numbers), epsilon, rest.unit)
+<<<<<<< HEAD
         plans = (
             self._cutter(public.names[j])._plan(i, columns) for i, j in enumerate(public.numbers)
         )
+=======
+        plans = (self._cutter._questions(j, columns) for j in range(len(public.numbers)))
+>>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
         return Questions(Plans(tuple(plans)))
 
     def _cutter(self, name: str) -> ColumnwiseTransformer:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
+<<<<<<< HEAD
 from dpbayes_sklearn.columns.plans import (
     Answers,
     BinEdges,
@@ -19,6 +20,10 @@ from dpbayes_sklearn.columns.plans import (
     Plan,
     RangeAndEdges,
 )
+=======
+from dpbayes_sklearn.base.estimator import Where
+from dpbayes_sklearn.columns.plans import Answers, BinEdges, CentreAndSpread, OuterQuantiles, Plan
+>>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, share
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -107,7 +112,7 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, j: int, columns: Columns) -> Plan:
+    def _questions(self, j: int, columns: Columns) -> Plan:
         low, high = two_numbers(self, "quantiles", 0.0, 1.0)
         if not low < 0.5 < high:
             raise InvalidParameterError(
@@ -120,8 +125,9 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         )
 
     @property
-    def _looks_at_n(self) -> bool:  # type: ignore[override]
-        return self.bounds is None  # between bounds, all quantiles are asked for as they are
+    def _uses_n(self) -> Where:  # type: ignore[override]
+        # between bounds, all quantiles are asked for as they are
+        return "in the schema" if self.bounds is None else "nowhere"
 
     def _set(self, answers: Answers) -> None:
         self.data_min_, self.data_max_ = np.array(answers).T.copy()
@@ -239,7 +245,7 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, j: int, columns: Columns) -> Plan:
+    def _questions(self, j: int, columns: Columns) -> Plan:
         return CentreAndSpread(columns.n, columns.epsilon, columns.bounds[j], columns.unit)
 
     def _set(self, answers: Answers) -> None:
@@ -366,7 +372,7 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         each: list[int] = np.broadcast_to(given, (d,)).tolist()
         return each
 
-    def _plan(self, j: int, columns: Columns) -> Plan:
+    def _questions(self, j: int, columns: Columns) -> Plan:
         bins, bounds = self._each_n_bins(len(columns.bounds))[j], columns.bounds[j]
         if self.strategy == "quantile" and bounds is None:
             return RangeAndEdges(bins, columns.n, columns.epsilon, columns.unit)
@@ -375,8 +381,14 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         return OuterQuantiles(*_ENDS, columns.n, columns.epsilon, bounds, columns.unit)
 
     @property
+<<<<<<< HEAD
     def _looks_at_n(self) -> bool:  # type: ignore[override]
         return self.bounds is None
+=======
+    def _uses_n(self) -> Where:  # type: ignore[override]
+        unknown = self.strategy == "uniform" and self.bounds is None
+        return "in the schema" if unknown else "nowhere"
+>>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
 
     def _set(self, answers: Answers) -> None:
         each = self._each_n_bins(len(answers))

@@ -32,7 +32,7 @@ from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.regression.sensitivity import Block, location_block, shell_block, target_block
 from dpbayes_sklearn.regression.shares import Shares
-from dpbayes_sklearn.sizes import drawn_sample
+from dpbayes_sklearn.release import drawn_sample
 
 __all__ = ["Located", "Location", "locate", "located"]
 

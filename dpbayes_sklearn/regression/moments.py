@@ -16,7 +16,7 @@ from dpbayes_sklearn.regression import record_sums
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.regression.record_sums import Predictive, Pulls, RowNorm, pull_sums
 from dpbayes_sklearn.regression.sensitivity import whole_block
-from dpbayes_sklearn.sizes import ReleasedSize
+from dpbayes_sklearn.release import Facts
 
 __all__ = [
     "FINEST_GRID",
@@ -74,7 +74,7 @@ class Moments:
         bounds.
     unit : PrivacyUnit
         Who is protected.
-    size : ReleasedSize, optional
+    size : Facts, optional
         The released number of records, if the exact one is secret.
     sample : array of positions, optional
         The records that the queries are about, in increasing order; all if left out.
@@ -84,7 +84,7 @@ class Moments:
     scale: Scale
     records: Records
     unit: PrivacyUnit = RECORD
-    size: ReleasedSize | None = None
+    size: Facts | None = None
     sample: Positions | None = None
 
     kind: ClassVar[str] = "moments"
@@ -96,7 +96,7 @@ class Moments:
             return self.size.n
         return self.records.n if self.sample is None else len(self.sample)
 
-    def sized(self, size: ReleasedSize) -> Moments:
+    def sized(self, size: Facts) -> Moments:
         """Return the same queries, with a released number of records for the exact one."""
         return replace(self, size=size)
 

@@ -29,7 +29,7 @@ from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrio
 from dpbayes_sklearn.regression.sensitivity import Block, residual_block, target_block
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import widening
-from dpbayes_sklearn.sizes import drawn_sample
+from dpbayes_sklearn.release import drawn_sample
 
 __all__ = [
     "NoisyMoments",

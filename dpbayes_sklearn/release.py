@@ -1,0 +1,250 @@
+r"""The boundary that private data cross, once: a plan, made of public facts, releases.
+
+A fit is check -> read -> plan -> charge -> release -> attach. A :class:`Plan` is everything that
+follows from public facts, decided once and before a record is looked at: what is charged is what
+is drawn. Its ``release`` is the only function that turns private statistics into public values.
+
+**The number of records, where records may be added or removed.**
+
+Guarantee
+---------
+*Precondition*: neighbours differ in the records of one unit, at most k of them, so the number of
+records n has sensitivity k. *Claim*: pure :math:`\varepsilon`-DP. *Proof*: discrete Laplace noise
+of scale :math:`k/\varepsilon`. It is released before anything else; all that a fit would do with a
+public n it then does with the released one, which is post-processing.
+
+**Samples of the records, where so many are more than a step needs.**
+
+Guarantee
+---------
+*Precondition*: neighbours are of the same size n, and list their records in any order; a step that
+looks at m of the records is :math:`\varepsilon`-private for data sets of m records. *Claim*: asked
+of m = n/s records that are drawn at random, m by a public rule, it is :math:`\varepsilon`-private.
+*Proof*: let a bijection map the positions of one data set to those of its neighbour, such that
+records that are in both are mapped to themselves. It maps the sets of m positions onto each other,
+and all of them have the same probability. So let both neighbours draw sets that belong together:
+given these, the records that are asked are themselves neighbours, or the same, and outcomes differ
+in probability by a factor of at most :math:`e^\varepsilon`. What holds given every set holds for
+the mixture (of Rényi divergences because they are quasi-convex). ∎
+
+The proof holds for k records of a person: at most k are asked, for which the step is calibrated. It
+holds for several steps that share one sample, given which their losses add up. It does not hold for
+records by their positions, such as every s-th: in a table that is kept in order, one record that is
+replaced shifts others. The sample itself stays secret. That it hides who was asked (amplification)
+is not claimed.
+
+With a secret number of records the size of a sample would tell it, so all records are asked.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Generic, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from dpbayes_sklearn.noise import DiscreteLaplace, Noise, NoiseLaw
+from dpbayes_sklearn.noise.integers import Positions
+from dpbayes_sklearn.noise.law import laplace_scale
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+
+__all__ = [
+    "GUESS",
+    "NOTHING_KNOWN",
+    "Facts",
+    "Plan",
+    "RecordCount",
+    "Release",
+    "SizePlan",
+    "Step",
+    "bound_of",
+    "drawn_sample",
+    "size_share",
+]
+
+
+GUESS = 10_000
+"""Stands for a secret number of records before it is released: a public constant."""
+
+_SHARE = Fraction(1, 25)
+"""Part of epsilon that a secret number of records gets."""
+
+_UNLIKELY = 1e-20
+"""Chance that a secret number exceeds its public bound, which costs accuracy, never privacy."""
+
+S = TypeVar("S", contravariant=True)
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is public about the number of records.
+
+    Attributes
+    ----------
+    n : int
+        The number of records if it is public; if it is secret, the released one or a guess.
+    laws : tuple of NoiseLaw
+        The noise in n: none if n is public.
+    guessed : bool
+        True if n is a public constant, because nothing was released about a secret number.
+    """
+
+    n: int
+    laws: tuple[NoiseLaw, ...] = ()
+    guessed: bool = False
+
+    @property
+    def n_bound(self) -> int:
+        """A public number that the number of records does not exceed: see :func:`bound_of`."""
+        return bound_of(self.n, self.laws)
+
+
+NOTHING_KNOWN = Facts(GUESS, guessed=True)
+"""Of a secret number of records that a release does not need."""
+
+
+class Step(NamedTuple):
+    """One private step of a plan, as it is shown.
+
+    Attributes
+    ----------
+    what : str
+        What is released.
+    cost : Budget
+        The part of the budget that it spends.
+    noise : str
+        Its noise and the expected error, in words.
+    """
+
+    what: str
+    cost: Budget
+    noise: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan(ABC, Generic[S, P]):
+    """Everything about a release that follows from public facts, made once before the release.
+
+    Making a plan refuses what cannot be released, so that nothing is charged for it.
+
+    Attributes
+    ----------
+    cost : Budget
+        Epsilon, delta and zCDP: exactly what the ledger is charged.
+    mechanism : str
+        Its name, also where "auto" chose it.
+    conditions : tuple of str
+        Assumptions that a reader of the guarantee must know.
+    """
+
+    cost: Budget
+    mechanism: str
+    conditions: tuple[str, ...] = ()
+
+    @abstractmethod
+    def release(self, statistics: S, noise: Noise) -> P:
+        """Turn exact statistics into a public posterior; the statistics are not kept."""
+
+    def promise(self, released: P) -> PrivacyGuarantee:
+        """Return the guarantee of what was released."""
+        return PrivacyGuarantee.of(self.cost, self.mechanism, self.conditions)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What is released one after the other, and what each step spends."""
+        return (Step(f"posterior, {self.mechanism}", self.cost),)
+
+
+@dataclass(frozen=True)
+class Release(Generic[P]):
+    """What a fit has released: a posterior and its guarantee."""
+
+    posterior: P
+    guarantee: PrivacyGuarantee
+
+
+@dataclass(frozen=True)
+class RecordCount:
+    """**Sensitive:** the number of records, if records may be added or removed."""
+
+    n: int
+
+    def sensitivity(self, unit: PrivacyUnit) -> int:
+        """Return by how much neighbours differ: the records of one unit; 0 if n is public."""
+        return unit.n_changed if unit.size_is_secret else 0
+
+    def law(self, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
+        """Return discrete Laplace noise."""
+        return DiscreteLaplace.of(laplace_scale(self.sensitivity(unit), epsilon), [1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SizePlan(Plan[RecordCount, Facts]):
+    r"""Release of a secret number of records: noise :math:`P(z) \propto e^{-\varepsilon|z|/k}`.
+
+    The result is at least 1.
+    """
+
+    law: NoiseLaw
+
+    @classmethod
+    def of(cls, budget: Budget) -> Self:
+        """Return the plan that spends a budget.
+
+        >>> from dpbayes_sklearn.privacy.unit import PrivacyUnit
+        >>> unit = PrivacyUnit(neighbours="add_remove")
+        >>> SizePlan.of(Budget(Fraction(1, 25), unit=unit)).law.scales
+        (Fraction(25, 1),)
+        """
+        law = RecordCount(0).law(budget.unit, Fraction(budget.epsilon))
+        return cls(cost=budget, mechanism="size", law=law)
+
+    @property
+    def guess(self) -> Facts:
+        """Public facts that stand for the released ones in plans that are not carried out."""
+        return Facts(GUESS, (self.law,), guessed=True)
+
+    def release(self, statistics: RecordCount, noise: Noise) -> Facts:
+        """Return the number of records after noise."""
+        (noisy,) = noise.add([np.array([statistics.n], np.int64)], self.law)
+        return Facts(max(int(noisy[0]), 1), (self.law,))
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The number of records."""
+        error = float(self.law.variance()) ** 0.5
+        return (
+            Step("number of records", self.cost, f"Laplace noise, standard deviation {error:.3g}"),
+        )
+
+
+def size_share(epsilon: Fraction) -> Fraction:
+    """Return the part of epsilon that the number of records gets.
+
+    Its noise then has a standard deviation of 35 records at epsilon 1. All other noise is half of
+    that with a public number, which more than makes up for it.
+
+    >>> size_share(Fraction(1))
+    Fraction(1, 25)
+    """
+    return _SHARE * epsilon
+
+
+def bound_of(n: int, laws: tuple[NoiseLaw, ...]) -> int:
+    """Return a public number that the secret one does not exceed, up to a chance of 1e-20.
+
+    What must not exceed it is cut there, so that privacy does not rest on chance.
+    """
+    return n + sum(int(law.error_bound(_UNLIKELY)) + 1 for law in laws)
+
+
+def drawn_sample(n: int, every: int, unit: PrivacyUnit, noise: Noise) -> Positions | None:
+    """Draw the positions of one of ``every`` records, in increasing order; None asks all."""
+    if every == 1 or unit.size_is_secret:
+        return None
+    return noise.positions(n, -(-n // every))
