@@ -15,7 +15,7 @@ from numbers import Rational, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from dpbayes_sklearn._fork import run_in_children
-from dpbayes_sklearn._log import silence
+from dpbayes_sklearn._messages import silence
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
 from dpbayes_sklearn.base.parameters import declared_unit, records_that_count
 from dpbayes_sklearn.base.published import PublishedModel
