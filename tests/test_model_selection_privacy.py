@@ -17,6 +17,7 @@ from scipy import stats
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
@@ -263,17 +264,19 @@ def test_every_run_keeps_to_the_zcdp_of_a_run(monkeypatch, stopping):
 @pytest.mark.parametrize("n", [None, 1, 10**7])
 def test_a_secret_number_of_records_is_part_of_the_zcdp_of_a_run(monkeypatch, n):
     """Whatever number is released, and whatever rules look at it."""
-    spent, release = [], Mechanism.release
+    spent, charged = [], PrivateEstimator._charged
 
-    def released(self, statistics, prior, budget, source):
-        rho = budget.rho if budget.rho is not None else Fraction(budget.epsilon) ** 2 / 2
-        spent.append((statistics.kind, rho))
-        found = release(self, statistics, prior, budget, source)
-        if n is None or statistics.kind != "size":
+    def noted(self, plan, *rest):
+        cost, size = plan.cost, plan.mechanism == "size"
+        rho = cost.rho if cost.rho is not None else Fraction(cost.epsilon) ** 2 / 2
+        if not isinstance(self, PrivateSearchCV):
+            spent.append(("size" if size else "counts", rho))
+        found = charged(self, plan, *rest)
+        if n is None or not size:
             return found
         return replace(found, posterior=replace(found.posterior, n=n))
 
-    monkeypatch.setattr(Mechanism, "release", released)
+    monkeypatch.setattr(PrivateEstimator, "_charged", noted)
     search = gaussian_search()
     search.estimator.set_params(
         privacy_unit=PrivacyUnit("record", neighbours="add_remove"), temperature="auto"
@@ -291,7 +294,6 @@ def test_a_secret_number_of_records_is_part_of_the_zcdp_of_a_run(monkeypatch, n)
     assert search.guarantee_.privacy_unit.size_is_secret
     (entry,) = accountant
     assert (entry.epsilon, entry.delta, entry.rho) == (1.0, 1e-4, None)
-    assert "_n_known" not in vars(search.best_estimator_)
 
 
 def test_a_search_with_a_delta_looks_at_no_number_of_records():

@@ -15,7 +15,7 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.sizes import drawn_sample
+from dpbayes_sklearn.release import drawn_sample
 
 PERSON = PrivacyUnit("person", max_records=3)
 

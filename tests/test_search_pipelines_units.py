@@ -102,11 +102,20 @@ def test_no_step_releases_a_number_of_records_in_the_rehearsal(monkeypatch):
     """A guess stands for it: no number of made-up records is released, or warned of."""
     released, charged = [], PrivateEstimator._charged
 
-    def noted(self, mechanism, *rest):
-        released.append((type(self).__name__, mechanism.name(), self._n_is_guessed))
-        return charged(self, mechanism, *rest)
+    def noted(self, plan, *rest):
+        released.append((type(self).__name__, plan.mechanism, bool(rehearsing)))
+        return charged(self, plan, *rest)
 
+    def noting(self, *people):
+        rehearsing.append(self)
+        try:
+            return rehearse(self, *people)
+        finally:
+            rehearsing.pop()
+
+    rehearsing, rehearse = [], PrivateEstimator._rehearse
     monkeypatch.setattr(PrivateEstimator, "_charged", noted)
+    monkeypatch.setattr(PrivateEstimator, "_rehearse", noting)
     model = make_pipeline(
         PrivateMinMaxScaler(0.5, **ADDED),
         BayesianNaiveBayes(0.5, bounds=(0, 1), n_bins=2, classes=[0, 1], **ADDED),

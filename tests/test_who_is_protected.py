@@ -28,7 +28,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM
 from dpbayes_sklearn.data.persons import counted_records
-from dpbayes_sklearn.mechanisms import Size
+from dpbayes_sklearn.release import SizePlan
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise import noise as drawing
@@ -306,13 +306,13 @@ def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch)
 
 def test_a_rehearsal_does_not_release_the_number_of_records(monkeypatch):
     X, y, _ = visits()
-    sizes, real = [], Size.release
+    sizes, real = [], SizePlan.release
 
     def watched(self, *rest):
         sizes.append(real(self, *rest))
         return sizes[-1]
 
-    monkeypatch.setattr(Size, "release", watched)
+    monkeypatch.setattr(SizePlan, "release", watched)
     models = PrivateSearchCV(
         BayesianNaiveBayes(**CLASSIFIER, **ADDED), {"alpha": [1.0, 2.0]}
     )._models([{"alpha": 1.0}, {"alpha": 2.0}])
@@ -370,7 +370,7 @@ def empty_fits():
 def test_no_record_is_refused_only_where_the_number_is_public(model, X, y):
     ledger = BudgetAccountant(delta=1)
     assert clone(model).set_params(accountant=ledger).fit(X, y).guarantee_.epsilon == 1
-    assert len(ledger) == 1 + model._looks_at_n
+    assert len(ledger) == 1 + (model._uses_n != "nowhere")
     with pytest.raises(ValueError, match="0 sample"):
         clone(model).set_params(privacy_unit="record").fit(X, y)
 

@@ -10,13 +10,13 @@ from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit._shifts import shifts
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, Size
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
-from dpbayes_sklearn.sizes import RecordCount, ReleasedSize
+from dpbayes_sklearn.release import Facts, RecordCount, SizePlan
 
 UNITS = [
     RECORD,
@@ -115,7 +115,7 @@ def test_the_sensitivity_of_moments_is_what_records_do(unit):
         )
         here = world.statistics(rest + one)
         there = world.statistics(rest if unit.size_is_secret else rest + other)
-        size = ReleasedSize(5, ())
+        size = Facts(5)
         for shift in shifts(here.sized(size), there.sized(size), unit):
             assert shift.moved <= shift.sensitivity * (1 + 1e-9), shift
             share = shift.moved / shift.sensitivity
@@ -145,15 +145,13 @@ def test_the_number_of_records_loses_epsilon_exactly(unit):
 
 def test_the_released_number_has_the_noise_of_its_law():
     budget = Budget(Fraction(1), unit=PrivacyUnit("person", max_records=2, neighbours="add_remove"))
-    noise = Noise.of(0)
-    released = [
-        Size().release(RecordCount(100), None, budget, noise).posterior for _ in range(2000)
-    ]
+    plan, noise = SizePlan.of(budget), Noise.of(0)
+    released = [plan.release(RecordCount(100), noise) for _ in range(2000)]
     errors = np.array([size.n for size in released]) - 100
     (law,) = released[0].laws
     assert law.variance() == pytest.approx(2 * 2**2, rel=0.05)
     assert errors.var() == pytest.approx(law.variance(), rel=0.15)
-    nobody = [Size().release(RecordCount(0), None, budget, noise).posterior.n for _ in range(20)]
+    nobody = [plan.release(RecordCount(0), noise).n for _ in range(20)]
     assert min(nobody) == 1
 
 

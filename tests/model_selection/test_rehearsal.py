@@ -222,13 +222,13 @@ def test_undeclared_domains_are_warned_of_once_and_become_a_condition():
 
 def test_a_preflight_sees_the_domains_that_were_read(monkeypatch):
     """A model whose domains come from the data is asked with them, and not only with stand-ins."""
-    asked, chosen = [], BayesianNaiveBayes._chosen_mechanism
+    asked, planned = [], BayesianNaiveBayes._planned
 
-    def noted(self, statistics, prior, budget):
-        asked.append(len(prior.network.sizes) and prior.network.sizes[-1])
-        return chosen(self, statistics, prior, budget)
+    def noted(self, given, budget):
+        asked.append(given.public.classes.n_values)
+        return planned(self, given, budget)
 
-    monkeypatch.setattr(BayesianNaiveBayes, "_chosen_mechanism", noted)
+    monkeypatch.setattr(BayesianNaiveBayes, "_planned", noted)
     model = PrivateSearchCV(bayes(classes=None), {}, accountant=Stop())
     with pytest.warns(PrivacyLeakWarning), pytest.raises(Charged):
         model.fit(telling("a"), np.arange(N) % 7)

@@ -16,7 +16,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.model_selection.rehearsal import stand_ins
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.sizes import GUESS
+from dpbayes_sklearn.release import GUESS
 
 DAY = datetime.datetime(2020, 1, 1)
 COLUMNS = {

@@ -71,7 +71,8 @@ def test_a_fit_says_whom_it_protects_and_spends_epsilon(model, whom):
     ledger = BudgetAccountant(epsilon=1)
     model = clone(model).set_params(accountant=ledger, **whom).fit(X, y, groups=labels(whom, who))
     assert ledger.total().epsilon == model.guarantee_.epsilon == 1
-    assert len(ledger) == 1 + (whom["privacy_unit"].size_is_secret and model._looks_at_n)
+    released = whom["privacy_unit"].size_is_secret and model._uses_n != "nowhere"
+    assert len(ledger) == 1 + released
     assert model.guarantee_.privacy_unit == whom["privacy_unit"]
     assert all(entry.label.endswith(whom["privacy_unit"].label) for entry in ledger)
     assert model.guarantee_.conditions == (COUNTED.format(3),) * (whom == PERSON)
