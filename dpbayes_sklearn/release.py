@@ -62,6 +62,7 @@ __all__ = [
     "SizePlan",
     "Step",
     "bound_of",
+    "carry_out",
     "drawn_sample",
     "size_share",
 ]
@@ -166,6 +167,12 @@ class Release(Generic[P]):
 
     posterior: P
     guarantee: PrivacyGuarantee
+
+
+def carry_out(plan: Plan[S, P], statistics: S, noise: Noise) -> Release[P]:
+    """Release what is planned: the one boundary that private data cross."""
+    posterior = plan.release(statistics, noise)
+    return Release(posterior, plan.promise(posterior))
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,11 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM
 from dpbayes_sklearn.data.persons import counted_records
-from dpbayes_sklearn.release import SizePlan
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import SizePlan
 from tests.visits import ADDED, BOTH, CLASSIFIER, PERSON, WHOM, labels, unit_of, visits
 
 

@@ -42,7 +42,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateStandardScaler,
 )
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.sizes import ReleasedSize
+from dpbayes_sklearn.release import Facts
 
 __all__ = ["KINDS", "Plan", "attempt", "failures", "random_plans"]
 
@@ -73,12 +73,11 @@ def believing(n: int | None) -> Iterator[None]:
     """Let fits believe that there are n records, where that number is public."""
     real, drawn = PrivateEstimator._sized, vars(drawing)["random_positions"]
 
-    def sized(self: Any, read: Any, budget: Any, stream: int = 0) -> Any:
+    def sized(self: Any, read: Any, budget: Any, *rest: Any) -> Any:
         if n is None or budget.unit.size_is_secret:
-            return real(self, read, budget, stream)
-        self._n_known = n
-        given, rest = real(self, read, budget, stream)
-        return given._replace(statistics=_of_size(given.statistics, n)), rest
+            return real(self, read, budget, *rest)
+        given, left = real(self, lambda fitted, _: read(fitted, Facts(n)), budget, *rest)
+        return given._replace(statistics=_of_size(given.statistics, n)), left
 
     def positions(among: int, size: int, source: Any) -> Any:
         return np.unique(drawn(among, size, source) % _ROWS)  # so many records there are
@@ -100,7 +99,7 @@ def _of_size(statistics: Any, n: int) -> Any:
             table.flat[0] = n
         statistics = replace(statistics, tables=tables)
     sized = getattr(statistics, "sized", None)
-    return statistics if sized is None else sized(ReleasedSize(n, ()))
+    return statistics if sized is None else sized(Facts(n, ()))
 
 
 def attempt(plan: Plan) -> tuple[bool, Exception | None]:

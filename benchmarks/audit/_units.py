@@ -27,10 +27,11 @@ from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.counts import predict
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.data.persons import counted_records
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential, size
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential
 from dpbayes_sklearn.model_selection.runs import points
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.release import SizePlan
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.schema.declared import Bins
 
@@ -42,7 +43,7 @@ UNITS = (ADDED, PERSON, THERE)
 STAR, ONE_CLASS = Network.star([2, 2], 2), Network.star([2], 1)
 NUMBER = MomentDomain(Design((Interval(-1, 1),)), levels=2)
 SLOPE = MomentDomain(Design((Interval(-1, 1),), intercept=False), levels=3)
-EVERYTHING = (*DRAWS, (size, "ReleasedSize"))
+EVERYTHING = (*DRAWS, (SizePlan, "release"))
 
 
 def unit_worlds() -> list[Case]:

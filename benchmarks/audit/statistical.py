@@ -41,7 +41,7 @@ from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE as VALUE
 from dpbayes_sklearn.privacy.unit import RECORD as ONE
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.sizes import ReleasedSize
+from dpbayes_sklearn.release import Facts
 
 __all__ = ["CASES", "Case", "run"]
 
@@ -97,7 +97,7 @@ def with_and_without(
     sizes: tuple[int, ...], *records: tuple[int, ...], gone: int
 ) -> tuple[Any, DirichletPrior]:
     """Return naive Bayes on some records, and without the last ones; 5 were released before."""
-    network, size = Network.star(sizes[:-1], sizes[-1]), ReleasedSize(5, ())
+    network, size = Network.star(sizes[:-1], sizes[-1]), Facts(5, ())
     sides = []
     for some in (records, records[:-gone]):
         codes = np.array(some, np.uint8)

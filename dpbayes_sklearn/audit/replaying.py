@@ -22,15 +22,15 @@ from sklearn.base import clone
 
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import Ear
-from dpbayes_sklearn.base import remarks
+from dpbayes_sklearn.base import estimator, remarks
 from dpbayes_sklearn.mechanisms import (
-    Mechanism,
     _noisy_categories,
     _noisy_counts,
     fourier,
     quantiles,
     stable_histogram,
 )
+from dpbayes_sklearn.mechanisms.base import Adapter, sized
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.runs import Selection
 from dpbayes_sklearn.noise import Noise
@@ -43,7 +43,7 @@ __all__ = ["CHOKE_POINT", "DRAWS", "SEARCH", "Replay", "replay"]
 
 Frozen = Sequence[tuple[Any, str]]
 
-CHOKE_POINT: Frozen = ((Mechanism, "release"),)
+CHOKE_POINT: Frozen = ((estimator, "carry_out"),)
 """The one boundary that private data cross."""
 
 SEARCH: Frozen = ((Selection, "release"),)
@@ -312,16 +312,18 @@ def _watched(fit: _Fit) -> Iterator[None]:
         return entry
 
     def watching(real: Any) -> Any:
-        def release(self: Any, statistics: Any, prior: Any, budget: Any, noise: Any) -> Any:
+        def release(plan: Any, statistics: Any, noise: Any) -> Any:
             if not nested[0]:
-                told = pickle.dumps([self.name(), self.get_params(), prior, tuple(budget)])
-                seen = _Seen(statistics, budget.unit, budget.epsilon, budget.delta, told)
-                fit.releases.append(seen)
+                cost, known = plan.cost, statistics
+                if isinstance(plan, Adapter):
+                    known = sized(statistics, plan.parts[-1])
+                told = pickle.dumps(plan)
+                fit.releases.append(_Seen(known, cost.unit, cost.epsilon, cost.delta, told))
                 asked, asked_delta = _asked(fit)
                 unpaid = sum(fit.charged or []) < asked or sum(fit.deltas) < asked_delta
                 if fit.charged is not None and unpaid:
                     fit.broken.append("released before it was charged")
-            return apart(real)(self, statistics, prior, budget, noise)
+            return apart(real)(plan, statistics, noise)
 
         return release
 
@@ -341,8 +343,7 @@ def _watched(fit: _Fit) -> Iterator[None]:
         return called
 
     with (
-        mock.patch.object(Mechanism, "release", watching(Mechanism.release)),
-        mock.patch.object(Selection, "release", watching(Selection.release)),
+        mock.patch.object(estimator, "carry_out", watching(vars(estimator)["carry_out"])),
         mock.patch.object(search, "rehearsed", apart(rehearsed)),
         mock.patch.object(Ledger, "charge", charged),
     ):

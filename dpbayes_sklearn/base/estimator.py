@@ -45,6 +45,7 @@ from dpbayes_sklearn.release import (
     RecordCount,
     Release,
     SizePlan,
+    carry_out,
     size_share,
 )
 from dpbayes_sklearn.schema.values import is_list
@@ -447,8 +448,7 @@ class PrivateEstimator(PublishedModel):
             # a rho of 0, where no record changes anything, is no rho that a ledger takes
             rho = cost.rho or None
             ledger.spend(cost.epsilon, cost.delta, label=label, rho=rho, unit=cost.unit)
-        posterior = plan.release(statistics, Noise.of(self.random_state, stream))
-        return Release(posterior, plan.promise(posterior))
+        return carry_out(plan, statistics, Noise.of(self.random_state, stream))
 
     def _advise(self, plan: Any, facts: Facts) -> None:
         """Log problems that follow from public quantities, before the fit is charged."""

@@ -14,14 +14,14 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import replay
 from dpbayes_sklearn.audit.replaying import DRAWS
-from dpbayes_sklearn.mechanisms import size
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import SizePlan
 
 ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 PERSON = {"privacy_unit": PrivacyUnit("person", max_records=3)}
 DISCRETE = {"bounds": (0, 1), "classes": [0, 1]}
 LINEAR = {"bounds_X": (-1, 1), "bounds_y": (-1, 1)}
-EVERYTHING = (*DRAWS, (size, "ReleasedSize"))
+EVERYTHING = (*DRAWS, (SizePlan, "release"))
 
 MODELS = [
     BayesianNaiveBayes(**DISCRETE),

@@ -15,8 +15,8 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.release import Facts, RecordCount, SizePlan
+from dpbayes_sklearn.schema import Categories, Interval
 
 UNITS = [
     RECORD,

@@ -24,12 +24,12 @@ from dpbayes_sklearn.mechanisms import (
     gaussian,
     permute_and_flip,
     quantiles,
-    size,
 )
 from dpbayes_sklearn.model_selection import pipelines, runs, search
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.query import PosteriorQuerySession
+from dpbayes_sklearn.release import RecordCount
 
 TENTH = Fraction(11, 10)
 
@@ -237,7 +237,7 @@ size_of_a_person = slip_of_parts(
     "The number of records hides one record of a person",
     "counts, laplace, person (2 records), add_remove",
     (
-        size.RecordCount,
+        RecordCount,
         "sensitivity",
         lambda real: lambda self, unit: int(unit.size_is_secret),
     ),

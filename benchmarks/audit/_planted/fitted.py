@@ -13,6 +13,7 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import Mechanism, _noisy_counts, laplace
+from dpbayes_sklearn.mechanisms.base import Adapter
 from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.regression import location
 
@@ -21,13 +22,13 @@ Replacements = Iterator[tuple[Any, str, Any]]
 
 @fault("fitted", "leak walk", "The exact statistics stay in a private attribute")
 def exact_counts_kept() -> Replacements:
-    real = PrivateEstimator._release
+    real = PrivateEstimator._carried_out
 
-    def keeping(self: Any, statistics: Any, *rest: Any, **options: Any) -> Any:
-        self._counts = getattr(statistics, "tables", None)
-        return real(self, statistics, *rest, **options)
+    def keeping(self: Any, plan: Any, given: Any, *rest: Any) -> Any:
+        self._counts = getattr(given.statistics, "tables", None)
+        return real(self, plan, given, *rest)
 
-    yield PrivateEstimator, "_release", keeping
+    yield PrivateEstimator, "_carried_out", keeping
 
 
 @fault("fitted", "leak walk", "A function that is kept holds on to the exact statistics")
@@ -156,12 +157,14 @@ def clipped_at_the_exact_total() -> Replacements:
     "The prior is centred at the shares of the classes in the data",
 )
 def a_prior_of_the_data() -> Replacements:
-    real = PrivateEstimator._release
+    real = PrivateEstimator._carried_out
 
-    def centred(self: Any, statistics: Any, prior: Any, *rest: Any, **options: Any) -> Any:
+    def centred(self: Any, plan: Any, given: Any, *rest: Any) -> Any:
+        of, prior, facts = plan.parts
         if isinstance(prior, DirichletPrior):
-            alphas = (*prior.alphas[:-1], 1.0 + statistics.tables[-1] / statistics.n)
+            counts = given.statistics
+            alphas = (*prior.alphas[:-1], 1.0 + counts.tables[-1] / counts.n)
             prior = DirichletPrior(prior.network, alphas, prior.inference)
-        return real(self, statistics, prior, *rest, **options)
+        return real(self, Adapter(of, prior, plan.cost, facts), given, *rest)
 
-    yield PrivateEstimator, "_release", centred
+    yield PrivateEstimator, "_carried_out", centred

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import sizes
 from dpbayes_sklearn.data.dask import PartitionedRecords
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.mechanisms import _temperature
@@ -18,6 +17,7 @@ from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.integers import random_positions
 from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.regression import location, release
+from dpbayes_sklearn.release import drawn_sample
 
 Replacements = Iterator[tuple[Any, str, Any]]
 ORDER = "order of records"
@@ -117,7 +117,7 @@ def first_block_counts() -> Replacements:
 @fault("order", ORDER, "A sample is drawn where the number of records is secret", "add_remove")
 def sample_of_a_secret_number() -> Replacements:
     def drawn(n: int, every: int, unit: Any, source: Any) -> Any:
-        return sizes.drawn_sample(n, every, RECORD, source)
+        return drawn_sample(n, every, RECORD, source)
 
     for module in (location, release, _temperature):
         yield module, "drawn_sample", drawn

@@ -12,12 +12,12 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.columns.texts import TextCounts
 from dpbayes_sklearn.counts import dependence, splits
 from dpbayes_sklearn.counts.temperature import LossSums
-from dpbayes_sklearn.mechanisms import Size, domains, fourier, map, sampler
+from dpbayes_sklearn.mechanisms import domains, fourier, map, sampler
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.regression import ball_draws, gram, mode, moments, sensitivity
 from dpbayes_sklearn.regression.shares import Shares
-from dpbayes_sklearn.sizes import ReleasedSize
+from dpbayes_sklearn.release import Facts, SizePlan
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -110,14 +110,14 @@ def turns_not_cut() -> Replacements:
 
 @fault("parts", "parts", "An empty table is told without noise", "empty")
 def nobody_is_told() -> Replacements:
-    real = Size._release_size
+    real = SizePlan.release
 
-    def told(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
+    def told(self: Any, statistics: Any, noise: Any) -> Any:
         if statistics.n:
-            return real(self, statistics, prior, budget, source)
-        return ReleasedSize(1, (statistics.law(budget.unit, Fraction(budget.epsilon)),))
+            return real(self, statistics, noise)
+        return Facts(1, (self.law,))
 
-    yield Size, "_release_size", told
+    yield SizePlan, "release", told
 
 
 @fault("parts", "parts", "Indicators have no part in the norm of a mode", "regression, map, record")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.columns import lattice, plans, texts
 from dpbayes_sklearn.columns.plans import SortedColumns
@@ -216,8 +215,8 @@ def columns_are_kept() -> Replacements:
 def bins_from_the_data() -> Replacements:
     real = ColumnwiseTransformer._public_schema
 
-    def public_schema(self: Any, records: Any) -> Any:
-        public, conditions = real(self, records)
+    def public_schema(self: Any, records: Any, n: int) -> Any:
+        public, conditions = real(self, records, n)
         return public._replace(n=len(SortedColumns(records).column(0))), conditions
 
     yield ColumnwiseTransformer, "_public_schema", public_schema
@@ -364,7 +363,12 @@ def edges_change_half() -> Replacements:
 
 @fault("preparing", REPLAY, "Which quantiles can be found follows from the exact number of records")
 def quantiles_by_exact_number() -> Replacements:
-    yield PrivateEstimator, "_public_n", lambda self, n: n
+    real = ColumnwiseTransformer._public_schema
+    yield (
+        ColumnwiseTransformer,
+        "_public_schema",
+        lambda self, records, n: real(self, records, records.n),
+    )
 
 
 @fault("preparing", REPLAY, "A transformer refuses an empty table, where one record is a secret")

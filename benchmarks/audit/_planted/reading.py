@@ -93,7 +93,7 @@ def error_state_of_the_caller() -> Replacements:
     "BetaBinomial, gaussian",
 )
 def condition_by_values() -> Replacements:
-    def looking(self: Any, column: Any) -> Any:
+    def looking(self: Any, column: Any, n: int) -> Any:
         plain = all(isinstance(value, (bool, np.bool_)) for value in column.values)
         return Categories((1, 0)), () if plain else (REFUSES,)
 

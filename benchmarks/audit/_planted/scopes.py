@@ -13,7 +13,7 @@ from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.privacy import accountant, active, guarantee, ledger, ledger_file
 from dpbayes_sklearn.query import PosteriorQuerySession
-from dpbayes_sklearn.sizes import GUESS
+from dpbayes_sklearn.release import GUESS
 
 Replacements = Iterator[tuple[Any, str, Any]]
 

@@ -8,8 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.base import estimator
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
@@ -20,7 +22,7 @@ Replacements = Iterator[tuple[Any, str, Any]]
 
 @fault("spending", "accounting", "The ledger is charged after the release")
 def charged_afterwards() -> Replacements:
-    spend, release = BudgetAccountant.spend, PrivateEstimator._release
+    spend, release = BudgetAccountant.spend, PrivateEstimator._carried_out
     owed: list[Any] = []
 
     def later(self: Any, *args: Any, **options: Any) -> None:
@@ -34,18 +36,18 @@ def charged_afterwards() -> Replacements:
         return released
 
     yield BudgetAccountant, "spend", later
-    yield PrivateEstimator, "_release", then_pay
+    yield PrivateEstimator, "_carried_out", then_pay
 
 
 @fault("spending", "replay of estimators", "Two releases are averaged and one is paid for")
 def released_twice() -> Replacements:
-    real = PrivateEstimator._release
+    real = PrivateEstimator._carried_out
 
-    def twice(self: Any, statistics: Any, prior: Any, budget: Any, *rest: Any) -> Any:
-        self._resolve_mechanism().release(statistics, prior, budget, lambda size: b"\0" * size)
-        return real(self, statistics, prior, budget, *rest)
+    def twice(self: Any, plan: Any, given: Any, *rest: Any) -> Any:
+        estimator.carry_out(plan, given.statistics, Noise(lambda size: b"\0" * size))
+        return real(self, plan, given, *rest)
 
-    yield PrivateEstimator, "_release", twice
+    yield PrivateEstimator, "_carried_out", twice
 
 
 @fault("spending", "accounting", "Epsilons of different units are added up")
@@ -103,22 +105,22 @@ def block_ignored() -> Replacements:
 
 @fault("spending", "accounting", "Only the first batch is charged")
 def batches_are_free() -> Replacements:
-    real = PrivateEstimator._release
+    real = PrivateEstimator._carried_out
 
     def first_only(self: Any, *args: Any, **options: Any) -> Any:
-        stream = args[4] if len(args) > 4 else options.get("stream", 0)
+        stream = args[2] if len(args) > 2 else options.get("stream", 0)
         if not stream:
             return real(self, *args, **options)
         unpaid = copy.copy(self)
         unpaid.accountant = None
         return real(unpaid, *args, **options)
 
-    yield PrivateEstimator, "_release", first_only
+    yield PrivateEstimator, "_carried_out", first_only
 
 
 @fault("spending", "accounting", "A release that fails after its noise was drawn is not paid for")
 def refund() -> Replacements:
-    spend, real = BudgetAccountant.spend, PrivateEstimator._release
+    spend, real = BudgetAccountant.spend, PrivateEstimator._carried_out
 
     def refunded(self: Any, *args: Any, **options: Any) -> Any:
         held: list[Any] = []
@@ -135,7 +137,7 @@ def refund() -> Replacements:
             ledger.spend(*costs, **label)
         return released
 
-    yield PrivateEstimator, "_release", refunded
+    yield PrivateEstimator, "_carried_out", refunded
 
 
 @fault(

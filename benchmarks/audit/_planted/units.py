@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn import linear_model
 from dpbayes_sklearn.base import estimator, parameters
+from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts import predict, splits
 from dpbayes_sklearn.counts.network import Network
@@ -22,7 +23,7 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.sensitivity import Block
-from dpbayes_sklearn.sizes import RecordCount
+from dpbayes_sklearn.release import RecordCount
 
 Replacements = Iterator[tuple[Any, str, Any]]
 WORLDS, REPLAY = "enumeration of units", "replay of units"
@@ -152,11 +153,14 @@ def exact_number_used() -> Replacements:
 
 @fault("units", "leak walk of units", "A model remembers how many records there were")
 def number_is_kept() -> Replacements:
-    def told(self: Any, n: int) -> int:
-        self._size = n
-        return n if self._n_known is None else self._n_known
+    real = PrivateEstimator._read
 
-    yield PrivateEstimator, "_public_n", told
+    def told(self: Any, *args: Any, **options: Any) -> Any:
+        given = real(self, *args, **options)
+        self._size = given.statistics.n
+        return given
+
+    yield PrivateEstimator, "_read", told
 
 
 @fault("units", "leak walk of units", "A model remembers whose records counted")
@@ -183,7 +187,12 @@ def regression_by_exact_number() -> Replacements:
 @fault("units", REPLAY, "Bins follow from the exact number of records")
 def bins_by_exact_number() -> Replacements:
     # a rule so sharp that one record more makes other bins
-    yield PrivateEstimator, "_public_n", lambda self, n: 10 if n % 2 else 10**6
+    real = DiscreteClassifier._settle
+
+    def sharp(self: Any, declared: Any, domains: Any, table: Any, n: int) -> Any:
+        return real(self, declared, domains, table, 10 if table.n_rows % 2 else 10**6)
+
+    yield DiscreteClassifier, "_settle", sharp
 
 
 @fault("units", REPLAY, "A person is thought to change the number of records by one")
