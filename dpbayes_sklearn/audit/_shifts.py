@@ -11,13 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.columns.plans import SortedColumns
+from dpbayes_sklearn.columns.texts import Contents, TextCounts
+from dpbayes_sklearn.counts.dependence import ColumnScores, EdgeScores
 from dpbayes_sklearn.counts.fourier import CharacterSums
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import location
 from dpbayes_sklearn.regression.gram import GramMatrix
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, largest_grid
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, largest_grid
 from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.regression.sensitivity import whole_block
+from dpbayes_sklearn.release import RecordCount
 
 __all__ = ["Shift", "shifts"]
 
@@ -35,7 +41,7 @@ def shifts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
 
     A search hands its mechanism records, which have no sensitivity.
     """
-    return _BY_KIND[one.kind](one, other, unit) if one.kind in _BY_KIND else []
+    return next((of(one, other, unit) for kind, of in _BY_TYPE if isinstance(one, kind)), [])
 
 
 def _between(what: str, one: Iterable[Any], other: Iterable[Any], sensitivity: float) -> Shift:
@@ -183,13 +189,14 @@ def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:
     return Shift("moments as a matrix", moved * (1 - 1e-12), float(matrix.sensitivity))
 
 
-_BY_KIND: dict[str, Callable[[Any, Any, PrivacyUnit], list[Shift]]] = {
-    "counts": _counts,
-    "simplex": _simplex,
-    "moments": _moments,
-    "quantiles": _columns,
-    "scores": _scores,
-    "texts": _texts,
-    "contents": _contents,
-    "size": _size,
-}
+_BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
+    (CountTables, _counts),
+    (SimplexCounts, _simplex),
+    (Moments, _moments),
+    (SortedColumns, _columns),
+    (ColumnScores, _scores),
+    (EdgeScores, _scores),
+    (TextCounts, _texts),
+    (Contents, _contents),
+    (RecordCount, _size),
+]
