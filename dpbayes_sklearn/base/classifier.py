@@ -268,7 +268,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         self.guarantee_ = PrivacyGuarantee.parallel(batches)
         return self
 
-    def _advise(self, plan: Any, facts: Facts) -> None:
+    def _advise(self, plan: Any, public: Schema, facts: Facts) -> None:
         mechanism, prior, _ = plan.parts
         tables = table_budget(self.temperature, facts.n, plan.cost)
         ratio = mechanism.noise_ratio(prior.network, facts.n, tables)

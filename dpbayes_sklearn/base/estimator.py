@@ -431,7 +431,7 @@ class PrivateEstimator(PublishedModel):
         warn_if_weak(plan.cost)
         if not given.facts.guessed:
             warn_of_delta(plan.cost, given.facts.n)
-        self._advise(plan, given.facts)
+        self._advise(plan, given.public, given.facts)
         conditions = given.conditions
         if self.random_state is not None:
             if not plan.cost.infinite:
@@ -450,7 +450,7 @@ class PrivateEstimator(PublishedModel):
             ledger.spend(cost.epsilon, cost.delta, label=label, rho=rho, unit=cost.unit)
         return carry_out(plan, statistics, Noise.of(self.random_state, stream))
 
-    def _advise(self, plan: Any, facts: Facts) -> None:
+    def _advise(self, plan: Any, public: Any, facts: Facts) -> None:
         """Log problems that follow from public quantities, before the fit is charged."""
 
     def _description(self, mechanism: str) -> str:

@@ -19,16 +19,11 @@ from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.reading import read_table, read_unlabelled
 from dpbayes_sklearn.data.records import Records, quiet_numpy
 from dpbayes_sklearn.data.table import Table
-<<<<<<< HEAD
-from dpbayes_sklearn.mechanisms import Mechanism, Quantiles, Release
+from dpbayes_sklearn.mechanisms import Mechanism, Quantiles
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import at_least
-=======
-from dpbayes_sklearn.mechanisms import Mechanism, Quantiles
-from dpbayes_sklearn.privacy import PrivacyGuarantee
->>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.release import Release
+from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.schema.values import Kind, as_numbers
 from dpbayes_sklearn.serialization.models import COLUMN_TRANSFORMER
@@ -155,9 +150,9 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     def _prior(self, public: Columns) -> Plans:
         return Plans(tuple(self._questions(j, public) for j in range(len(public.bounds))))
 
-    def _advise(self, statistics: SortedColumns, mechanism: Mechanism, budget: Budget) -> None:
-        unknown = statistics.n_columns if self.bounds is None else 0
-        if reason := too_few(statistics.n, budget, unknown):
+    def _advise(self, plan: Any, public: Columns, facts: Facts) -> None:
+        unknown = len(public.bounds) if self.bounds is None else 0
+        if reason := too_few(facts.n, plan.cost, unknown):
             remark(reason)
 
     def _attach(self, public: Columns, release: Release[Any]) -> Self:

@@ -8,12 +8,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-<<<<<<< HEAD
 from dpbayes_sklearn._messages import remark
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
-=======
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
->>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.columns.plans import Plans, SortedColumns
 from dpbayes_sklearn.columns.texts import Contents, Questions, TextCounts
@@ -22,17 +18,12 @@ from dpbayes_sklearn.data.dask import PartitionedTable, is_partitioned
 from dpbayes_sklearn.data.reading import read_unlabelled
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
-<<<<<<< HEAD
-from dpbayes_sklearn.mechanisms import Domains, Mechanism, Release
-from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, too_few
-=======
 from dpbayes_sklearn.mechanisms import Domains, Mechanism
-from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer
->>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
+from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, too_few
 from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
-from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import Release
+from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.values import Kind
 
@@ -80,6 +71,8 @@ class FrameDomains(PrivateEstimator):
     guarantee_ : PrivacyGuarantee
     """
 
+    _uses_n: Where = "in the schema"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         **DELTA,
@@ -118,15 +111,7 @@ class FrameDomains(PrivateEstimator):
     def _declared_width(self) -> None:
         """Nothing is declared: that is what is learned."""
 
-<<<<<<< HEAD
-    def _public_schema(self, records: Records) -> tuple[_Public, tuple[str, ...]]:
-=======
-    @property
-    def _uses_n(self) -> Where:  # type: ignore[override]
-        return "in the schema" if self.bins is None else "nowhere"
-
     def _public_schema(self, records: Records, n: int) -> tuple[_Public, tuple[str, ...]]:
->>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
         table = records.table
         kinds = [table.kind(j) for j in range(table.n_columns)]
         numbers = tuple(j for j, kind in enumerate(kinds) if kind in NUMBERS)
@@ -143,13 +128,10 @@ class FrameDomains(PrivateEstimator):
         _, rest = self._shares(self._budget())
         epsilon = float(rest.epsilon) / len(public.names)
         columns = Columns(public.n, (None,) * len(public.numbers), epsilon, rest.unit)
-<<<<<<< HEAD
         plans = (
-            self._cutter(public.names[j])._plan(i, columns) for i, j in enumerate(public.numbers)
+            self._cutter(public.names[j])._questions(i, columns)
+            for i, j in enumerate(public.numbers)
         )
-=======
-        plans = (self._cutter._questions(j, columns) for j in range(len(public.numbers)))
->>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
         return Questions(Plans(tuple(plans)))
 
     def _cutter(self, name: str) -> ColumnwiseTransformer:
@@ -157,10 +139,10 @@ class FrameDomains(PrivateEstimator):
         only_range = self.bins is None or name == self.target
         return PrivateMinMaxScaler() if only_range else PrivateKBinsDiscretizer(self.bins or 2)
 
-    def _advise(self, statistics: Contents, mechanism: Mechanism, budget: Budget) -> None:
+    def _advise(self, plan: Any, public: _Public, facts: Facts) -> None:
         """Refuse what would be noise; if the number of records is secret, one is released, too."""
-        widths = statistics.numbers.n_columns, statistics.texts.n_columns
-        reason = too_few(statistics.n, budget, sum(widths)) if widths[0] else ""
+        columns = len(public.numbers) + len(public.texts)
+        reason = too_few(facts.n, plan.cost, columns) if public.numbers else ""
         if reason and self._unit.size_is_secret:
             remark(reason)
         elif reason:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-<<<<<<< HEAD
+from dpbayes_sklearn.base.estimator import Where
 from dpbayes_sklearn.columns.plans import (
     Answers,
     BinEdges,
@@ -20,10 +20,6 @@ from dpbayes_sklearn.columns.plans import (
     Plan,
     RangeAndEdges,
 )
-=======
-from dpbayes_sklearn.base.estimator import Where
-from dpbayes_sklearn.columns.plans import Answers, BinEdges, CentreAndSpread, OuterQuantiles, Plan
->>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, share
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -381,14 +377,8 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         return OuterQuantiles(*_ENDS, columns.n, columns.epsilon, bounds, columns.unit)
 
     @property
-<<<<<<< HEAD
-    def _looks_at_n(self) -> bool:  # type: ignore[override]
-        return self.bounds is None
-=======
     def _uses_n(self) -> Where:  # type: ignore[override]
-        unknown = self.strategy == "uniform" and self.bounds is None
-        return "in the schema" if unknown else "nowhere"
->>>>>>> 7336efe (Plan: a fit plans, charges and releases; the number of records is a plan of its own)
+        return "in the schema" if self.bounds is None else "nowhere"
 
     def _set(self, answers: Answers) -> None:
         each = self._each_n_bins(len(answers))
