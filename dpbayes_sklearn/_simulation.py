@@ -29,6 +29,7 @@ __all__ = ["USUAL", "LinearSimulation", "NetworkSimulation", "Simulation", "Spre
 
 
 _REPEATS = 40  # Simulated data sets.
+_FEW_REPEATS = 12  # Simulated data sets of a median.
 _NOISES = 40_000  # At least this many noises of counts are drawn.
 
 
@@ -102,7 +103,7 @@ class NetworkSimulation(Simulation):
         )
         drawn = ancestral_sample(self.network, tables, self.n, self.rng)
         records = drawn.astype(np.min_scalar_type(max(self.network.sizes)))
-        counts = CountTables.count(self.network, [(records[:, :-1], records[:, -1])])
+        counts = CountTables.count(self.network, [(records[:, :-1], drawn[:, -1])])
         both = self._posteriors(counts, self.prior, self.budget)
         means = zip(*(posterior.mean() for posterior in both), counts.tables, strict=True)
         return np.concatenate(
@@ -239,11 +240,24 @@ class LinearSimulation(Simulation):
         means = np.mean(self._deviations, axis=0)
         return dict(zip(self._names[1:], map(float, means[1:]), strict=True))
 
-    def _differences(self) -> FloatArray:
-        table = self._features()
+    def prediction_error(self) -> float:
+        """Return how far the noise moves predictions, over the spread of exact ones."""
+        ratios = []
+        for _ in range(_FEW_REPEATS):
+            table = self._features()
+            private, exact = self._both(table)
+            x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])
+            moved = x @ (private.slopes - exact.slopes)[1:]
+            ratios.append(moved.std() / max((x @ exact.slopes[1:]).std(), 1e-300))
+        return float(np.median(ratios))
+
+    def _both(self, table: Table) -> tuple[Any, Any]:
         records = LocalRecords([(table, self._target(table))])
         statistics = Moments(self.design, self.scale, records)
-        private, exact = self._posteriors(statistics, self.prior, self.budget)
+        return self._posteriors(statistics, self.prior, self.budget)
+
+    def _differences(self) -> FloatArray:
+        private, exact = self._both(self._features())
         gaps = np.abs(self._contrasts @ (private.slopes - exact.slopes))
         self._deviations.append(gaps * self.scale.half)
         differences: FloatArray = np.abs(private.mean() - exact.mean())[1:]

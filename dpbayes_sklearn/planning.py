@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from dpbayes_sklearn._simulation import (
+    USUAL,
     LinearSimulation,
     NetworkSimulation,
     Simulation,
@@ -28,19 +29,24 @@ from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
-from dpbayes_sklearn.privacy import exact
+from dpbayes_sklearn.privacy import PrivacyUnit, exact
 
 __all__ = [
     "ExpectedError",
     "Recommendation",
+    "Report",
     "Spread",
     "epsilon_for",
     "expected_error",
     "recommend",
+    "records_per_person",
+    "report",
     "share_epsilon",
 ]
 
 _LEAST_EPSILON, _MOST_EPSILON = 1e-4, 1e6  # Epsilons are looked for in this range.
+_MOST_PER_PERSON = 1000
+_ALIKE = 0.5  # Correlation of records of one person.
 _PRECISION = 1.01  # Relative precision of the epsilon that is found.
 
 
@@ -221,6 +227,149 @@ def recommend(
         release = simulation(candidate, n, _columns(estimator, n_features))
         errors[name] = float(release.after_inference().mean()) if release.possible() else math.inf
     return Recommendation(min(errors, key=errors.__getitem__), errors)
+
+
+_VERDICTS = (  # measured: docs/user_guide/choosing.md
+    (0.1, "expect about the accuracy that is possible without privacy"),
+    (0.3, "expect to keep most of the possible accuracy"),
+    (1.0, "expect to lose a part of the possible accuracy, often half of it"),
+    (math.inf, "expect hardly more than the shares of the classes, or the mean of the target"),
+)
+_GOOD = 0.3  # Noise as a share of what is estimated, up to which most of the accuracy is kept.
+
+
+@dataclass(frozen=True)
+class Report:
+    """What to expect of a fit, from public facts only.
+
+    Attributes
+    ----------
+    ratio : float
+        Of a classifier: the mean error of a released count over an average count. Of a
+        regression: the standard deviation of the change of predictions by the noise, over that of
+        the predictions.
+    verdict : str
+        What that means for the accuracy.
+    remedy : str
+        What would help; empty if nothing needs to.
+    """
+
+    ratio: float
+    verdict: str
+    remedy: str
+
+    def __str__(self) -> str:
+        start = f"Noise is {self.ratio:.2g} times the size of what is estimated: {self.verdict}."
+        return f"{start} {self.remedy}".strip()
+
+
+def report(
+    estimator: PrivateEstimator,
+    n: int,
+    epsilon: float | None = None,
+    *,
+    n_features: int | None = None,
+    spread: Spread = USUAL,
+) -> Report:
+    """Return what to expect of a fit to ``n`` records, in words, and what would help.
+
+    Parameters
+    ----------
+    estimator, n, epsilon, n_features
+        As in :func:`expected_error`.
+    spread : Spread
+        For a regression: a guess of how the data spread. By default numeric columns have a standard
+        deviation of a sixth of the width of their bounds, and the target of a tenth.
+
+    Returns
+    -------
+    Report
+        Print it, or use its fields.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn import BayesianNaiveBayes
+    >>> model = BayesianNaiveBayes(classes=[0, 1], bounds=([0] * 20, [1] * 20), n_bins=4)
+    >>> print(report(model, n=5000))
+    Noise is 0.041 times the size ...: expect about the accuracy that is possible without privacy.
+    >>> print(report(model, n=200).remedy)
+    To keep most of it: n of at least 630, or epsilon of at least 3.2, or fewer columns or bins.
+    """
+    at = _at(estimator, epsilon)
+    ratio = _noise_ratio(at, n, n_features, spread)
+    verdict = next(text for most, text in _VERDICTS if ratio <= most)
+    factor = ratio / _GOOD
+    if factor <= 1 or not math.isfinite(factor):
+        return Report(ratio, verdict, "")
+    records, wanted = _two_digits(n * factor), float(f"{float(at.epsilon) * factor:.1e}")
+    remedy = f"To keep most of it: n of at least {records:,}, or epsilon of at least {wanted:g}"
+    fewer = "fewer columns or bins" if isinstance(at, DiscreteClassifier) else "tighter bounds"
+    return Report(ratio, verdict, f"{remedy}, or {fewer}.")
+
+
+def _two_digits(number: float) -> int:
+    return int(float(f"{number:.1e}"))
+
+
+def _noise_ratio(
+    estimator: PrivateEstimator, n: int, n_features: int | None, spread: Spread
+) -> float:
+    """Return the size of the noise as a share of what is estimated."""
+    columns = _columns(estimator, n_features)
+    if _simulation(estimator) is LinearSimulation:
+        return LinearSimulation(estimator, n, columns, spread).prediction_error()  # type: ignore[arg-type]
+    simulation = NetworkSimulation(estimator, n, columns)  # type: ignore[arg-type]
+    *values, classes = simulation.network.sizes
+    count = float(np.mean([n / (classes * k) for k in values]))
+    return float(simulation.errors().mean()) / count
+
+
+def records_per_person(estimator: DiscreteClassifier, n_persons: int, records: Any) -> int:
+    """Return how many records of a person should count: ``max_records`` of a `PrivacyUnit`.
+
+    More of them make the noise larger in proportion, but the random error of the data smaller. The
+    answer has the smallest sum of both variances, relative to an average count, if records of one
+    person have a correlation of 1/2. With few persons or a small epsilon it is 1.
+
+    Parameters
+    ----------
+    estimator : BayesianNaiveBayes or BayesianNetworkClassifier
+        With declared domains and a ``privacy_unit`` of persons, whose ``max_records`` is ignored.
+    n_persons : int
+        Number of persons.
+    records : array-like of int
+        A guess of how many records people have, from public knowledge: some typical numbers.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn import BayesianNaiveBayes, PrivacyUnit
+    >>> model = BayesianNaiveBayes(
+    ...     classes=[0, 1], bounds=([0] * 9, [1] * 9), n_bins=2, privacy_unit=PrivacyUnit("person")
+    ... )
+    >>> [records_per_person(model, n, records=[1, 2, 4, 12]) for n in (500, 5000, 50_000)]
+    [2, 4, 12]
+    """
+    numbers, unit = np.asarray(records, float), PrivacyUnit.of(estimator.privacy_unit)
+    if not (numbers.size and (numbers >= 1).all() and numbers.max() <= _MOST_PER_PERSON):
+        raise ValueError(
+            f"records must be numbers of records of some persons, from 1 to {_MOST_PER_PERSON}."
+        )
+
+    def variance(k: int) -> float:
+        each = float(np.minimum(numbers, k).mean())
+        n = int(n_persons * each)
+        candidate = _at(estimator, None)
+        candidate.privacy_unit = replace(unit, name="person", max_records=k)
+        ratio = _noise_ratio(candidate, n, None, USUAL)
+        *values, classes = NetworkSimulation(candidate, n).network.sizes
+        together = 1 + (each - 1) * _ALIKE
+        return ratio**2 + float(np.mean(values)) * classes * together / n
+
+    return min(range(1, int(numbers.max()) + 1), key=variance)
 
 
 def share_epsilon(pipeline: Any, epsilon: float, n: int, n_features: int) -> Any:

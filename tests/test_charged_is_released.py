@@ -27,7 +27,7 @@ GROUPS = np.arange(300) // 2
 UNITS = [
     {},
     {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")},
-    {"privacy_unit": PrivacyUnit("person", max_records=2)},
+    {"privacy_unit": PrivacyUnit("person", max_records=2, by_construction=True)},
 ]
 SAMPLERS = [Sampler(1), Sampler(3), Sampler(40), Sampler(omega=0.05)]
 

@@ -37,8 +37,12 @@ def test_intervals_hold_with_every_mechanism(mechanism: str) -> None:
     "options",
     [
         {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")},
-        {"privacy_unit": PrivacyUnit("person", max_records=3)},
-        {"privacy_unit": PrivacyUnit("person", max_records=3, neighbours="add_remove")},
+        {"privacy_unit": PrivacyUnit("person", max_records=3, by_construction=True)},
+        {
+            "privacy_unit": PrivacyUnit(
+                "person", max_records=3, by_construction=True, neighbours="add_remove"
+            )
+        },
     ],
     ids=str,
 )

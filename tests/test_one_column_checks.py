@@ -96,7 +96,11 @@ def test_every_check_passes_or_does_not_apply(estimator: Any, check: Any) -> Non
 )
 def test_persons_and_secret_numbers_pass_the_same_checks(check: Any) -> None:
     if name_of(check) not in OF_ONE_COLUMN:
-        whom = {"privacy_unit": PrivacyUnit("person", max_records=2, neighbours="add_remove")}
+        whom = {
+            "privacy_unit": PrivacyUnit(
+                "person", max_records=2, by_construction=True, neighbours="add_remove"
+            )
+        }
         check(DirichletMultinomial(**whom))
 
 

@@ -8,11 +8,28 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, Interval, Schema
+from dpbayes_sklearn import (
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    Categories,
+    Interval,
+    Schema,
+    _simulation,
+)
+from dpbayes_sklearn._simulation import NetworkSimulation
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import Fourier, Laplace, Sampler
-from dpbayes_sklearn.planning import Spread, epsilon_for, expected_error, recommend
+from dpbayes_sklearn.planning import (
+    Spread,
+    epsilon_for,
+    expected_error,
+    recommend,
+    records_per_person,
+    report,
+)
+from dpbayes_sklearn.privacy import PrivacyUnit
 
 N, D, REPEATS = 400, 4, 100
 
@@ -125,6 +142,52 @@ def test_expected_error_of_draws_depends_on_the_number_of_records():
     model = classifier(mechanism=Sampler(omega=0.1))
     shares = [expected_error(model, n, 1.0).mean / n for n in (100, 1000)]
     assert shares[0] > 1.5 * shares[1] > 0
+
+
+@pytest.mark.parametrize(("n_classes", "n_values"), [(2, 200), (30, 30), (2, 60)])
+def test_simulated_counts_do_not_overflow_small_integers(n_classes, n_values, monkeypatch):
+    monkeypatch.setattr("dpbayes_sklearn._simulation._REPEATS", 2)
+    wide = {"classes": range(n_classes), "n_bins": n_values, "mechanism": "map"}
+    model = classifier(**wide, bounds=([0] * 5, [1] * 5))
+    simulation = NetworkSimulation(model, 1000)
+    drawn, counted = [], []
+    sample, count = _simulation.ancestral_sample, CountTables.count
+    monkeypatch.setattr(
+        _simulation, "ancestral_sample", lambda *a: drawn.append(sample(*a)) or drawn[-1]
+    )
+    monkeypatch.setattr(CountTables, "count", lambda *a: counted.append(count(*a)) or counted[-1])
+    assert np.isfinite(simulation.after_inference()).all()
+    for records, counts in zip(drawn, counted, strict=True):
+        cells = records[:, -1] * n_values + records[:, 0]
+        exact = np.bincount(cells, minlength=n_classes * n_values)
+        assert counts.tables[0].ravel().tolist() == exact.tolist()
+
+
+def test_a_report_has_a_verdict_and_a_remedy():
+    good, bad = report(classifier(), 10_000), report(classifier(), 20, 0.1)
+    assert good.ratio < 0.1
+    assert "without privacy" in good.verdict
+    assert not good.remedy
+    assert bad.ratio > 1
+    assert "hardly more" in str(bad)
+    wanted = float(bad.remedy.split("epsilon of at least ")[1].split(",")[0])
+    assert report(classifier(), 20, wanted * 1.2).ratio < 0.3
+    few, many = (report(regression(), n, spread=Spread(0.2, target=0.1)) for n in (100, 100_000))
+    assert many.ratio < 0.2 < few.ratio
+    assert "tighter bounds" in few.remedy
+
+
+def test_how_many_records_of_a_person_should_count():
+    def answer(n_persons, epsilon, **unit):
+        model = classifier(epsilon=epsilon, privacy_unit=PrivacyUnit("person", **unit))
+        return records_per_person(model, n_persons, range(1, 13))
+
+    assert answer(300, 0.1) == 1
+    assert 1 < answer(3000, 1.0) <= answer(3000, 1.0, neighbours="add_remove") <= 12
+    assert answer(10**6, 1.0) == 12
+    for wrong in ([], [0, 1], [10**6]):
+        with pytest.raises(ValueError, match="numbers of records of some persons"):
+            records_per_person(classifier(), 100, wrong)
 
 
 def test_recommendation_is_the_smallest_error(monkeypatch):

@@ -103,8 +103,38 @@ def test_a_search_of_persons_and_merged_shards_say_that_the_number_is_public():
 
 def test_without_groups_the_number_of_records_is_promised():
     X, y, _ = visits()
-    model = BayesianNaiveBayes(**CLASSIFIER, **PERSON).fit(X, y)
+    few = PrivacyUnit("person", max_records=3, by_construction=True)
+    model = BayesianNaiveBayes(**CLASSIFIER, privacy_unit=few).fit(X, y)
     assert "no person has more than 3 of the records" in str(model.guarantee_)
+    again = BayesianNaiveBayes.from_json(model.to_json())
+    assert again.privacy_unit.by_construction
+    assert few == PrivacyUnit("person", max_records=3)
+    with pytest.raises(ValueError, match="by_construction"):
+        PrivacyUnit("record", by_construction=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_forgotten_groups_are_refused_and_cost_nothing():
+    X, y, who = visits()
+    ledger = BudgetAccountant()
+    model = BayesianNaiveBayes(**CLASSIFIER, **PERSON, accountant=ledger)
+    columns = {f"x{j}": Interval(0, 1, bins=2) for j in range(X.shape[1])}
+    public = Schema(columns, Categories([0, 1]))
+    for attempt in (
+        lambda: model.fit(X, y),
+        lambda: model.partial_fit(X, y),
+        lambda: clone(model).set_params(temperature=1).exact_statistics(X, y),
+        lambda: PosteriorQuerySession(clone(model).set_params(mechanism="sampler"), X, y),
+        lambda: Schema.learn(pd.DataFrame(X, columns=[*columns]), **PERSON, accountant=ledger),
+        lambda: tree_augmented(X, y, public, epsilon=1.0, accountant=ledger, **PERSON),
+        lambda: BayesianLinearRegression(
+            bounds_X=(0, 1), bounds_y=(0, 1), accountant=ledger, **PERSON
+        ).fit(X, y),
+        lambda: GridSearchCV(model, {"alpha": [1.0, 2.0]}, cv=3).fit(X, y, groups=who),
+    ):
+        with pytest.raises(ValueError, match=r"(?s)set_fit_request"):
+            attempt()
+    assert len(ledger) == 0
 
 
 @pytest.mark.parametrize("of", [np.asarray, pd.Series, list, lambda g: pd.DataFrame({"id": g})])

@@ -28,7 +28,15 @@ COUNTED = "the number of records that count, with a label and at most {} of a pe
 PERSONS_STREAM = 2**17
 """The stream of a seed that draws which records of a person count."""
 
-PROMISED = "no person has more than {} of the records (groups were not given)"
+PROMISED = "no person has more than {} of the records, as declared"
+
+NO_GROUPS = (
+    "A person is the privacy unit, but groups, whose record each row is, were not given. Pass "
+    "them, as in fit(X, y, groups=table['patient']). Meta-estimators of scikit-learn, such as "
+    "GridSearchCV, pass them on after sklearn.set_config(enable_metadata_routing=True) and "
+    "estimator.set_fit_request(groups=True). If nobody can have more than {0} of the rows, declare "
+    "it: PrivacyUnit('person', max_records={0}, by_construction=True). Nothing was spent."
+)
 
 
 def declared_unit(estimator: Any) -> PrivacyUnit:
@@ -64,6 +72,8 @@ def records_that_count(
             f"max_records={unit.max_records} of the privacy_unit is more than there are records. "
             f"Got n_samples={records.n}."
         )
+    if groups is None and not unit.by_construction:
+        raise ValueError(NO_GROUPS.format(unit.max_records))
     if groups is None:
         return records, (PROMISED.format(unit.max_records),)
     noise = Noise.of(random_state, PERSONS_STREAM)

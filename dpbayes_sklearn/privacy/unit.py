@@ -29,11 +29,15 @@ class PrivacyUnit:
         One whole record, one feature value of it (its label unchanged), or all records of one
         person.
     max_records : int, default=1
-        For a person: how many records are protected together. With ``fit(X, y, groups=...)`` no
-        more of them count.
+        For a person: how many records are protected together. No more of them count: ``fit(X, y,
+        groups=...)`` says whose record each is. :func:`planning.records_per_person` helps to
+        choose.
     neighbours : {"replace", "add_remove"}, default="replace"
         Whether the records are replaced by as many others, so that the number of records is
         public, or added or removed, so that it is secret.
+    by_construction : bool, default=False
+        For a person: True states that nobody has more than ``max_records`` rows in any table that
+        is fitted, so that ``groups`` may be left out. The guarantee then rests on it.
 
     Examples
     --------
@@ -47,6 +51,7 @@ class PrivacyUnit:
     name: str = "record"
     max_records: int = field(default=1, kw_only=True)
     neighbours: str = field(default="replace", kw_only=True)
+    by_construction: bool = field(default=False, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _one_of("name", self.name, _NAMES)
@@ -56,6 +61,10 @@ class PrivacyUnit:
         object.__setattr__(self, "max_records", int(self.max_records))
         if self.max_records > 1 and self.name != "person":
             _refuse("max_records", f"1 for {self.name!r}: it goes with 'person'", self.max_records)
+        if not isinstance(self.by_construction, bool) or self.by_construction > (
+            self.name == "person"
+        ):
+            _refuse("by_construction", "a bool, False unless for 'person'", self.by_construction)
         if self.name == "feature" and self.size_is_secret:
             allowed = "'replace' for 'feature': a value of a record can only be replaced"
             _refuse("neighbours", allowed, self.neighbours)

@@ -58,8 +58,8 @@ def test_frames_too():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     lazy = dd.from_pandas(frame, 4)
     options = {"random_state": 0, "verbose": False, **PERSON}
-    here = Schema.learn(frame, groups=WHO, **options)
-    assert Schema.learn(lazy, groups=WHO, **options).to_json() == here.to_json()
+    here = Schema.learn(frame, 100.0, groups=WHO, **options)
+    assert Schema.learn(lazy, 100.0, groups=WHO, **options).to_json() == here.to_json()
 
 
 def test_records_are_chosen_twice():

@@ -52,8 +52,12 @@ def test_scikit_learn_checks(estimator, check):
         pytest.fail(f"skipped: {reason}")
 
 
-PERSON = {"privacy_unit": PrivacyUnit("person", max_records=2)}
-BOTH = {"privacy_unit": PrivacyUnit("person", max_records=2, neighbours="add_remove")}
+PERSON = {"privacy_unit": PrivacyUnit("person", max_records=2, by_construction=True)}
+BOTH = {
+    "privacy_unit": PrivacyUnit(
+        "person", max_records=2, by_construction=True, neighbours="add_remove"
+    )
+}
 ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 OF_UNITS = [
     PrivateMinMaxScaler(**BOTH),

@@ -104,7 +104,10 @@ def test_no_table_is_too_small_where_the_number_of_records_is_secret(model):
 
 def test_without_groups_the_promise_is_a_condition():
     X, _, _ = visits()
-    model = PrivateMinMaxScaler(**PERSON).fit(X)
+    with pytest.raises(ValueError, match="groups, whose record each row is, were not given"):
+        PrivateMinMaxScaler(**PERSON).fit(X)
+    few = PrivacyUnit("person", max_records=3, by_construction=True)
+    model = PrivateMinMaxScaler(privacy_unit=few).fit(X)
     assert model.guarantee_.conditions == (PROMISED.format(3),)
 
 
