@@ -317,8 +317,8 @@ def _noise_ratio(
     """Return the size of the noise as a share of what is estimated."""
     columns = _columns(estimator, n_features)
     if _simulation(estimator) is LinearSimulation:
-        return LinearSimulation(estimator, n, columns, spread).prediction_error()  # type: ignore[arg-type]
-    simulation = NetworkSimulation(estimator, n, columns)  # type: ignore[arg-type]
+        return LinearSimulation(estimator, n, columns, spread).prediction_error()
+    simulation = NetworkSimulation(estimator, n, columns)
     *values, classes = simulation.network.sizes
     count = float(np.mean([n / (classes * k) for k in values]))
     return float(simulation.errors().mean()) / count

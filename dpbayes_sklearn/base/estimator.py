@@ -144,8 +144,8 @@ class PrivateEstimator(PublishedModel):
             For ``PrivacyUnit("person", max_records=k)``: whose record it is, as any label. Of a
             person with more than k records only k count, drawn at random; records without a label
             do not count. With ``neighbours="replace"`` the number of those that count is public.
-            Without groups a fit is refused, unless the unit says ``by_construction=True``. A text is
-            the name of a column of X.
+            Without groups a fit is refused, unless the unit says ``by_construction=True``. A text
+            is the name of a column of X.
         target : str, optional
             The name of the column of X that is the target, instead of y.
 
