@@ -155,7 +155,7 @@ def persons(repeats: int, jobs: int) -> None:
 def search() -> None:
     X, y, who = visits(0, persons=1_000)
     ledger = BudgetAccountant()
-    person = {"privacy_unit": PrivacyUnit("person", max_records=6)}
+    person = {"privacy_unit": PrivacyUnit("person", max_records=6, by_construction=True)}
     model = BayesianNaiveBayes(0.5, accountant=ledger, temperature=1, **DECLARED, **person)
     with sklearn.config_context(enable_metadata_routing=True), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scores of private data are for this benchmark only

@@ -38,8 +38,8 @@ CLASSES = np.repeat([0, 1], RECORDS // 2)
 NUMBERS = RNG.uniform(0, 1, (RECORDS, 2))
 PEOPLE = {
     "record": {},
-    "two records": {"privacy_unit": PrivacyUnit("person", max_records=2)},
-    "four records": {"privacy_unit": PrivacyUnit("person", max_records=4)},
+    "two records": {"privacy_unit": PrivacyUnit("person", max_records=2, by_construction=True)},
+    "four records": {"privacy_unit": PrivacyUnit("person", max_records=4, by_construction=True)},
 }
 TINY = 1 + 1e-9  # floats
 

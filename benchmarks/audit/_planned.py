@@ -64,7 +64,9 @@ EDGES: dict[str, Plan] = {
         epsilon=5e-5,
         delta=1e-6,
         mechanism="auto",
-        privacy_unit=PrivacyUnit("person", max_records=5578, neighbours="add_remove"),
+        privacy_unit=PrivacyUnit(
+            "person", max_records=5578, by_construction=True, neighbours="add_remove"
+        ),
     ),
     "tiny pseudo-counts": _tables(
         [6, 7, 1, 4],
@@ -74,7 +76,9 @@ EDGES: dict[str, Plan] = {
         delta=1e-6,
         mechanism="gaussian",
         alpha=1e-8,
-        privacy_unit=PrivacyUnit("person", max_records=6176, neighbours="add_remove"),
+        privacy_unit=PrivacyUnit(
+            "person", max_records=6176, by_construction=True, neighbours="add_remove"
+        ),
     ),
     "huge pseudo-counts": _tables(
         [8],
@@ -83,7 +87,9 @@ EDGES: dict[str, Plan] = {
         epsilon=2.5,
         mechanism=Laplace(noise="independent"),
         alpha=1e9,
-        privacy_unit=PrivacyUnit("person", max_records=809_645, neighbours="add_remove"),
+        privacy_unit=PrivacyUnit(
+            "person", max_records=809_645, by_construction=True, neighbours="add_remove"
+        ),
     ),
     "shares that differ": _tables(
         [4, 2, 7], 2, 205, epsilon=0.01, mechanism=Laplace(budget_split=1e6)

@@ -141,7 +141,8 @@ def _protection(rng: Generator, feature: bool = False) -> dict[str, Any]:
     neighbours = "replace" if unit == "feature" else str(rng.choice(["replace", "add_remove"]))
     most = _ROWS if neighbours == "replace" else 1e6
     k = _many(rng, most) if unit == "person" else 1
-    return {"privacy_unit": PrivacyUnit(unit, max_records=k, neighbours=neighbours)}
+    stated = {"by_construction": unit == "person"}  # nobody is asked for groups here
+    return {"privacy_unit": PrivacyUnit(unit, max_records=k, neighbours=neighbours, **stated)}
 
 
 def _common(rng: Generator, delta: bool = True, feature: bool = False) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def moments() -> Iterator[Case]:
         yield Case("moments, laplace, matrix noise", "laplace", design, 1, options)
     world = MomentDomain(Design((Interval(-1, 1), Categories("ab"))), levels=2)
     for mechanism, change in product(("laplace", "fourier"), ("replace", "add_remove")):
-        unit = PrivacyUnit("person", max_records=3, neighbours=change)
+        unit = PrivacyUnit("person", max_records=3, by_construction=True, neighbours=change)
         options = {"unit": unit, "epsilon": 1.0, "transcripts": 1}
         yield Case(f"moments of a person, {mechanism}", mechanism, world, 3, options)
 

@@ -126,8 +126,8 @@ ADDED = with_and_without((2, 3, 3), (0, 1, 2), (1, 2, 0), (1, 2, 2), gone=1)
 THERE = with_and_without((2, 3, 3), (0, 1, 2), (1, 2, 2), (1, 2, 2), gone=2)
 PERSON = variable_of(3, 2, 4)[0][0], SimplexCounts(np.array([5, 0, 4]))
 RECORD_ADDED = PrivacyUnit("record", neighbours="add_remove")
-PERSON_ADDED = PrivacyUnit("person", max_records=2, neighbours="add_remove")
-PERSON_REPLACED = PrivacyUnit("person", max_records=2)
+PERSON_ADDED = PrivacyUnit("person", max_records=2, by_construction=True, neighbours="add_remove")
+PERSON_REPLACED = PrivacyUnit("person", max_records=2, by_construction=True)
 
 CASES: tuple[Case, ...] = (
     Case("naive Bayes", Laplace(noise="independent"), *MIXED, 0.8),

@@ -28,7 +28,7 @@ SKEWED = (0.5, 0.3, 0.1, 0.05, 0.04, 0.01)
 SPARSE = ((20, 0.1, 500, 0.2), (5, 0.2, 100, 0.5), (10, 0.5, 1000, 0.1), (2, 0.5, 200, 0.1))
 RECORD = PrivacyUnit()
 SECRET = PrivacyUnit("record", neighbours="add_remove")
-PERSON = PrivacyUnit("person", max_records=5)
+PERSON = PrivacyUnit("person", max_records=5, by_construction=True)
 
 
 class Setting(NamedTuple):
