@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from dpbayes_sklearn import feature_selection, mechanisms, planning, preprocessing, theory
+from dpbayes_sklearn import (
+    feature_selection,
+    mechanisms,
+    metrics,
+    planning,
+    preprocessing,
+    theory,
+)
 from dpbayes_sklearn._loading import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
@@ -46,6 +53,7 @@ __all__ = [
     "feature_selection",
     "from_json",
     "mechanisms",
+    "metrics",
     "planning",
     "preprocessing",
     "theory",

@@ -28,6 +28,7 @@ PUBLIC = (
     "display",
     "feature_selection",
     "mechanisms",
+    "metrics",
     "model_selection",
     "planning",
     "preprocessing",

@@ -26,6 +26,7 @@ from benchmarks.audit._composition import composition
 from benchmarks.audit._concentration import concentration
 from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, laws, origins
+from benchmarks.audit._evaluations import evaluations
 from benchmarks.audit._forced_parts import parts
 from benchmarks.audit._groups import groups_of_persons
 from benchmarks.audit._intervals import intervals
@@ -193,6 +194,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "parts": parts,
     "searches": searches,
     "rehearsals": rehearsals,
+    "evaluations": evaluations,
     "declarations": partial(cases_of, declarations),
     "values": partial(cases_of, values),
     "intervals": intervals,

@@ -98,6 +98,8 @@ What the layers are:
 - **parts** records the laws that every step of a fit really draws from, adds up what they lose
   between neighbours, and compares the sum with what was charged and promised;
 - **searches** looks at every run of a private search, and listens to it;
+- **evaluations** enumerates all neighbours of small worlds of a private evaluation, attacks it, and
+  looks at its price, its persons and bad values;
 - **rehearsals** compares what searches on different records do before they are charged;
 - **declarations** leaves out what should be declared, and declares what cannot be;
 - **values** tries bad values, messages, orders of rows, types, and lattices of outputs;

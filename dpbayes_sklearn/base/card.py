@@ -38,13 +38,14 @@ class _Section:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-def model_card(model: Any, form: str) -> str:
+def model_card(model: Any, form: str, evaluation: Any = None) -> str:
     """Return the card of a fitted model as ``"markdown"`` or ``"html"``."""
     sections = [
         _data(model),
         _privacy(model),
         _columns(model),
-        _accuracy(model),
+        _accuracy(model, evaluation),
+        *([] if evaluation is None else [_evaluation(evaluation)]),
         _inference(model),
         _parameters(model),
     ]
@@ -78,7 +79,13 @@ def _columns(model: Any) -> _Section:
     return _Section("Columns", (why,), ("column", "domain", "other values count as"), tuple(rows))
 
 
-def _accuracy(model: Any) -> _Section:
+def _evaluation(evaluation: Any) -> _Section:
+    """Return the metrics of a private evaluation."""
+    rows = tuple(evaluation.rows)
+    return _Section("Private evaluation", (evaluation.sentence,), tuple(evaluation.heads), rows)
+
+
+def _accuracy(model: Any, evaluation: Any) -> _Section:
     released: Any = getattr(model.posterior_, "released", None)
     facts, heads, rows = [], (), ()
     if getattr(released, "laws", None):
@@ -97,10 +104,11 @@ def _accuracy(model: Any) -> _Section:
                 "The intervals of the coefficients include the privacy noise, and so do the "
                 "standard deviations of predictions."
             )
-    facts.append(
-        "Measure the accuracy of predictions on records whose scores may be published: an exact "
-        "score on private records is not covered by the guarantee."
-    )
+    if evaluation is None:
+        facts.append(
+            "Measure the accuracy of predictions on private records with metrics.private_score: an "
+            "exact score is not covered by the guarantee."
+        )
     return _Section("Accuracy", tuple(facts), tuple(heads), tuple(rows))
 
 

@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
 
 from dpbayes_sklearn._fork import run_in_children
 from dpbayes_sklearn._messages import silence
@@ -53,6 +53,10 @@ from dpbayes_sklearn.schema.values import is_list
 __all__ = ["FitInput", "PrivateEstimator", "Where"]
 
 
+NO_CALLBACKS = (
+    "{} takes no callbacks: what a ScoringMonitor or another callback sees during a fit is exact, "
+    "and no guarantee covers it. Evaluate the fitted model with metrics.private_score."
+)
 SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
 WIDTH_OF_LIST = (
     "X is a list, and how many cells most of its rows have is public (no schema or bounds declare "
@@ -307,8 +311,15 @@ class PrivateEstimator(PublishedModel):
     def _hint(self) -> None:
         """Log problems that the released values suggest: post-processing."""
 
+    @property
+    def set_callbacks(self) -> NoReturn:
+        """Not there, so that scikit-learn's meta-estimators pass no callbacks on."""
+        raise AttributeError(NO_CALLBACKS.format(type(self).__name__))
+
     def _validate_params(self) -> None:
         """Check all parameters; scikit-learn trips over fractions and over very long integers."""
+        if getattr(self, "_skl_callbacks", None):
+            raise InvalidParameterError(NO_CALLBACKS.format(type(self).__name__))
         for name, value in self.get_params(deep=False).items():
             takes_fractions = Fraction in self._parameter_constraints.get(name, [])
             too_long = isinstance(value, Rational) and abs(Fraction(value)) > sys.float_info.max

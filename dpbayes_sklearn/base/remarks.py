@@ -128,8 +128,8 @@ def warn_about_scores(ledger: BudgetAccountant | None) -> None:
             _WARNED.add(ledger.path)
             warn_caller(
                 "Scores are computed from the data without noise and are not charged to an "
-                "accountant: publish only scores on public data. To select parameters on "
-                "private data, use PrivateSearchCV.",
+                "accountant: publish only scores on public data. For scores on private data use "
+                "metrics.private_score, to select parameters PrivateSearchCV.",
                 PrivacyLeakWarning,
             )
 

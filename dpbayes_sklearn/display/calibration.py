@@ -19,11 +19,16 @@ __all__ = ["CoverageDisplay", "ReliabilityDisplay", "coverage_curve", "reliabili
 
 
 class ReliabilityCurve(NamedTuple):
-    """Mean confidence, accuracy and number of records of every group of predictions."""
+    """Mean confidence, accuracy and number of records of every group of predictions.
+
+    ``low`` and ``high`` are the ends of an interval of the accuracy, if it has one of its own.
+    """
 
     confidence: FloatArray
     accuracy: FloatArray
-    n_records: npt.NDArray[np.intp]
+    n_records: npt.NDArray[Any]
+    low: FloatArray | None = None
+    high: FloatArray | None = None
 
 
 def reliability_curve(
@@ -58,7 +63,8 @@ class ReliabilityDisplay(Drawn):
     """Accuracy among records with similar confidence, for any number of classes.
 
     On the diagonal predicted probabilities are calibrated; below it predictions are overconfident.
-    The figure is computed without noise: use public records, or do not publish it.
+    From an estimator or from predictions the figure is computed without noise: use public records,
+    or do not publish it. From a private evaluation it may be published.
 
     Parameters
     ----------
@@ -159,8 +165,35 @@ class ReliabilityDisplay(Drawn):
         curve = reliability_curve(chances.max(axis=1), right, n_groups)
         return cls(curve, label).plot(ax, **plot_options)
 
+    @classmethod
+    def from_evaluation(
+        cls,
+        evaluation: Any,
+        *,
+        label: str | None = None,
+        ax: Axes | None = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw the calibration curve of a private evaluation, with its intervals.
+
+        Bins whose records are hidden by the noise are left out.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of :func:`~dpbayes_sklearn.metrics.private_score` with "calibration_curve".
+        label : str, optional
+        ax : matplotlib Axes, optional
+        **plot_options
+            See :meth:`plot`.
+        """
+        found = evaluation["calibration_curve"]
+        clear = (found.high - found.low < 1) & (found.n_records > 0)
+        stated, accuracy, low, high, n = (column[clear] for column in found)
+        return cls(ReliabilityCurve(stated, accuracy, n, low, high), label).plot(ax, **plot_options)
+
     def plot(self, ax: Axes | None = None, *, color: str = COLOURS[0]) -> Self:
-        """Draw the curve with two standard errors of every accuracy; needs matplotlib.
+        """Draw the curve with two standard errors of every accuracy, or with its intervals.
 
         Parameters
         ----------
@@ -173,12 +206,15 @@ class ReliabilityDisplay(Drawn):
         self
         """
         ax = self._axes(ax, (4.8, 4.6))
-        stated, accuracy, n = self.curve
-        self.calibration_error_ = float(np.average(np.abs(stated - accuracy), weights=n))
-        error = 2 * np.sqrt(accuracy * (1 - accuracy) / n)
+        stated, accuracy, n, low_end, high_end = self.curve
+        gaps = np.abs(stated - accuracy)
+        self.calibration_error_ = float(np.average(gaps, weights=n)) if len(n) else np.nan
+        error = np.tile(2 * np.sqrt(accuracy * (1 - accuracy) / n), (2, 1))
+        if low_end is not None and high_end is not None:
+            error = np.maximum([accuracy - low_end, high_end - accuracy], 0.0)
         ax.errorbar(stated, accuracy, error, fmt="none", color=color, alpha=0.5, lw=1.2)
         (self.line_,) = ax.plot(stated, accuracy, "o-", color=color, ms=5, lw=1.6, label=self.label)
-        low = min(stated.min(), (accuracy - error).min())
+        low = min([1.0, *stated, *(accuracy - error[0])])
         ax.set(xlabel="stated probability", ylabel="share that is right")
         against_diagonal(ax, max(0.0, min(low - 0.03, *ax.get_xlim())), self.label)
         return self

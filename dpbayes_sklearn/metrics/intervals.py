@@ -1,0 +1,230 @@
+r"""Intervals of ratios of noisy numbers: both the privacy noise and the sampling error.
+
+A metric is a ratio A/B of expectations (the right ones among all records, squared errors over
+squared deviations). Neither the noise nor the sampling error of A - aB depends on whether B is far
+from 0, so the interval is the set of all a that a test of E[A - aB] = 0 accepts (Fieller 1954):
+
+.. math:: |\hat A - a\hat B| \le q(a),
+
+where q(a) is a quantile of :math:`|Z_A - aZ_B + \sigma(a) N|`, with the noise Z simulated from its
+public law and the sampling error normal. If the noise hides B, the interval is all of the metric's
+range. Everything here is post-processing of released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise.source import random_source
+
+__all__ = ["Noisy", "Score", "auc", "mean_of", "ratio", "simulated"]
+
+_DRAWS = 4000  # of the noise: the share beyond its 0.975-quantile then errs by 0.0025
+_SEED = 20_261  # of public simulations
+_NUDGE = 1e-9
+_FARTHEST = 1e6  # of a ratio without an upper end
+
+
+@dataclass(frozen=True)
+class Score:
+    """One metric of an evaluation, with an interval that contains both kinds of error.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    low, high : float
+        Interval of the metric for the population that the records are a sample of.
+    noise_std : float
+        Standard deviation of the estimate that is due to the privacy noise.
+    sampling_std : float
+        Standard deviation that is due to the number of records, as without privacy.
+    """
+
+    value: float
+    low: float
+    high: float
+    noise_std: float
+    sampling_std: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def mapped(self, function: Callable[[float], float], slope: float) -> Score:
+        """Return the score of a monotone function of the metric, with its slope at the value."""
+        low, high = sorted((function(self.low), function(self.high)))
+        stds = (abs(slope) * self.noise_std, abs(slope) * self.sampling_std)
+        return Score(function(self.value), low, high, *stds)
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """A released number, or an exact one, with draws from the distribution of its error."""
+
+    value: float
+    errors: FloatArray
+
+    def __add__(self, other: Noisy) -> Noisy:
+        return Noisy(self.value + other.value, self.errors + other.errors)
+
+    def times(self, factor: float) -> Noisy:
+        """Return a multiple."""
+        return Noisy(factor * self.value, factor * self.errors)
+
+    @staticmethod
+    def exact(value: float) -> Noisy:
+        """Return a number without noise."""
+        return Noisy(value, np.zeros(_DRAWS))
+
+
+@lru_cache(maxsize=16)
+def simulated(law: NoiseLaw | None, size: int) -> FloatArray:
+    """Return draws of the noise of one release, in the units of its numbers; zeros without law."""
+    if law is None:
+        return np.zeros((_DRAWS, size))
+    return Noise(random_source(_SEED)).draw(law, _DRAWS) / law.grid
+
+
+def ratio(
+    top: Noisy,
+    bottom: Noisy,
+    sampling: Callable[[float], float],
+    ends: tuple[float, float],
+    level: float,
+) -> Score:
+    """Return A/B with the interval of all a that are not refused.
+
+    Parameters
+    ----------
+    top, bottom : Noisy
+        The A and the B.
+    sampling : callable
+        Variance of the sampling error of A - aB, as a function of a.
+    ends : tuple of float
+        The smallest and the largest value that the metric can have.
+    level : float
+        Of the interval.
+    """
+    normal = norm.ppf((np.arange(_DRAWS) + 0.5) / _DRAWS)[_shuffled()]
+    low, high = max(ends[0], -_FARTHEST), min(ends[1], _FARTHEST)
+
+    def excess(a: float) -> float:
+        noise = top.errors - a * bottom.errors + math.sqrt(max(sampling(a), 0.0)) * normal
+        return abs(top.value - a * bottom.value) - float(np.quantile(np.abs(noise), level))
+
+    unknown = (low + high) / 2 if math.isfinite(ends[1]) else 1.0
+    centre = top.value / bottom.value if bottom.value > 0 else unknown
+    centre = min(max(centre, low), high)
+    below = _border(excess, centre, low)
+    above = _border(excess, centre, high)
+    size = max(abs(bottom.value), math.ulp(1.0))
+    noise = float(np.std(top.errors - centre * bottom.errors)) / size
+    spread = math.sqrt(max(sampling(centre), 0.0)) / size
+    found = (ends[0] if below == low else below, ends[1] if above == high else above)
+    return Score(centre, *found, noise, spread)
+
+
+def _border(excess: Callable[[float], float], centre: float, end: float) -> float:
+    """Return how far from the centre values are accepted on the side of an end."""
+    if excess(end) <= 0:
+        return end
+    start = centre + _NUDGE * (end - centre)  # at the end of a range the sampling error may be 0
+    return float(brentq(excess, start, end, xtol=1e-9)) if excess(start) < 0 else centre
+
+
+@lru_cache(maxsize=1)
+def _shuffled() -> npt.NDArray[np.intp]:
+    """Return a fixed order, by which normal quantiles are paired with draws of the noise."""
+    return np.random.default_rng(_SEED).permutation(_DRAWS)
+
+
+def mean_of(scores: Sequence[Score]) -> Score:
+    r"""Return the mean of independent scores.
+
+    The distances to the ends of the intervals are added as standard errors are,
+    :math:`\bar x - \frac1K\sqrt{\sum_c (x_c - l_c)^2}` (Zou and Donner 2008).
+    """
+    number = len(scores)
+
+    def together(parts: Sequence[float]) -> float:
+        return math.hypot(*parts) / number
+
+    value = sum(score.value for score in scores) / number
+    return Score(
+        value,
+        max(value - together([s.value - s.low for s in scores]), 0.0),
+        min(value + together([s.high - s.value for s in scores]), 1.0),
+        together([s.noise_std for s in scores]),
+        together([s.sampling_std for s in scores]),
+    )
+
+
+def auc(counts: FloatArray, variance: float, step: float, level: float) -> Score:
+    r"""Return the area under the ROC curve of counts by score bin and class, with its interval.
+
+    With :math:`K_{ij}` 1, 1/2 or 0 where bin i is below, equal to or above bin j, and the counts
+    :math:`h_i` of the negative and :math:`g_j` of the positive class,
+    :math:`T(a) = \sum_{ij} (K_{ij} - a) h_i g_j` is 0 in expectation at the true a. With
+    :math:`u_j = \sum_i (K_{ij} - a) h_i` and :math:`v_i = \sum_j (K_{ij} - a) g_j`, noise of
+    variance s² in every count and records that are a sample give it the variance
+
+    .. math:: s^2\Big(\sum_j u_j^2 + \sum_i v_i^2\Big) + s^4\sum_{ij}(K_{ij} - a)^2
+              + \sum_j g_j u_j^2 + \sum_i h_i v_i^2 ,
+
+    of which an unbiased estimate is used: noise adds to a noisy u² on average
+    :math:`s^2\sum_i (K_{ij} - a)^2`.
+
+    *Within a bin* of width w on the scale of logits, scores that are calibrated and spread evenly
+    have an area of 1/2 + w/12, and those that are all equal one of 1/2. The estimate is in the
+    middle, and the interval contains both.
+
+    Parameters
+    ----------
+    counts : array of shape (n_bins, 2)
+    variance : float
+        The s².
+    step : float
+        The w; 0 if every score has a bin of its own.
+    level : float
+    """
+    negative, positive = counts.T
+    n_negative, n_positive, place = negative.sum(), positive.sum(), np.arange(len(counts))
+    doubt = step / 24
+    tie = 0.5 + doubt
+    below = np.cumsum(negative) - (1 - tie) * negative  # sum_i K_ij h_i
+    above = n_positive - np.cumsum(positive) + tie * positive  # sum_j K_ij g_j
+    z = float(norm.ppf((1 + level) / 2))
+
+    def parts(a: float) -> tuple[float, float, float]:
+        """Return T, the variance due to the noise and that due to sampling."""
+        u, v = below - a * n_negative, above - a * n_positive
+        squares = place * (1 - a) ** 2 + (tie - a) ** 2 + place[::-1] * a**2  # sum_i (K_ij - a)²
+        noise = variance * float((u**2).sum() + (v**2).sum() - variance * squares.sum())
+        sample = positive @ (u**2 - variance * squares)
+        sample += negative @ (v**2 - variance * squares[::-1])
+        return float(negative @ v), max(noise, 0.0), max(float(sample), 0.0)
+
+    def excess(a: float) -> float:
+        difference, noise, sample = parts(a)
+        return abs(difference) - z * math.sqrt(noise + sample)
+
+    pairs = float(n_negative * n_positive)
+    centre = float(negative @ above) / pairs if pairs > 0 else 0.5
+    centre = min(max(centre, 0.0), 1.0)
+    _, noise, sample = parts(centre)
+    stds = (math.sqrt(noise) / max(pairs, 1.0), math.sqrt(sample) / max(pairs, 1.0))
+    if not min(n_negative, n_positive) > 0:
+        return Score(centre, 0.0, 1.0, *stds)
+    ties = doubt * max(float(negative @ positive), 0.0) / pairs
+    low, high = (_border(excess, centre, end) for end in (0.0, 1.0))
+    return Score(centre, max(low - ties, 0.0), min(high + ties, 1.0), *stds)

@@ -1,0 +1,403 @@
+"""Metrics of a model on private records, with noise, intervals and one charge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone, is_classifier
+from sklearn.utils import check_scalar
+from sklearn.utils.validation import check_is_fitted
+
+from dpbayes_sklearn._messages import silence
+from dpbayes_sklearn._sklearn_compat import _safe_indexing
+from dpbayes_sklearn.base.estimator import SEEDED
+from dpbayes_sklearn.base.parameters import records_that_count
+from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
+from dpbayes_sklearn.base.supervised import SupervisedEstimator
+from dpbayes_sklearn.data.persons import coins_of, read_groups
+from dpbayes_sklearn.data.reading import check_kinds, in_memory, read_table, read_target
+from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
+from dpbayes_sklearn.data.table import Table, column_kind
+from dpbayes_sklearn.metrics.evaluation import CrossValidation, Evaluation
+from dpbayes_sklearn.metrics.plan import plan
+from dpbayes_sklearn.metrics.predictions import (
+    Classification,
+    Labelled,
+    Measured,
+    Regression,
+    Task,
+    checked,
+)
+from dpbayes_sklearn.metrics.released import Released
+from dpbayes_sklearn.model_selection.pipelines import Prepaid
+from dpbayes_sklearn.model_selection.rehearsal import rehearsed
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.release import carry_out
+from dpbayes_sklearn.schema import Interval
+
+__all__ = ["private_cross_validate", "private_score"]
+
+Positions = npt.NDArray[np.intp]
+
+_STREAM = 2**18  # of a seed
+_ERRORS = 4.0  # standard deviations of the residuals within which errors are not clipped
+
+
+def private_score(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    scoring: str | Sequence[str],
+    epsilon: float,
+    delta: float = 0.0,
+    groups: Any = None,
+    privacy_unit: PrivacyUnit | str | None = None,
+    level: float = 0.95,
+    least_probability: float = 0.01,
+    largest_error: float | None = None,
+    accountant: BudgetAccountant | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> Evaluation:
+    """Return metrics of a fitted model on private records, with noise and intervals.
+
+    Parameters
+    ----------
+    model : fitted classifier or regression of this library
+        Also a fitted :class:`PrivateSearchCV`, of which the selected model is evaluated.
+    X, y : records that it was not fitted to, and their classes or targets
+        If they are those that it was fitted to, metrics are too good, and both costs add up.
+    scoring : str or list of str
+        Of a classifier "accuracy", "balanced_accuracy", "log_loss", "brier_score", "roc_auc" (two
+        classes), "calibration_curve", "confusion_matrix"; of a regression "r2", "rmse", "mae".
+        The budget is shared by what they need: one table serves "confusion_matrix",
+        "balanced_accuracy" and "accuracy".
+    epsilon, delta : float
+        Privacy budget of all metrics together. Without a delta noise is discrete Laplace or joint
+        noise, with one it is discrete Gaussian. ``epsilon=float("inf")`` gives the exact values.
+    groups : array-like of shape (n_samples,), optional
+        Whose record each is, for ``PrivacyUnit("person", ...)``, as in ``fit``.
+    privacy_unit : "record" or PrivacyUnit, optional
+        Who is protected; by default whom the model protects.
+    level : float, default=0.95
+        Nominal coverage of the intervals. Records are taken for independent.
+    least_probability : float, default=0.01
+        Smaller predicted probabilities of the true class count as this much in "log_loss".
+    largest_error : float, optional
+        Larger errors of a regression count as this much; by default four standard deviations of
+        the residuals, which the model has released, and at most the range of the target.
+    accountant : BudgetAccountant, optional
+        Charged once, before noise is drawn; by default the model's, or that of an open ``with``
+        block.
+    random_state : int, RandomState or None, default=None
+        A seed is for tests and papers only.
+
+    Returns
+    -------
+    Evaluation
+        Scores by name, and the ``guarantee`` of all of them together.
+
+    Notes
+    -----
+    **Privacy.** The evaluation spends ``epsilon`` (and ``delta``), for the records in X and y. With
+    the public domains of the model, no value can make it fail. The model itself is accounted for
+    besides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpbayes_sklearn import BayesianNaiveBayes
+    >>> from dpbayes_sklearn.metrics import private_score
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 4000)
+    >>> X = (rng.random((4000, 3)) < 0.2 + 0.6 * y[:, None]).astype(int)
+    >>> model = BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), random_state=0)
+    >>> model = model.fit(X[:2000], y[:2000])
+    >>> found = private_score(
+    ...     model, X[2000:], y[2000:], scoring=["accuracy", "log_loss"], epsilon=1.0, random_state=0
+    ... )
+    >>> found["accuracy"].low < 0.9 < found["accuracy"].high
+    True
+    >>> found.guarantee.epsilon
+    1.0
+    """
+    chosen = model.best_estimator_ if hasattr(model, "best_estimator_") else model
+    _refuse_others(chosen)
+    check_is_fitted(chosen)
+    asked = _Asked.of(scoring, epsilon, delta, _unit_of(chosen, privacy_unit), level)
+    task = _task(chosen, least_probability, largest_error)
+    ledger = accountant or chosen._ledger()
+    with quiet_numpy():
+        records, promises = _read(chosen, X, y, groups, asked.budget.unit, random_state)
+        planned = plan(task, asked.metrics, asked.budget, len(records.truth))
+        if planned.n is not None:
+            warn_of_delta(planned.cost, planned.n)
+        promises = (*promises, *_seeded(random_state, planned.cost, ledger))
+        _charge(ledger, planned.cost, f"private_score, {', '.join(asked.metrics)}")
+        release = carry_out(planned, records, Noise.of(random_state, _STREAM))
+    return asked.evaluation(release.posterior, release.guarantee.under(*promises))
+
+
+def private_cross_validate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    scoring: str | Sequence[str],
+    epsilon: float,
+    delta: float = 0.0,
+    cv: int = 5,
+    groups: Any = None,
+    level: float = 0.95,
+    least_probability: float = 0.01,
+    largest_error: float | None = None,
+    accountant: BudgetAccountant | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> CrossValidation:
+    """Return metrics of an estimator by cross-validation, at their total price.
+
+    Every person is in the training data of cv - 1 models, each of which spends the estimator's
+    epsilon, and is evaluated by one. The predictions of all folds are evaluated together, with one
+    noise. So the whole costs **(cv - 1) times the epsilon of the estimator, plus** ``epsilon``,
+    charged in one entry before the first fit.
+
+    Parameters
+    ----------
+    estimator : classifier or regression of this library, not fitted
+        Its ``epsilon`` and ``delta`` are those of one fit. Its domains must be declared.
+    X, y : records, and their classes or targets
+    scoring, epsilon, delta, level, least_probability, largest_error
+        As in :func:`private_score`; ``epsilon`` and ``delta`` are for the metrics.
+    cv : int, default=5
+        Number of folds, at random; all records of a person are in one fold.
+    groups : array-like of shape (n_samples,), optional
+        Whose record each is; needed if a person is the privacy unit of the estimator.
+    accountant : BudgetAccountant, optional
+        By default the estimator's, or that of an open ``with`` block.
+    random_state : int, RandomState or None, default=None
+        A seed is for tests and papers only.
+
+    Returns
+    -------
+    CrossValidation
+        An :class:`Evaluation` whose ``guarantee`` is that of everything together, with the
+        ``models`` of the folds, which are paid for and may be published.
+
+    Notes
+    -----
+    **Privacy.** Folds are drawn at random without looking at records. A person who is replaced, or
+    added, concerns one fold's predictions and cv - 1 fits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpbayes_sklearn import BayesianNaiveBayes
+    >>> from dpbayes_sklearn.metrics import private_cross_validate
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 2000)
+    >>> X = (rng.random((2000, 3)) < 0.2 + 0.6 * y[:, None]).astype(int)
+    >>> model = BayesianNaiveBayes(0.2, classes=[0, 1], bounds=(0, 1), n_bins=2)
+    >>> found = private_cross_validate(model, X, y, scoring="accuracy", epsilon=0.5, cv=3)
+    >>> found.guarantee.epsilon, len(found.models)
+    (0.9, 3)
+    >>> bool(0.8 < found["accuracy"].value < 1.0)
+    True
+    """
+    _refuse_others(estimator)
+    estimator._validate_params()
+    unit, fit = estimator._unit, estimator._budget()
+    if unit.name == "feature":
+        raise ValueError("A cross-validation protects records or persons: set privacy_unit.")
+    if unit.name == "person" and groups is None:
+        raise ValueError("A cross-validation splits persons: give groups, whose record each is.")
+    if not estimator._declares_columns or estimator._target.value is None:
+        raise ValueError(
+            "A cross-validation needs declared domains: set schema, or bounds and classes."
+        )
+    check_scalar(cv, "cv", Integral, min_val=2)
+    asked = _Asked.of(scoring, epsilon, delta, unit, level)
+    ledger, kind = accountant or estimator._ledger(), column_kind(y)
+    with quiet_numpy():
+        rows = in_memory(X, estimator._declared_width, "private_cross_validate")
+        target = read_target(estimator, y)
+        labels = None if groups is None else read_groups(groups, len(target))
+        rehearsal = clone(estimator).set_params(accountant=Prepaid(), random_state=None)
+        conditions = rehearsed([rehearsal], rows, target, labels, kind)
+        noise = Noise.of(random_state, _STREAM)
+        fold = _folds(len(target), labels, unit, cv, noise)
+        _plan_ahead(estimator, asked, len(target), least_probability, largest_error)
+        cost = Budget(
+            (cv - 1) * fit.epsilon + asked.budget.epsilon,
+            (cv - 1) * fit.delta + asked.budget.delta,
+            unit,
+        )
+        promises = _seeded(random_state, cost, ledger)
+        _charge(ledger, cost, f"private_cross_validate of {type(estimator).__name__}, {cv} folds")
+        models, parts = [], []
+        for k in range(cv):
+            seed = None if random_state is None else noise.seed()
+            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            whose = [None if labels is None else labels[side] for side in (train, test)]
+            model = clone(estimator).set_params(accountant=Prepaid(), random_state=seed)
+            with silence():
+                model.fit(_safe_indexing(rows, train), target[train], groups=whose[0])
+            held_out = _safe_indexing(rows, test), target[test], whose[1]
+            parts.append(_read(model, *held_out, unit, seed)[0])
+            models.append(model.set_params(accountant=accountant, random_state=None))
+        records = type(parts[0])(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        tasks = [_task(model, least_probability, largest_error) for model in models]
+        task = max(tasks, key=lambda one: getattr(one, "largest_error", 0.0))
+        planned = plan(task, asked.metrics, asked.budget, len(records.truth))
+        released = carry_out(planned, records, noise).posterior
+    guarantee = PrivacyGuarantee.of(cost, models[0].guarantee_.mechanism, conditions)
+    found = asked.evaluation(released, guarantee.under(*promises))
+    return CrossValidation(**vars(found), models=tuple(models))
+
+
+def _plan_ahead(
+    estimator: Any, asked: _Asked, n: int, least_probability: Any, largest_error: Any
+) -> None:
+    """Refuse, before anything is charged, what could not be evaluated."""
+    declared = estimator._target.value
+    if is_classifier(estimator):
+        floor = checked("least_probability", least_probability, 0.0, 1.0)
+        task: Task = Classification(declared.n_values, floor)
+    else:
+        error = declared.high - declared.low if largest_error is None else largest_error
+        bound = checked("largest_error", error, 0.0, math.inf)
+        task = Regression(declared.low, declared.high, bound)
+    plan(task, asked.metrics, asked.budget, n)
+
+
+def _folds(
+    n: int, labels: npt.NDArray[Any] | None, unit: PrivacyUnit, cv: int, noise: Noise
+) -> Positions:
+    """Return the fold of every record: equal numbers if n is public, else each by a coin."""
+    if unit.name == "record" and not unit.size_is_secret:
+        fold = np.empty(n, np.intp)
+        fold[noise.order(n)] = np.arange(n) % cv
+        if n < cv:
+            raise ValueError(f"There are fewer records than folds. Got n_samples={n}.")
+        return fold
+    coins = noise.coins(n) if labels is None else coins_of(labels, noise)
+    return np.floor(cv * coins).astype(np.intp)
+
+
+class _Asked(NamedTuple):
+    """Metrics, budget and level that were asked for, checked."""
+
+    metrics: tuple[str, ...]
+    budget: Budget
+    level: float
+
+    @classmethod
+    def of(cls, scoring: Any, epsilon: Any, delta: Any, unit: PrivacyUnit, level: Any) -> _Asked:
+        """Read the parameters, refusing wrong ones."""
+        names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
+        if not names:
+            raise ValueError("scoring must name at least one metric.")
+        return cls(names, _budget(epsilon, delta, unit), checked("level", level, 0.0, 1.0))
+
+    def evaluation(self, released: Released, guarantee: PrivacyGuarantee) -> Evaluation:
+        """Return the metrics of what was released."""
+        scores = {name: released.score(name, self.level) for name in self.metrics}
+        return Evaluation(scores, guarantee, self.level, released.records.value)
+
+
+def _seeded(random_state: Any, cost: Budget, ledger: BudgetAccountant | None) -> tuple[str, ...]:
+    if random_state is None or cost.infinite:
+        return ()
+    warn_of_seeds(ledger)
+    return (SEEDED,)
+
+
+def _charge(ledger: BudgetAccountant | None, cost: Budget, what: str) -> None:
+    """Charge the ledger durably, before any noise is drawn."""
+    if ledger is not None:
+        label = f"{what}, {cost.unit.label}"
+        ledger.spend(cost.epsilon, cost.delta, label=label, rho=cost.rho or None, unit=cost.unit)
+
+
+def _refuse_others(model: Any) -> None:
+    if not isinstance(model, SupervisedEstimator) or not hasattr(model, "_predict_by_row"):
+        raise TypeError(
+            "The 'model' parameter of private_score must be a fitted classifier or regression of "
+            f"this library. Got {type(model).__name__} instead."
+        )
+
+
+def _unit_of(model: Any, given: PrivacyUnit | str | None) -> PrivacyUnit:
+    unit = PrivacyUnit.of(model._unit if given is None else given)
+    if unit.name == "feature":
+        if given is not None:
+            raise ValueError(
+                "The 'privacy_unit' parameter of private_score must be 'record' or a PrivacyUnit "
+                "of records or persons. Got 'feature' instead."
+            )
+        return RECORD
+    return unit
+
+
+def _budget(epsilon: Any, delta: Any, unit: PrivacyUnit) -> Budget:
+    budget = Budget(exact(epsilon), exact(delta, "delta"), unit)
+    if not budget.epsilon > 0 or not budget.delta < 1:
+        raise ValueError(
+            "epsilon must be in the range (0.0, inf] and delta in [0.0, 1.0). "
+            f"Got {epsilon!r} and {delta!r} instead."
+        )
+    return budget._replace(delta=exact(0)) if budget.infinite else budget
+
+
+def _task(model: Any, least_probability: Any, largest_error: Any) -> Task:
+    """Return the public facts of a model."""
+    if is_classifier(model):
+        floor = checked("least_probability", least_probability, 0.0, 1.0)
+        return Classification(len(model.classes_), floor)
+    target = model.schema_.target
+    assert isinstance(target, Interval)
+    width = target.high - target.low
+    if largest_error is None:
+        largest_error = min(width, _ERRORS * _residual_std(model))
+    return Regression(
+        target.low, target.high, min(width, checked("largest_error", largest_error, 0.0, math.inf))
+    )
+
+
+def _read(
+    model: Any, X: Any, y: Any, groups: Any, unit: PrivacyUnit, random_state: Any
+) -> tuple[Labelled | Measured, tuple[str, ...]]:
+    """Return what the model says about the records that count, and the truth."""
+    reader, public = copy(model), model.schema_
+    reader.schema = public  # whose domains are public now, and so every value has its place
+    rows = in_memory(X, model.n_features_in_, "private_score")
+    table = read_table(reader, rows, reset=False, declared=True, may_be_empty=unit.size_is_secret)
+    target = read_target(model, y, table.n_rows)
+    everybody = LocalRecords([(table, target)], column_kind(y))
+    check_kinds(public, everybody)
+    numbered = LocalRecords([(Table(np.arange(table.n_rows)[:, None]), target)])
+    counted, promises = records_that_count(numbered, groups, unit, random_state)
+    return _predicted(reader, rows, target, counted.table.column(0)), promises
+
+
+def _residual_std(model: Any) -> float:
+    """Return the released standard deviation of the residuals, in the units of the target."""
+    return math.sqrt(model.posterior_.noise_variance) * float(model._scale.half)
+
+
+def _predicted(model: Any, X: Any, y: Any, counted: Positions) -> Labelled | Measured:
+    """Predict every record by itself, and keep those that count."""
+    target = model.schema_.target
+    if not is_classifier(model):
+        predicted = model._predict_by_row(X) if len(y) else np.empty(0)
+        return Measured(target.clip(y)[counted], target.clip(predicted)[counted])
+    proba = model.predict_proba(X) if len(y) else np.empty((0, len(model.classes_)))
+    truth = model.schema_.classes.encode(y)
+    return Labelled(truth[counted], proba.argmax(axis=1)[counted], proba[counted])
