@@ -21,6 +21,7 @@ from dpbayes_sklearn.display import (
 )
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.model_selection import PrivateSearchCV
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee, PrivacyUnit
@@ -39,8 +40,10 @@ __all__ = [
     "Categories",
     "CoverageDisplay",
     "DirichletMultinomial",
+    "GammaExponential",
     "Interval",
     "LedgerError",
+    "NormalMean",
     "PosteriorDisplay",
     "PosteriorQuerySession",
     "PrivacyGuarantee",

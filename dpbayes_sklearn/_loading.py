@@ -7,6 +7,7 @@ from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
@@ -25,6 +26,8 @@ _ESTIMATORS: dict[str, type[PrivateEstimator]] = {
         BayesianNetworkClassifier,
         BetaBinomial,
         DirichletMultinomial,
+        GammaExponential,
+        NormalMean,
         PrivateKBinsDiscretizer,
         PrivateMinMaxScaler,
         PrivateSelectKBest,

@@ -94,10 +94,11 @@ def read_unlabelled(
     reset: bool,
     may_be_empty: bool = False,
     width: int | None = None,
+    declared: bool = True,
 ) -> LocalRecords | PartitionedRecords:
-    """Return the records of X, whose every value is accepted, without any target."""
+    """Return the records of X, whose every value is accepted if ``declared``, without a target."""
     table = read_table(
-        estimator, X, reset=reset, declared=True, may_be_empty=may_be_empty, width=width
+        estimator, X, reset=reset, declared=declared, may_be_empty=may_be_empty, width=width
     )
     if isinstance(table, PartitionedTable):
         return _not_empty(PartitionedRecords.unlabelled(table), may_be_empty)

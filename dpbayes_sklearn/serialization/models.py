@@ -43,6 +43,7 @@ from dpbayes_sklearn.serialization.codecs import (
     TextAmong,
     refuse,
 )
+from dpbayes_sklearn.sums.posterior import SumsPosterior
 
 __all__ = [
     "CATEGORIES",
@@ -58,6 +59,7 @@ __all__ = [
     "RECORDS",
     "SCHEMA",
     "SELECTOR",
+    "SUMS_MODEL",
 ]
 
 
@@ -463,6 +465,21 @@ LINEAR_MODEL: dict[str, Codec] = {
 CONJUGATE_MODEL: dict[str, Codec] = {
     "categories_": CATEGORIES,
     "posterior_": POSTERIOR,
+    "guarantee_": GUARANTEE,
+}
+SUMS_MODEL: dict[str, Codec] = {
+    "schema_": SCHEMA,
+    "posterior_": Fields(
+        SumsPosterior,
+        {
+            "means": FLOATS,
+            "variances": FLOATS,
+            "slopes": FLOATS,
+            "positive": Boolean(),
+            "joint": Boolean(),
+            "draws": Optional(FLOATS),
+        },
+    ),
     "guarantee_": GUARANTEE,
 }
 COLUMN_TRANSFORMER: dict[str, Codec] = {

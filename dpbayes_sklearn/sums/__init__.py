@@ -1,0 +1,1 @@
+"""Sums of bounded numbers: statistics, releases and posteriors of means and rates."""
