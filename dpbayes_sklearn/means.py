@@ -32,6 +32,10 @@ _NARROWEST, _USUAL = 32.0, 8.0
 """Draws reach scales down to a 32nd of the bounds; the prior expects an eighth of them."""
 
 
+_LEAST, _MOST = 1e-75, 1e75
+"""Bounds beyond these, whose fourth powers are no floats, are refused."""
+
+
 class _SumsEstimator(PrivateEstimator):
     """A posterior of one parameter for every column, from the sum of a bounded statistic."""
 
@@ -72,6 +76,10 @@ class _SumsEstimator(PrivateEstimator):
             table.must_be_readable("bounds")
             leaks = (self._leak("bounds of the columns were", "bounds"),)
             intervals = [domain_from_data(table, j) for j in range(table.n_columns)]
+        if not all(i.high - i.low > _LEAST and max(-i.low, i.high) < _MOST for i in intervals):
+            raise ValueError(
+                f"bounds must be between -{_MOST:g} and {_MOST:g}, and more than {_LEAST:g} apart."
+            )
         columns, families = zip(*map(self._column, intervals), strict=True)
         return Prior(columns, families, finest_grid(n, len(columns), self._budget())), leaks
 
@@ -117,6 +125,8 @@ class _SumsEstimator(PrivateEstimator):
         float
         """
         check_is_fitted(self)
+        if np.isinf(self.guarantee_.epsilon):
+            return float("inf")
         apart = np.broadcast_to(np.asarray(distance, dtype=float), self.posterior_.slopes.shape)
         if not (apart >= 0).all():
             raise ValueError("distance must be numbers that are not negative.")

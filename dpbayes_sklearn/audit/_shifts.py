@@ -24,6 +24,7 @@ from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, largest_gr
 from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.regression.sensitivity import whole_block
 from dpbayes_sklearn.release import RecordCount
+from dpbayes_sklearn.sums.release import BoundedSums
 
 __all__ = ["Shift", "shifts"]
 
@@ -86,6 +87,13 @@ def _rows(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
 def _size(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     """Return by how much the numbers of records differ."""
     return [Shift("number of records", float(abs(one.n - other.n)), float(one.sensitivity(unit)))]
+
+
+def _sums(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
+    if broken := _public("sums", (one.n, one.grid), (other.n, other.grid)):
+        return broken
+    moved = float(np.abs(one.sums - other.sums).max())
+    return [Shift("largest change of a sum", moved, float(one.sensitivity(unit)))]
 
 
 def _simplex(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
@@ -199,4 +207,5 @@ _BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
     (TextCounts, _texts),
     (Contents, _contents),
     (RecordCount, _size),
+    (BoundedSums, _sums),
 ]

@@ -13,6 +13,7 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.mechanisms import (
     Fourier,
     Laplace,
@@ -42,7 +43,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
     """Yield every estimator with every mechanism and way of inference.
 
     >>> len([*every_case()])
-    74
+    78
     """
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
@@ -73,6 +74,13 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
                     given["delta"] = _DELTA
                 name = f"{estimator.__name__}, {label}, {inference}"
                 yield Case(name, estimator(epsilon=epsilon, **given), data, target)
+    for means, options in (
+        (NormalMean, {"bounds": (-1, 3)}),
+        (GammaExponential, {"bounds": (-1, 3), "data": "laplace", "location": 1.0}),
+    ):
+        for mechanism in ("laplace", "sampler"):
+            model = means(epsilon=epsilon, mechanism=mechanism, **options)
+            yield Case(f"{means.__name__}, {mechanism}", model, numbers[0], None)
 
 
 _GRAPH = {"class": [0], 1: ["class", 0], 2: [1]}

@@ -18,7 +18,6 @@ statistics differ by :math:`\rho_j` the loss is at most :math:`\sum_j \lambda_j\
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,6 +32,7 @@ from dpbayes_sklearn.mechanisms import Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.finite import integer_weights, rounding_loss
 from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan
 from dpbayes_sklearn.schema.domains import Interval
 from dpbayes_sklearn.schema.values import as_numbers
@@ -91,12 +91,26 @@ class BoundedSums:
 
     sums: IntArray
     n: int
+    grid: int = GRID
     kind: ClassVar[str] = "sums"
 
     @classmethod
     def of(cls, columns: tuple[Column, ...], records: Records, grid: int = GRID) -> BoundedSums:
         """Add up the records."""
-        return cls(records.total(partial(_sums, columns=columns, grid=grid)), records.n)
+        return cls(records.total(partial(_sums, columns=columns, grid=grid)), records.n, grid)
+
+    def sensitivity(self, unit: PrivacyUnit) -> int:
+        """Return by how much neighbours differ in any one sum."""
+        return largest_change(self.grid, unit)
+
+
+def largest_change(grid: int, unit: PrivacyUnit) -> int:
+    """Return by how much replaced records change a sum of steps: each by all steps at most.
+
+    >>> largest_change(8, PrivacyUnit("person", max_records=3))
+    24
+    """
+    return unit.max_records * grid
 
 
 def _sums(shard: Shard, columns: tuple[Column, ...], grid: int) -> IntArray:
@@ -198,7 +212,7 @@ class ExactPlan(Plan[BoundedSums, SumsPosterior]):
         totals = self.prior.totals(statistics.sums, statistics.n)
         pairs = zip(self.prior.families, totals, strict=True)
         moments = [family.moments(statistics.n, total) for family, total in pairs]
-        return self.prior.posterior(moments, [math.inf] * self.prior.d)
+        return self.prior.posterior(moments, [0.0] * self.prior.d)  # nothing is protected
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -226,7 +240,7 @@ def _(mechanism: Laplace, prior: Prior, facts: Facts, budget: Budget) -> Plan[An
     n = _checked(facts, budget)
     if budget.infinite:
         return ExactPlan(cost=budget, mechanism=mechanism.name(), prior=prior)
-    epsilon, moved = Fraction(budget.epsilon), budget.unit.max_records * prior.grid
+    epsilon, moved = Fraction(budget.epsilon), largest_change(prior.grid, budget.unit)
     alone = DiscreteLaplace.of(moved * prior.d / epsilon, [prior.d])
     together = SupNorm.of((1,) * prior.d, moved, epsilon)
     law: NoiseLaw = min((alone, together), key=lambda one: one.variance())
