@@ -40,7 +40,8 @@ def classifier(n_classes=2, unit=None):
     X = rng.normal(0, 1, (2000, 4)) + 0.7 * y[:, None]
     declared = {"classes": range(n_classes), "bounds": (-3, 5), "n_bins": 6}
     model = BayesianNaiveBayes(2.0, privacy_unit=unit or "record", random_state=0, **declared)
-    return model.fit(X[:1000], y[:1000]), X[1000:], y[1000:]
+    groups = np.arange(1000) if getattr(unit, "name", "") == "person" else None
+    return model.fit(X[:1000], y[:1000], groups=groups), X[1000:], y[1000:]
 
 
 @cache
