@@ -29,6 +29,7 @@ from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.coefficients import CoefficientTable, coefficient_table
 from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.mode import CoefficientDraws
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.predict import (
@@ -351,6 +352,11 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
             return (
                 "No intervals: inference='plug_in' ignores the privacy noise. Use "
                 "inference='noise_aware' for intervals."
+            )
+        if isinstance(self.posterior_, CoefficientDraws):
+            return (
+                "No intervals: single coefficients are not identified, because there are too few "
+                "records for so many columns. Use at least 150/epsilon records for each column."
             )
         return ""
 

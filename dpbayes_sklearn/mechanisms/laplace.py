@@ -46,7 +46,14 @@ from dpbayes_sklearn.regression.gram import GramMatrix, gram_block
 from dpbayes_sklearn.regression.location import Located
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.release import Products, regression_posterior
+from dpbayes_sklearn.regression.release import (
+    Products,
+    Stages,
+    regression_posterior,
+    release_mode,
+    stages,
+    two_stages,
+)
 from dpbayes_sklearn.regression.sensitivity import Block
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import widening
@@ -55,6 +62,7 @@ __all__ = ["Laplace", "moment_shares", "norm_deviations"]
 
 # records times epsilon, from which windows are wider, and bounds of a record's norm larger: in all,
 # and for each column, since the more columns, the more the bound saves
+_FIRST_STAGE = Fraction(2, 5)  # of the model's share, if there are two stages
 _WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
 
 
@@ -107,10 +115,14 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
         moment_shares(statistics, prior, budget).grid(statistics.design, statistics.n)
+        stages(statistics, prior, budget)
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
+        found = stages(statistics, prior, budget)
+        if found is Stages.MODE:
+            return release_mode(statistics, prior, budget, noise)
         shares = moment_shares(statistics, prior, budget)
         design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
 
@@ -119,6 +131,9 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
             return gram_block(design, budget.unit, reach, deviations)
 
         products = Products(block, widening(n_epsilon, _WIDER_FROM))
+        if found is Stages.BOTH:
+            shares = shares.in_two_stages(shares.model * _FIRST_STAGE, statistics.n)
+            return two_stages(statistics, prior, shares, products, noise)
         return regression_posterior(statistics, prior, shares, products, noise)
 
 

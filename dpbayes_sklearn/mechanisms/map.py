@@ -63,9 +63,9 @@ from dpbayes_sklearn.regression.ball_draws import (
     in_a_ball,
     release_draws,
 )
-from dpbayes_sklearn.regression.mode import release_mode
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.release import release_mode
 
 __all__ = ["MAP"]
 

@@ -46,6 +46,7 @@ from dpbayes_sklearn.regression.mode import (
     Units,
     check_mode,
     even_squares,
+    has_mode,
     posterior_of_draws,
     read_units,
     released_mode,
@@ -75,7 +76,6 @@ REAL_ARITHMETIC = (
     "rounded to a public lattice)"
 )
 _BOUND = 0.375  # norm of coefficients that explain a target in the units of the windows
-_MOST_COLUMNS = 500  # coordinates of a mode, which the search then finds
 _MODE = Fraction(1, 2)  # of the budget, for where draws are centred
 _SPARE = 1 - 2.0**-30  # pays for the rounding of floats
 _MOST_EVIDENCE = 10**13  # records times epsilon, from which floats cannot hold the density
@@ -136,12 +136,8 @@ def release_draws(
 
 
 def in_a_ball(prior: GaussianPrior, unit: PrivacyUnit) -> GaussianPrior:
-    """Return the prior with a bound of the coefficients where no mode can be sought.
-
-    The search for a mode ends for certain only if n bounds the number of records and coefficients
-    are few: a released n may be far too small, and thousands of coefficients leave its range.
-    """
-    if prior.coef_bound is None and (unit.size_is_secret or prior.design.width > _MOST_COLUMNS):
+    """Return the prior with a bound of the coefficients where no mode can be sought."""
+    if prior.coef_bound is None and not has_mode(prior.design, unit):
         return replace(prior, coef_bound=_BOUND)
     return prior
 

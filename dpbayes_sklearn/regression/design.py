@@ -89,6 +89,11 @@ class Windows:
             np.clip(x, *((low, high) if grid == 1 else (np.rint(low), np.rint(high))), out=x)
         return x
 
+    def of_signs(self, design: Design) -> Windows:
+        """Return the windows with all coordinates but the signs left as they are."""
+        signs = design.signs
+        return Windows(np.where(signs, self.centres, 0.0), np.where(signs, self.halves, 1.0))
+
     @property
     def square_slopes(self) -> FloatArray:
         """Return the change of a sign's square with the sign: -2c/h."""

@@ -43,7 +43,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dposv
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.design import Design, Windows
 from dpbayes_sklearn.regression.location import Located, Location
 from dpbayes_sklearn.regression.moments import ReleasedMoments
 
@@ -51,6 +51,8 @@ __all__ = [
     "EXPLAINED",
     "Belief",
     "Centred",
+    "Contrasts",
+    "FirstStage",
     "Solution",
     "VariancePosterior",
     "centred",
@@ -108,6 +110,41 @@ class Contrasts(NamedTuple):
         return matrix[np.ix_(self.kept, self.kept)]
 
 
+class FirstStage(NamedTuple):
+    r"""What a perturbed mode tells about the moments of its residuals.
+
+    The mode solves :math:`\sum x\psi(r) = \Lambda w - u` with noise u (``mode``), so that
+    :math:`\Lambda w` is a second release of :math:`\sum x\psi(r)`: for residuals that seldom are
+    beyond the limit of :math:`\psi`, of the products with the target.
+
+    Attributes
+    ----------
+    coefficients : array of shape (width + 1,)
+        The mode on the scale of the bounds, constant first.
+    variance : float
+        Of the target, on the scale of its bounds.
+    products : array of shape (width + 1,)
+        The :math:`\Lambda w` over n, with signs as they are: neither centred nor scaled.
+    error : float
+        Variance of an error of them.
+    """
+
+    coefficients: FloatArray
+    variance: float
+    products: FloatArray
+    error: float
+
+    def averaged(
+        self, cross: FloatArray, error: FloatArray, mean: FloatArray, signs: Windows
+    ) -> tuple[FloatArray, FloatArray]:
+        """Average covariances with the target by inverse variance; ``mean`` is in the windows."""
+        mean = signs.centres + signs.halves * mean
+        own = (self.products[1:] - mean * self.products[0]) / signs.halves
+        own_error = self.error * (1 + mean**2) / signs.halves**2
+        kept = own_error / (own_error + error)
+        return kept * cross + (1 - kept) * own, kept * error
+
+
 @dataclass(frozen=True)
 class Centred:
     """Means, covariances and products with the target, and the variances of their noise.
@@ -132,6 +169,10 @@ class Centred:
         level, whose square is itself; 0 for numbers.
     contrasts : Contrasts
         The coefficients that are not determined by others.
+    baseline : array of shape (width,)
+        Coefficients of the model whose residuals the target is; 0 if it is none.
+    explainable : float
+        Variance of the target itself.
     """
 
     design: Design
@@ -149,6 +190,8 @@ class Centred:
     places: Located | None
     square_slope: FloatArray
     contrasts: Contrasts
+    baseline: FloatArray
+    explainable: float
 
     @property
     def own_error(self) -> FloatArray:
@@ -180,8 +223,12 @@ class Centred:
         return mean, covariance
 
 
-def centred(released: ReleasedMoments, places: Located | None) -> Centred:
-    """Return means and covariances of released moments."""
+def centred(
+    released: ReleasedMoments,
+    places: Located | None,
+    first: FirstStage | None = None,
+) -> Centred:
+    """Return means and covariances of released moments, and of the first stage before them."""
     design, n, x, t = released.design, released.n, slice(1, -1), -1
     gram = (released.gram - released.increment * np.eye(len(released.gram))) / n
     noise = released.variance / n**2
@@ -207,6 +254,13 @@ def centred(released: ReleasedMoments, places: Located | None) -> Centred:
     total_error = noise[t, t] + 4 * target**2 * target_error
     total = _positive(gram[t, t] - target**2 - target_error, total_error, usual)
     contrasts = Contrasts.of(design, own)
+    cross, cross_error = gram[x, t] - mean * target, noise[x, t]
+    baseline, explainable = np.zeros(design.width), total
+    if first is not None:
+        half, signs = released.window.half, windows.of_signs(design)
+        baseline = first.coefficients[1:] * windows.halves / half
+        explainable = max(first.variance / half**2, total)
+        cross, cross_error = first.averaged(cross, cross_error, mean, signs)
     covariance = contrasts.projection @ covariance @ contrasts.projection
     return Centred(
         design,
@@ -217,13 +271,15 @@ def centred(released: ReleasedMoments, places: Located | None) -> Centred:
         float(target_error),
         covariance,
         error,
-        contrasts.projection @ (gram[x, t] - mean * target),
-        noise[x, t],
+        contrasts.projection @ cross,
+        cross_error,
         total,
         float(total_error),
         places,
         square_slope,
         contrasts,
+        baseline,
+        explainable,
     )
 
 
@@ -307,6 +363,8 @@ def solve(
 
     prior = first = precisions if heavy is None else precisions + heavy
     w, spread = np.zeros(len(basis)), basis @ inverse_prior(first) @ basis.T
+    if known.baseline.any():  # which is near the answer: only what is left has an error in c
+        spread = np.zeros_like(spread)
     rest = total if noise is None else noise
     least = max(0.3 * float(np.sqrt(known.total_error)), 0.02 * total)
     last, part = np.inf, 1.0
@@ -314,10 +372,11 @@ def solve(
         v = basis.T @ _noise_of_residual(known, error, w, spread) @ basis + rest / known.n * c
         inverse_c, _ = divided(v, c)
         inner, _ = divided(c @ inverse_c + (basis.T * prior) @ basis, identity)
-        contrast = inner @ (inverse_c.T @ g)
+        contrast = inner @ (inverse_c.T @ g - basis.T @ (prior * known.baseline))
         spread, new = basis @ inner @ basis.T, basis @ contrast
         if heavy is not None:
-            student = (_DEGREES + 1) / (_DEGREES / heavy + new**2 + np.diag(spread))
+            square = (known.baseline + new) ** 2 + np.diag(spread)
+            student = (_DEGREES + 1) / (_DEGREES / heavy + square)
             prior = precisions + student
         if noise is None:
             left = total - contrast @ c @ contrast - 0.5 * float(np.sum(c * inner))
@@ -329,6 +388,7 @@ def solve(
         w, last = w + part * (new - w), step
         if step <= _AGREE:
             break
+    g = g + c @ np.linalg.lstsq(basis, known.baseline, rcond=None)[0]
     expected, root = divided(v + c @ inverse_prior(first) @ c, g[:, None])
     evidence = -0.5 * float(g @ expected[:, 0]) - float(np.log(np.diag(root)).sum())
     return Solution(w, spread, rest, evidence)
@@ -336,6 +396,8 @@ def solve(
 
 def divided(matrix: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return matrix⁻¹ right and the Cholesky factor; the diagonal is raised if it has to be."""
+    if not len(matrix):  # no coefficient is left
+        return right, matrix
     diagonal = np.diag_indices_from(matrix)
     own, positive = matrix[diagonal], matrix.copy()
     size = float(np.abs(own).max(initial=0.0)) + 1e-300

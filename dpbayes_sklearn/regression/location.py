@@ -29,12 +29,12 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design, Reach, Window, Windows
 from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.record_sums import RADII
+from dpbayes_sklearn.regression.record_sums import RADII, Baseline
 from dpbayes_sklearn.regression.sensitivity import Block, location_block, shell_block, target_block
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.release import drawn_sample
 
-__all__ = ["Located", "Location", "locate", "located"]
+__all__ = ["Located", "Location", "locate", "located", "located_residuals"]
 
 
 _SPREADS = np.geomspace(0.005, 1.0, 61)
@@ -211,10 +211,8 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
 
     Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
     """
-    design, n, epsilon = statistics.design, statistics.n, shares.per_record
-    every = max(1, min(int(n * epsilon / _MOST_RECORDS), n // _LEAST_RECORDS))
-    grid = shares.grid(design, n)
-    asked = statistics.about(drawn_sample(n, every, statistics.unit, noise))
+    design, grid = statistics.design, shares.grid(statistics.design, statistics.n)
+    asked = _sampled(statistics, shares, noise)
     rows, sums = asked.location_sums(grid)
     numbers, signs = (sums[:-1][kind[design.single]] for kind in (design.numbers, design.signs))
     columns, sums = len(numbers), np.append(numbers, sums[-1])
@@ -243,6 +241,24 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
         return Located(target, others)
     means, _ = steps.means(signs, location_block(design.signs), shares.signs)
     return Located(target, others, np.clip(means, -_FARTHEST_SIGN, _FARTHEST_SIGN))
+
+
+def located_residuals(
+    statistics: Moments, baseline: Baseline, shares: Shares, noise: Noise, reach: float
+) -> Location:
+    """Release how far the residuals of a model are from 0, in halves of the target's window."""
+    grid = shares.grid(statistics.design, statistics.n)
+    asked = _sampled(statistics, shares, noise)
+    counts = asked.residual_counts(baseline, grid)
+    seen, variance = Steps(asked.n, grid, shares, noise).shells(counts, 1, shares.spread)
+    return locate(np.zeros(1), np.zeros(1), seen, variance, _TARGET_REACH * reach)
+
+
+def _sampled(statistics: Moments, shares: Shares, noise: Noise) -> Moments:
+    """Return the same questions, about a random sample if there are more records than needed."""
+    n = statistics.n
+    every = max(1, min(int(n * shares.per_record / _MOST_RECORDS), n // _LEAST_RECORDS))
+    return statistics.about(drawn_sample(n, every, statistics.unit, noise))
 
 
 class Steps:

@@ -75,7 +75,6 @@ from dpbayes_sklearn.regression.location import located
 from dpbayes_sklearn.regression.moments import Moments, Window, Windows, largest_grid
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.record_sums import COEFFICIENT_LATTICE, Pulls, on_lattice, rounding
-from dpbayes_sklearn.regression.release import scaled_by_residuals
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import widening
 
@@ -88,11 +87,11 @@ __all__ = [
     "Units",
     "check_mode",
     "even_squares",
+    "has_mode",
     "perturbed_mode",
     "plan_mode",
     "posterior_of_draws",
     "read_units",
-    "release_mode",
     "released_mode",
     "shares_of",
     "usual_variances",
@@ -109,6 +108,7 @@ _NARROW = 2.0**-20  # parts of a step that are not told apart
 _RECORDS_PER_RIDGE = 2**10  # The ridge is at least n / 1024.
 # Cap on the prior precision, in units of n + noise. Beyond it the release is the prior anyway.
 _MOST_PRIOR_PRECISION = 2**8
+_MOST_COLUMNS = 500
 _UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
 
 
@@ -358,6 +358,15 @@ def read_units(statistics: Moments, prior: GaussianPrior, shares: Shares, noise:
     return Units(window, places.windows(statistics.design), variance)
 
 
+def has_mode(design: Design, unit: PrivacyUnit) -> bool:
+    """Tell whether the search for a mode is sure to end.
+
+    It is only if n bounds the number of records and coefficients are few: a released n may be far
+    too small, and thousands of coefficients leave its range.
+    """
+    return not unit.size_is_secret and design.width <= _MOST_COLUMNS
+
+
 def check_mode(statistics: Moments, epsilon: Fraction, budget: Budget) -> None:
     """Refuse, from public facts, budgets for which there is no exact noise."""
     nothing = np.zeros(statistics.design.width + statistics.design.intercept)
@@ -383,14 +392,3 @@ def released_mode(
     usual = 1 / (1 / usual_variances(design, units.variance) + declared)
     law = DrawLaw(np.zeros(len(seen)), seen / even, plan.noise / even**2, usual)
     return ReleasedMode(mode, law)
-
-
-def release_mode(
-    statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
-) -> CoefficientDraws:
-    """Read the units, release the mode, calibrate."""
-    shares = shares_of(statistics, prior, budget)
-    units = read_units(statistics, prior, shares, noise)
-    mode = released_mode(statistics, prior, units, shares.model, noise)
-    posterior = posterior_of_draws(mode.coefficients[None], mode.law, units, prior)
-    return scaled_by_residuals(posterior, statistics, shares, noise)

@@ -14,7 +14,7 @@ from dpbayes_sklearn.data.records import Positions, Records, Shard
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import record_sums
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
-from dpbayes_sklearn.regression.record_sums import Predictive, Pulls, RowNorm, pull_sums
+from dpbayes_sklearn.regression.record_sums import Baseline, Predictive, Pulls, RowNorm, pull_sums
 from dpbayes_sklearn.regression.sensitivity import whole_block
 from dpbayes_sklearn.release import Facts
 
@@ -143,17 +143,32 @@ class Moments:
         counts: IntArray = self._total(partial(ask, centres=centres))
         return counts
 
+    def residual_counts(self, baseline: Baseline, grid: int) -> IntArray:
+        """Count the residuals of a released model in shells around 0."""
+        self._check_grid(grid)
+        ask = partial(record_sums.residual_counts, design=self.design, scale=self.scale)
+        counts: IntArray = self._total(partial(ask, baseline=baseline, grid=grid))
+        return counts
+
+    def clipped_excess(self, baseline: Baseline, half: float, grid: int) -> IntArray:
+        """Return the sum of what clipping takes of residuals, in units of 1/grid²."""
+        self._check_grid(grid)
+        ask = partial(record_sums.clipped_excess, design=self.design, scale=self.scale)
+        asked = partial(ask, baseline=baseline, half=half)
+        return np.array([self._total(partial(asked, grid=grid))])
+
     def gram(
         self,
         grid: int,
         window: Window,
         windows: Windows | None = None,
         norm: RowNorm | None = None,
+        baseline: Baseline | None = None,
     ) -> IntArray:
         """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t)."""
         self._check_grid(grid)
         ask = partial(record_sums.gram, design=self.design, scale=self.scale)
-        clipped = partial(ask, window=window, windows=windows, norm=norm)
+        clipped = partial(ask, window=window, windows=windows, norm=norm, baseline=baseline)
         sums: IntArray = self._total(partial(clipped, grid=grid))
         return sums
 

@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.equations import Belief, centred
+from dpbayes_sklearn.regression.equations import Belief, FirstStage, centred
 from dpbayes_sklearn.regression.location import Located
 from dpbayes_sklearn.regression.moments import Predictive, ReleasedMoments, Window, Windows
 from dpbayes_sklearn.regression.readings import predictive_belief, slope_belief
@@ -50,8 +50,16 @@ class GaussianPrior:
         each = self.precision * np.where(self.design.signs, 2.0, 1.0)
         return np.concatenate([[0.0], each * (window.half / windows.halves) ** 2])
 
-    def update(self, released: ReleasedMoments, places: Located | None = None) -> GaussianPosterior:
-        """Return the belief after seeing released moments, and where target and columns lie."""
+    def update(
+        self,
+        released: ReleasedMoments,
+        places: Located | None = None,
+        first: FirstStage | None = None,
+    ) -> GaussianPosterior:
+        """Return the belief after seeing released moments, and where target and columns lie.
+
+        With a first stage, the moments are those of its residuals.
+        """
         window, windows = released.window, released.windows
         noise = None if self.noise_variance is None else self.noise_variance / window.half**2
         precisions = self.precisions(window, windows)
@@ -59,10 +67,11 @@ class GaussianPrior:
             belief = plug_in_belief(released, precisions, noise)
             return GaussianPosterior.of(belief, belief, window, windows)
         with blas_for(self.design.width):
-            known = centred(released, places)
+            known = centred(released, places, first)
             predicting = predictive_belief(known, precisions[1:], noise)
             slopes = slope_belief(known, noise)
-        return GaussianPosterior.of(predicting, slopes, window, windows)
+        found = GaussianPosterior.of(predicting, slopes, window, windows)
+        return found if first is None else found.shifted(first.coefficients)
 
     def _sees_noise(self, released: ReleasedMoments) -> bool:
         return self.inference == "noise_aware" and bool(released.variance.any())
@@ -114,6 +123,21 @@ class GaussianPosterior:
             self,
             covariance=factor * self.covariance,
             noise_variance=factor * self.noise_variance,
+        )
+
+    def shifted(self, by: FloatArray, error: float = 0.0) -> Self:
+        """Return the belief about coefficients that are larger by these.
+
+        ``error`` is the variance of the first of them, the constant.
+        """
+        constant = np.zeros_like(self.covariance)
+        constant[0, 0] = error
+        return replace(
+            self,
+            coefficients=self.coefficients + by,
+            covariance=self.covariance + constant,
+            slopes=self.slopes + by,
+            slope_covariance=self.slope_covariance + constant,
         )
 
     def as_predictive(self, reach: float) -> Predictive:

@@ -79,7 +79,7 @@ def predictive_belief(known: Centred, precisions: FloatArray, noise: float | Non
     """
     s, c, error = _predictive_covariances(known)
     found = [
-        solve(known, c, error, precisions, noise, s * s.sum() / (share * known.total))
+        solve(known, c, error, precisions, noise, s * s.sum() / (share * known.explainable))
         for share in _SHARES
     ]
     log_weight = np.array([one.evidence for one in found]) + np.log(_SHARE_WEIGHTS)
@@ -177,7 +177,7 @@ def slope_belief(known: Centred, noise: float | None) -> Belief:
     if np.array_equal(at_levels[0][0], at_levels[-1][0]):  # nothing is uncertain
         at_levels = at_levels[:1]
     found = [
-        _solved(known, c, error, each / known.total, noise)
+        _solved(known, c, error, each / known.explainable, noise)
         for (c, error), each in zip(at_levels, variances.T, strict=False)
     ]
     w, spread = _combined(
@@ -274,5 +274,5 @@ def _clipping(known: Centred, w: FloatArray, variances: FloatArray) -> FloatArra
     if known.numbers is not None:
         p_x[known.design.numbers] = known.numbers.beyond()
     scaled, outside = (float(target.beyond(part)[0]) for part in (end, 1.0))
-    relative = _SCALED * scaled * end / np.sqrt(known.total) + p_x / s
-    return np.asarray((w * relative) ** 2 + (_CLIPPED * outside * np.sqrt(known.total) / s) ** 2)
+    hidden = w * _SCALED * scaled * end / np.sqrt(known.total) + (known.baseline + w) * p_x / s
+    return np.asarray(hidden**2 + (_CLIPPED * outside * np.sqrt(known.total) / s) ** 2)

@@ -37,9 +37,12 @@ from dpbayes_sklearn.schema.values import as_numbers
 __all__ = [
     "COEFFICIENT_LATTICE",
     "RADII",
+    "TAIL",
+    "Baseline",
     "Predictive",
     "Pulls",
     "RowNorm",
+    "clipped_excess",
     "coordinates",
     "count_in_shells",
     "gram",
@@ -47,6 +50,7 @@ __all__ = [
     "on_lattice",
     "plain_gram",
     "pull_sums",
+    "residual_counts",
     "rounded",
     "rounding",
     "scaled_target",
@@ -54,6 +58,9 @@ __all__ = [
     "squared_residuals",
 ]
 
+
+TAIL = 0.75
+"""What clipping takes of a residual is asked for up to so many halves of its window."""
 
 RADII = 2.0 ** (1 - np.arange(17) / 2)
 """Outer radii of shells around the centre of a column, on the scale of its bounds."""
@@ -166,6 +173,38 @@ class Predictive(NamedTuple):
     windows: Windows
 
 
+_FARTHEST = 4.0  # halves of the target's window: no residual is farther away from 0
+
+
+class Baseline(NamedTuple):
+    """A released model whose residuals take the place of the target.
+
+    Attributes
+    ----------
+    coefficients : array of shape (width + 1,)
+        In units of the windows.
+    window : Window
+        Of the target: residuals are in units of its half.
+    windows : Windows
+        Of the coordinates.
+    """
+
+    coefficients: FloatArray
+    window: Window
+    windows: Windows
+
+    def residuals(self, x: FloatArray, y: FloatArray, grid: int) -> FloatArray:
+        """Return residuals of scaled targets, for coordinates in steps of the windows.
+
+        Rounded coefficients make the products integers, so that no bit depends on a chunk. What is
+        farther away than four halves of the target's window is clipped.
+        """
+        steps = rounded(self.coefficients, grid)
+        fitted = (x @ steps[1:] + grid * steps[0]) / (grid * _COEFFICIENT_STEPS)
+        away: FloatArray = (y - self.window.centre) / self.window.half - fitted
+        return np.clip(away, -_FARTHEST, _FARTHEST)
+
+
 def location_sums(shard: Shard, design: Design, scale: Scale, grid: int) -> IntArray:
     """Return the sums of numbers, signs and target in units of 1/grid², exactly."""
     total = np.zeros(1 + int(design.single.sum()), np.int64)
@@ -185,6 +224,32 @@ def shell_counts(shard: Shard, design: Design, scale: Scale, centres: FloatArray
     return total
 
 
+def residual_counts(
+    shard: Shard, design: Design, scale: Scale, baseline: Baseline, grid: int
+) -> IntArray:
+    """Count the residuals of a model in shells around 0."""
+    total, y = np.zeros((1, len(RADII)), np.int64), as_numbers(shard.target)
+    for rows, x in design.chunks(shard.table, grid, baseline.windows):
+        residuals = baseline.residuals(x, scaled_target(y[rows], scale), grid)
+        total += count_in_shells(residuals[:, None], np.zeros(1))
+    return total
+
+
+def clipped_excess(
+    shard: Shard, design: Design, scale: Scale, baseline: Baseline, half: float, grid: int
+) -> int:
+    """Return the sum of what clipping to ``half`` takes of residuals, in units of 1/grid².
+
+    Each is a part, within [-1, 1], of `TAIL` times ``half``; what is farther out is left out.
+    """
+    total, y = 0, as_numbers(shard.target)
+    for rows, x in design.chunks(shard.table, grid, baseline.windows):
+        residuals = baseline.residuals(x, scaled_target(y[rows], scale), grid) / half
+        excess = np.clip(residuals - np.clip(residuals, -1.0, 1.0), -TAIL, TAIL) / TAIL
+        total += int(np.rint(grid * excess).astype(np.int64).sum())
+    return grid * total
+
+
 def _scaled(
     shard: Shard, design: Design, scale: Scale, grid: int | None = None
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
@@ -202,8 +267,11 @@ def gram(
     window: Window,
     windows: Windows | None,
     norm: RowNorm | None = None,
+    baseline: Baseline | None = None,
 ) -> IntArray:
     """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t).
+
+    With a baseline, t is the residual of that model, and ``window`` a part of [-1, 1].
 
     Records whose norm is beyond its bound are scaled. Coordinates are rounded to integers of at
     most ``grid`` steps. Products of integer-valued doubles are exact while a partial sum stays
@@ -213,7 +281,7 @@ def gram(
     rows_at_once = _DOUBLE // grid**2
     total = np.zeros((design.width + 2,) * 2, np.int64)
     partial = _Products(design.width)
-    for x, edge in coordinates(shard, design, scale, window, grid, windows):
+    for x, edge in coordinates(shard, design, scale, window, grid, windows, baseline):
         if norm is not None:
             norm.clip(x, edge[:, 1], grid)
         if partial.rows + len(x) > rows_at_once:
@@ -274,17 +342,22 @@ def coordinates(
     window: Window,
     grid: int | None = None,
     windows: Windows | None = None,
+    baseline: Baseline | None = None,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield chunks of x and of (1, t), in [-1, 1], or in steps of a grid."""
     y, first, t = as_numbers(shard.target), 0, np.empty(0)
     for rows, x in design.chunks(shard.table, grid, windows):
         if rows.stop > first + len(t):  # targets of several chunks at once
             first = rows.start
-            t = window.map(scaled_target(y[first : first + max(len(x), _TARGETS)], scale))
-            if grid:
+            t = scaled_target(y[first : first + max(len(x), _TARGETS)], scale)
+            if baseline is None:
+                t = window.map(t)
+            if baseline is None and grid:
                 t = np.rint(grid * t)
         edge = np.full((len(x), 2), float(grid or 1))
         edge[:, 1] = t[rows.start - first : rows.stop - first]
+        if baseline is not None and grid:
+            edge[:, 1] = np.rint(grid * window.map(baseline.residuals(x, edge[:, 1], grid)))
         yield x, edge
 
 

@@ -7,17 +7,33 @@ already released: never from the data.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from enum import Enum
+from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.equations import FirstStage
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
-from dpbayes_sklearn.regression.location import Located, located
+from dpbayes_sklearn.regression.location import Located, Location, located, located_residuals
+from dpbayes_sklearn.regression.mode import (
+    CoefficientDraws,
+    check_mode,
+    has_mode,
+    perturbed_mode,
+    plan_mode,
+    posterior_of_draws,
+    read_units,
+    released_mode,
+    shares_of,
+)
 from dpbayes_sklearn.regression.moments import (
     WHOLE_WINDOW,
     Moments,
@@ -26,6 +42,7 @@ from dpbayes_sklearn.regression.moments import (
     Windows,
 )
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.record_sums import TAIL, Baseline
 from dpbayes_sklearn.regression.sensitivity import Block, residual_block, target_block
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import widening
@@ -34,14 +51,21 @@ from dpbayes_sklearn.release import drawn_sample
 __all__ = [
     "NoisyMoments",
     "Products",
+    "Stages",
     "noisy_moments",
     "regression_posterior",
+    "release_mode",
     "scaled_by_residuals",
+    "stages",
+    "two_stages",
 ]
 
 
 _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
+_LEAST_MODE, _IDENTIFIED, _TWO_STAGES = 20, 150, 1000  # records times epsilon for each column
+_TWO_STAGES_WIDER_FROM = 2500.0  # records times epsilon, from which windows are wider
+_MISSING = 0.2  # standard deviations of a product, for each residual beyond the mode's limit
 _DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
 
 GramBlock = GramMatrix | GaussianGram | Block
@@ -93,6 +117,144 @@ def regression_posterior(
     noisy, places = noisy_moments(statistics, shares, products, noise)
     posterior = prior.update(noisy.released(places.window), places)
     return scaled_by_residuals(posterior, statistics, shares, noise)
+
+
+def release_mode(
+    statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
+) -> CoefficientDraws:
+    """Read the units, release the mode, calibrate."""
+    shares = shares_of(statistics, prior, budget)
+    units = read_units(statistics, prior, shares, noise)
+    mode = released_mode(statistics, prior, units, shares.model, noise)
+    posterior = posterior_of_draws(mode.coefficients[None], mode.law, units, prior)
+    return scaled_by_residuals(posterior, statistics, shares, noise)
+
+
+class Stages(Enum):
+    """What is released of a model, by the number of records for each column."""
+
+    MODE = "a perturbed mode only: too few records to tell single coefficients"
+    MOMENTS = "moments"
+    BOTH = "a perturbed mode, and the moments of its residuals"
+
+
+def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
+    """Return what is released, by public facts: n times epsilon over the number of columns.
+
+    Below 150 no coefficient is told from its noise by moments, and predictions by a mode are
+    better, down to 20, where there is nothing but the mean of the target to learn. From 1,000 on
+    two stages have the smaller errors.
+    """
+    design, features = statistics.design, max(1, len(statistics.design.features))
+    records = statistics.n * Fraction(budget.unit.equivalent(budget.epsilon)) / features
+    pays = _LEAST_MODE <= records < _IDENTIFIED or records >= _TWO_STAGES
+    if not (pays and has_mode(design, budget.unit) and prior.inference == "noise_aware"):
+        return Stages.MOMENTS
+    with suppress(ValueError):  # if there is no exact noise for a part of epsilon
+        check_mode(statistics, Fraction(budget.epsilon) / 16, budget)
+        return Stages.BOTH if records >= _TWO_STAGES else Stages.MODE
+    return Stages.MOMENTS
+
+
+def two_stages(
+    statistics: Moments, prior: GaussianPrior, shares: Shares, products: Products, noise: Noise
+) -> GaussianPosterior:
+    r"""Release a perturbed mode, then the moments of its residuals; the answer is their sum.
+
+    The residual's window is narrower than the target's by :math:`\sqrt{1 - R^2}`, and the error E
+    of the covariances enters as :math:`E(w - w_0)` instead of Ew: it is of second order.
+
+    *Privacy*: the mode has the proof in ``mode``. Given it, a residual is a function of one record:
+    it is clipped, so the sums of shells, products and excess have the sensitivities that those of
+    a target have. Each step is private given those before it, and the parts add up.
+    """
+    design, n = statistics.design, statistics.n
+    grid = shares.grid(design, n)
+    reach = widening(n * float(shares.per_record), _TWO_STAGES_WIDER_FROM)
+    places = located(statistics, shares, noise, reach)
+    mode = _first_stage(statistics, prior, shares.mode, places, noise)
+    residuals = located_residuals(statistics, mode.baseline, shares, noise, reach)
+    places = replace(places, target=residuals)
+    block = products.block(places)
+    places, windows = replace(places, target_end=block.target_end), mode.baseline.windows
+    within = places.window
+    exact = statistics.gram(grid, within, windows, block.norm, mode.baseline)
+    noisy = NoisyMoments.of(design, n, windows)
+    sums = exact[block.rows, block.columns]
+    noisy.put(block, *step_noise.add_noise(sums, block, grid, shares.model, noise))
+    half = mode.baseline.window.half * within.half
+    released = noisy.released(Window(-half, half, 0.0))
+    found = prior.update(released, places, mode.told(residuals, within))
+    if shares.mean:
+        found = _with_tail(found, statistics, mode.baseline, within.half, shares, noise)
+    return scaled_by_residuals(found, statistics, shares, noise)
+
+
+class _FirstStage(NamedTuple):
+    """A released mode and the noise that it has; signs are neither centred nor scaled for it."""
+
+    baseline: Baseline
+    variance: float
+    pull: FloatArray
+    noise: float
+    limit: float
+    n: int
+
+    def told(self, residuals: Location, within: Window) -> FirstStage:
+        """Return what the mode tells about the moments of its residuals.
+
+        A residual beyond the limit pulls with the limit. If a share q of them are, the products
+        are those of residuals times 1 - q, and a fifth of q standard deviations may be missing.
+        """
+        window, windows = self.baseline.window, self.baseline.windows
+        beyond = float(residuals.beyond(self.limit / residuals.half[0])[0])
+        start = windows.to_bounds() @ self.baseline.coefficients * window.half
+        start[0] += window.centre
+        unit = (1 - beyond) * within.half
+        missing = _MISSING * beyond * float(np.exp(residuals.log_spread[0]))
+        error = self.noise / self.n**2 + missing**2
+        products = self.pull / (self.n * unit)
+        return FirstStage(start, self.variance * window.half**2, products, error / unit**2)
+
+
+def _first_stage(
+    statistics: Moments, prior: GaussianPrior, epsilon: Fraction, places: Located, noise: Noise
+) -> _FirstStage:
+    """Release the perturbed mode in the windows of target and numbers."""
+    design, window, windows = statistics.design, places.window, places.windows(statistics.design)
+    first, signs = 0 if design.intercept else 1, windows.of_signs(design)
+    plain = Windows(windows.centres - signs.centres, windows.halves / signs.halves)
+    spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
+    variance = min((spread / window.half) ** 2, 1.0)
+    precisions = variance * prior.precisions(window, plain)[first:]
+    plan = plan_mode(design, statistics.n, precisions, epsilon, statistics.unit)
+    mode = perturbed_mode(statistics, window, plain, plan, noise)
+    pull = np.zeros(len(mode))
+    pull[first:] = plan.ridge * mode[first:]
+    moved = np.linalg.solve(windows.to_bounds(), plain.to_bounds()) @ mode
+    baseline = Baseline(moved, window, windows)
+    limit = plan.limit / plan.grid
+    return _FirstStage(baseline, variance, pull, plan.noise, limit, statistics.n)
+
+
+def _with_tail(
+    found: GaussianPosterior,
+    statistics: Moments,
+    baseline: Baseline,
+    half: float,
+    shares: Shares,
+    noise: Noise,
+) -> GaussianPosterior:
+    """Release the mean of what clipping takes of the residuals, and add it to the constant."""
+    n, grid = statistics.n, shares.grid(statistics.design, statistics.n)
+    sums = statistics.clipped_excess(baseline, half, grid)
+    total, variance = step_noise.add_noise(
+        sums, shares.step(target_block()), grid, shares.mean, noise
+    )
+    unit = TAIL * half * baseline.window.half / n
+    constant = np.zeros(statistics.design.width + 1)
+    constant[0] = unit * total[0]
+    return found.shifted(constant, unit**2 * float(variance[0]))
 
 
 Posterior = TypeVar("Posterior", bound=GaussianPosterior)

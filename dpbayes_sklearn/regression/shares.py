@@ -23,6 +23,8 @@ _SIGN_RECORDS = 5  # likewise for the mean of a sign, which need not be exact
 _LEAST_SIGN_RECORDS = 50  # for each sign
 _LEAST_OF_SIGNS = 10_000  # signs get at least so small a part: what grids are made for
 _RESIDUAL_RECORDS = 50  # likewise for the residuals
+_TAIL_RECORDS = 600  # likewise for what clipping takes of them, which few records decide
+_SPREAD = Fraction(1, 20)  # of what is left for the model: for the spread of residuals
 
 # A share of rho shrinks noise with its root only, so these are records over the noise of a release
 # of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.
@@ -37,7 +39,12 @@ class Shares(NamedTuple):
     Attributes
     ----------
     target, columns, signs, mean, model, residuals : Fraction
-        Parts of epsilon, or of rho if the noise is Gaussian.
+        Parts of epsilon, or of rho if the noise is Gaussian. In two stages ``mean`` is for what
+        clipping takes of the residuals.
+    spread : Fraction
+        Likewise, for the spread of the residuals of a first stage.
+    mode : Fraction
+        Epsilon of a first stage: a perturbed mode, which is purely private in any case.
     epsilon : Fraction
         The epsilon of all together.
     gaussian : bool
@@ -54,6 +61,8 @@ class Shares(NamedTuple):
     epsilon: Fraction
     gaussian: bool = False
     unit: PrivacyUnit = RECORD
+    spread: Fraction = Fraction(0)
+    mode: Fraction = Fraction(0)
 
     @property
     def per_record(self) -> Fraction:
@@ -63,12 +72,27 @@ class Shares(NamedTuple):
     @property
     def total(self) -> Fraction:
         """Return all parts together: epsilon, or rho."""
-        return sum(self[:6], Fraction(0))
+        mode = self.mode**2 / 2 if self.gaussian else self.mode
+        return sum(self[:6], self.spread + mode)
 
     def step(self, block: Block) -> ReleaseStep:
         """Return sums as they are released: with pure or with Gaussian noise."""
         own = block.protecting(self.unit)
         return own.gaussian() if self.gaussian else own
+
+    def in_two_stages(self, mode: Fraction, n: int) -> Shares:
+        """Return shares with a first stage, whose epsilon is taken from the model's if it is pure.
+
+        >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True)
+        >>> parts = parts.in_two_stages(Fraction(1, 3), 20_000)
+        >>> str(parts.mode), round(float(parts.model), 3), parts.total
+        ('1/3', 0.475, Fraction(1, 1))
+        """
+        tail = _within(_TAIL_RECORDS / (n * self.per_record), 50, 16) * self.total * bool(self.mean)
+        rest = self.model + self.mean - tail - (0 if self.gaussian else mode)
+        return self._replace(
+            mean=tail, model=rest * (1 - _SPREAD), spread=rest * _SPREAD, mode=mode
+        )
 
     def grid(self, design: Design, n: int) -> int:
         """Return the finest grid on which all noise is exact."""
@@ -110,8 +134,10 @@ class Shares(NamedTuple):
         third = _within(_SIGN_RECORDS * signs / records, _LEAST_OF_SIGNS, 10) * centred
         last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
         rest = 1 - first - second - third - own - last
-        parts = (epsilon * f for f in (first, second, third, own, rest, last))
-        return cls._make([*parts, epsilon, False, budget.unit])
+        first, second, third, own, rest, last = (
+            epsilon * f for f in (first, second, third, own, rest, last)
+        )
+        return cls(first, second, third, own, rest, last, epsilon, False, budget.unit)
 
     @classmethod
     def of_rho(
@@ -140,8 +166,10 @@ class Shares(NamedTuple):
         third = _within(_GAUSSIAN_SIGN**2 * signs / records, _LEAST_OF_SIGNS, 21) * centred
         last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
         rest, epsilon = 1 - first - second - third - own - last, Fraction(budget.epsilon)
-        parts = (rho * f for f in (first, second, third, own, rest, last))
-        return cls._make([*parts, epsilon, True, budget.unit])
+        first, second, third, own, rest, last = (
+            rho * f for f in (first, second, third, own, rest, last)
+        )
+        return cls(first, second, third, own, rest, last, epsilon, True, budget.unit)
 
 
 def _within(share: Fraction, least: int, most: int) -> Fraction:
