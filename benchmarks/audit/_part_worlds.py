@@ -143,6 +143,12 @@ def _regressions() -> Iterator[World]:
         model = BayesianLinearRegression(delta=delta, mechanism=mechanism, schema=SCHEMA, **options)
         name = f"regression, {mechanism}{options or ''}, {unit.label}"
         yield World(name, model, others, CORNERS, unit, 0.75)
+    pair = Schema({name: SCHEMA.columns[name] for name in "xl"}, SCHEMA.target)
+    model = BayesianLinearRegression(mechanism="laplace", schema=pair)
+    rows = tuple((row[0], row[3], row[5]) for row in CORNERS)
+    for unit in (RECORD, PERSON):
+        many = numbers(2000 * unit.max_records)[[*"xly"]]
+        yield World(f"two stages, laplace, {unit.label}", model, many, rows, unit, 0.75)
     few = Schema({name: SCHEMA.columns[name] for name in "lk"}, SCHEMA.target)
     columns, ends = [*"lky"], tuple(row[3:] for row in CORNERS)
     for (mechanism, delta), constant in product(
@@ -160,7 +166,7 @@ def _signs() -> Iterator[World]:
     rng, d = np.random.default_rng(4), 6
     schema = Schema({name: Categories("ab") for name in "abcdef"}, Interval(-1, 1))
     own = [("a",) * d + (1.0,), *(("b",) * k + ("a",) * (d - k) + (-1.0,) for k in range(d + 1))]
-    rows = [(*rng.choice([*"ab"], d).tolist(), float(rng.uniform(-1, 1))) for _ in range(700)]
+    rows = [(*rng.choice([*"ab"], d).tolist(), float(rng.uniform(-1, 1))) for _ in range(1000)]
     for mechanism, delta in (("laplace", 0.0), ("gaussian", 1e-6)):
         model = BayesianLinearRegression(
             delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1

@@ -70,11 +70,17 @@ from dpbayes_sklearn.noise import Noise, SupNorm
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.equations import EXPLAINED, Belief
-from dpbayes_sklearn.regression.location import located
+from dpbayes_sklearn.regression.equations import EXPLAINED, Belief, FirstStage
+from dpbayes_sklearn.regression.location import Located, Location, located
 from dpbayes_sklearn.regression.moments import Moments, Window, Windows, largest_grid
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.record_sums import COEFFICIENT_LATTICE, Pulls, on_lattice, rounding
+from dpbayes_sklearn.regression.record_sums import (
+    COEFFICIENT_LATTICE,
+    Baseline,
+    Pulls,
+    on_lattice,
+    rounding,
+)
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import widening
 
@@ -83,10 +89,12 @@ __all__ = [
     "CoefficientDraws",
     "DrawLaw",
     "ModePlan",
+    "PerturbedStage",
     "ReleasedMode",
     "Units",
     "check_mode",
     "even_squares",
+    "first_stage",
     "has_mode",
     "perturbed_mode",
     "plan_mode",
@@ -109,6 +117,8 @@ _RECORDS_PER_RIDGE = 2**10  # The ridge is at least n / 1024.
 # Cap on the prior precision, in units of n + noise. Beyond it the release is the prior anyway.
 _MOST_PRIOR_PRECISION = 2**8
 _MOST_COLUMNS = 500
+_LEAST_BELOW = 0.1  # of the residuals; if fewer are below the limit, the mode tells nothing
+_MISSING = 0.2  # standard deviations of a product, for each residual beyond the mode's limit
 _UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
 
 
@@ -392,3 +402,50 @@ def released_mode(
     usual = 1 / (1 / usual_variances(design, units.variance) + declared)
     law = DrawLaw(np.zeros(len(seen)), seen / even, plan.noise / even**2, usual)
     return ReleasedMode(mode, law)
+
+
+class PerturbedStage(NamedTuple):
+    """A released mode and the noise that it has; signs are neither centred nor scaled for it."""
+
+    baseline: Baseline
+    variance: float
+    pull: FloatArray
+    noise: float
+    limit: float
+    n: int
+
+    def told(self, residuals: Location, within: Window) -> FirstStage:
+        """Return what the mode tells about the moments of its residuals.
+
+        A residual beyond the limit pulls with the limit. If a share q of them are, the products
+        are those of residuals times 1 - q, and a fifth of q standard deviations may be missing.
+        """
+        window, windows = self.baseline.window, self.baseline.windows
+        beyond = float(residuals.beyond(self.limit / residuals.half[0])[0])
+        start = windows.to_bounds() @ self.baseline.coefficients * window.half
+        start[0] += window.centre
+        unit = max(1 - beyond, _LEAST_BELOW) * within.half
+        missing = _MISSING * beyond * float(np.exp(residuals.log_spread[0]))
+        error = self.noise / self.n**2 + missing**2
+        products = self.pull / (self.n * unit)
+        return FirstStage(start, self.variance * window.half**2, products, error / unit**2)
+
+
+def first_stage(
+    statistics: Moments, prior: GaussianPrior, epsilon: Fraction, places: Located, noise: Noise
+) -> PerturbedStage:
+    """Release the perturbed mode in the windows of target and numbers."""
+    design, window, windows = statistics.design, places.window, places.windows(statistics.design)
+    first, signs = 0 if design.intercept else 1, windows.of_signs(design)
+    plain = Windows(windows.centres - signs.centres, windows.halves / signs.halves)
+    spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
+    variance = min((spread / window.half) ** 2, 1.0)
+    precisions = variance * prior.precisions(window, plain)[first:]
+    plan = plan_mode(design, statistics.n, precisions, epsilon, statistics.unit)
+    mode = perturbed_mode(statistics, window, plain, plan, noise)
+    pull = np.zeros(len(mode))
+    pull[first:] = plan.ridge * mode[first:]
+    moved = np.linalg.solve(windows.to_bounds(), plain.to_bounds()) @ mode
+    baseline = Baseline(moved, window, windows)
+    limit = plan.limit / plan.grid
+    return PerturbedStage(baseline, variance, pull, plan.noise, limit, statistics.n)

@@ -20,15 +20,13 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.equations import FirstStage
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
-from dpbayes_sklearn.regression.location import Located, Location, located, located_residuals
+from dpbayes_sklearn.regression.location import Located, located, located_residuals
 from dpbayes_sklearn.regression.mode import (
     CoefficientDraws,
     check_mode,
+    first_stage,
     has_mode,
-    perturbed_mode,
-    plan_mode,
     posterior_of_draws,
     read_units,
     released_mode,
@@ -65,7 +63,6 @@ _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
 _LEAST_MODE, _IDENTIFIED, _TWO_STAGES = 20, 150, 1000  # records times epsilon for each column
 _TWO_STAGES_WIDER_FROM = 2500.0  # records times epsilon, from which windows are wider
-_MISSING = 0.2  # standard deviations of a product, for each residual beyond the mode's limit
 _DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
 
 GramBlock = GramMatrix | GaussianGram | Block
@@ -172,7 +169,7 @@ def two_stages(
     grid = shares.grid(design, n)
     reach = widening(n * float(shares.per_record), _TWO_STAGES_WIDER_FROM)
     places = located(statistics, shares, noise, reach)
-    mode = _first_stage(statistics, prior, shares.mode, places, noise)
+    mode = first_stage(statistics, prior, shares.mode, places, noise)
     residuals = located_residuals(statistics, mode.baseline, shares, noise, reach)
     places = replace(places, target=residuals)
     block = products.block(places)
@@ -188,53 +185,6 @@ def two_stages(
     if shares.mean:
         found = _with_tail(found, statistics, mode.baseline, within.half, shares, noise)
     return scaled_by_residuals(found, statistics, shares, noise)
-
-
-class _FirstStage(NamedTuple):
-    """A released mode and the noise that it has; signs are neither centred nor scaled for it."""
-
-    baseline: Baseline
-    variance: float
-    pull: FloatArray
-    noise: float
-    limit: float
-    n: int
-
-    def told(self, residuals: Location, within: Window) -> FirstStage:
-        """Return what the mode tells about the moments of its residuals.
-
-        A residual beyond the limit pulls with the limit. If a share q of them are, the products
-        are those of residuals times 1 - q, and a fifth of q standard deviations may be missing.
-        """
-        window, windows = self.baseline.window, self.baseline.windows
-        beyond = float(residuals.beyond(self.limit / residuals.half[0])[0])
-        start = windows.to_bounds() @ self.baseline.coefficients * window.half
-        start[0] += window.centre
-        unit = (1 - beyond) * within.half
-        missing = _MISSING * beyond * float(np.exp(residuals.log_spread[0]))
-        error = self.noise / self.n**2 + missing**2
-        products = self.pull / (self.n * unit)
-        return FirstStage(start, self.variance * window.half**2, products, error / unit**2)
-
-
-def _first_stage(
-    statistics: Moments, prior: GaussianPrior, epsilon: Fraction, places: Located, noise: Noise
-) -> _FirstStage:
-    """Release the perturbed mode in the windows of target and numbers."""
-    design, window, windows = statistics.design, places.window, places.windows(statistics.design)
-    first, signs = 0 if design.intercept else 1, windows.of_signs(design)
-    plain = Windows(windows.centres - signs.centres, windows.halves / signs.halves)
-    spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
-    variance = min((spread / window.half) ** 2, 1.0)
-    precisions = variance * prior.precisions(window, plain)[first:]
-    plan = plan_mode(design, statistics.n, precisions, epsilon, statistics.unit)
-    mode = perturbed_mode(statistics, window, plain, plan, noise)
-    pull = np.zeros(len(mode))
-    pull[first:] = plan.ridge * mode[first:]
-    moved = np.linalg.solve(windows.to_bounds(), plain.to_bounds()) @ mode
-    baseline = Baseline(moved, window, windows)
-    limit = plan.limit / plan.grid
-    return _FirstStage(baseline, variance, pull, plan.noise, limit, statistics.n)
 
 
 def _with_tail(

@@ -15,7 +15,7 @@ from dpbayes_sklearn.counts.temperature import LossSums
 from dpbayes_sklearn.mechanisms import domains, fourier, map, sampler
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
-from dpbayes_sklearn.regression import ball_draws, gram, mode, moments, sensitivity
+from dpbayes_sklearn.regression import ball_draws, gram, mode, moments, record_sums, sensitivity
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.release import Facts, SizePlan
 
@@ -42,14 +42,35 @@ def free_mean() -> Replacements:
     yield from _free(Shares.of, "of", "mean")
 
 
-def _free(real: Any, name: str, part: str) -> Replacements:
+@fault("parts", "parts", "A first stage is free", "two stages")
+def free_first_stage() -> Replacements:
+    yield from _free(Shares.in_two_stages, "in_two_stages", "mode", method=True)
+
+
+@fault("parts", "parts", "The spread of residuals is free", "two stages")
+def free_spread() -> Replacements:
+    yield from _free(Shares.in_two_stages, "in_two_stages", "spread", method=True)
+
+
+@fault("parts", "parts", "What clipping takes of residuals is free", "two stages")
+def free_tail() -> Replacements:
+    yield from _free(Shares.in_two_stages, "in_two_stages", "mean", method=True)
+
+
+@fault("parts", "parts", "What clipping takes of residuals counts four times", "two stages")
+def tail_counts_four_times() -> Replacements:
+    real = record_sums.clipped_excess
+    yield record_sums, "clipped_excess", lambda *args, **options: 4 * real(*args, **options)
+
+
+def _free(real: Any, name: str, part: str, *, method: bool = False) -> Replacements:
     """Give the model what another part has, too."""
 
     def shared(*args: Any, **options: Any) -> Any:
         shares = real(*args, **options)
         return shares._replace(model=shares.model + getattr(shares, part))
 
-    yield Shares, name, staticmethod(shared)
+    yield Shares, name, shared if method else staticmethod(shared)
 
 
 @fault("parts", "parts", "Numbers of a learned schema take all of epsilon", "schema, record")
