@@ -1,0 +1,1 @@
+"""Logistic regression: blocks of features, the perturbed mode, its curvature, and inference."""

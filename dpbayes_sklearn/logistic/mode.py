@@ -1,0 +1,313 @@
+r"""The mode of a logistic regression, perturbed before it is sought: one release of p coefficients.
+
+Released is the minimum of
+
+.. math:: J(w) = \sum_i \big[\log(1 + e^{z_i}) - y_i z_i\big] + \tfrac12 w^\top\Lambda w + b^\top w,
+    \qquad z_i = x_i^\top B w
+
+over contrasts w of the blocks (:mod:`dpbayes_sklearn.logistic.blocks`). The noise b belongs to the
+K-norm whose unit ball is the convex hull of all :math:`\pm x`: vectors whose blocks have the same
+sum as the entry of the constant, and L1 norm at most 1
+(:class:`~dpbayes_sklearn.noise.ClassRows` with one class). It has dimension p.
+
+**Claim.** If b has density :math:`\propto e^{-\|b\|/s}`, then w is private with
+:math:`\varepsilon_1 = m/s + k\ln(1 + c)`, where m records come or go, k of them at most at a
+time (a replaced record goes, and another comes: m = 2, k = 1), and
+
+.. math:: c = \tfrac14 \max_x x^\top B\Lambda^{-1}B^\top x
+    = \tfrac14\Big[\frac1{\lambda_0} + \sum_j \frac{1 - 1/K_j}{\lambda_j}\Big].
+
+*Proof.* The minimum solves :math:`-B^\top b = F(w) = \Lambda w + \sum_i r_i(w)\,B^\top x_i`. F is
+the gradient of a smooth and strongly convex function, so it is one to one, and
+:math:`B^\top b` determines b: contrasts give all of a block but its sum, which is the entry of the
+constant. So w has the density :math:`p(F(w))\,|\det DF(w)|`. (i) A record contributes
+:math:`r\,x` with :math:`|r| \le 1`, a point of the unit ball, so neighbours' F(w) differ by at most
+m in the norm. (ii) :math:`DF = A + \sum \sigma(1-\sigma)\,B^\top xx^\top B` over at most k records,
+with the same :math:`A \succeq \Lambda` for both, so each determinant lies between that of A and
+:math:`(1 + c)^k` times it; the maximum of the convex function is at corners of the blocks. Without
+an intercept B has no column for the constant; then the noise is a projection of b, which changes
+by the same factor. ∎
+
+**Exactly.** As for :mod:`dpbayes_sklearn.regression.mode`: the noise is a point of a lattice of
+1/L, spread evenly over its cell. A point of a cell is at most :math:`\delta = (\max_j K_j -
+\tfrac12)/L` from its lattice point in the norm, so :math:`s = (m + 2\delta)/\varepsilon` takes the
+place of :math:`m/\varepsilon`. A computed w whose gradient is g has :math:`|w - w^*| \le
+(|g| + \eta)/\lambda` with the smallest entry :math:`\lambda` of :math:`\Lambda` and a bound
+:math:`\eta` on rounding and on the place in the cell. The search goes on until this is at most one
+step of a public lattice. There w and :math:`w^*` differ by one step at most, and noise in the sup
+norm of scale :math:`2/\varepsilon_2` steps covers it on either data set: together
+:math:`\varepsilon_1 + \varepsilon_2`. ∎
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.records import blas_for
+from dpbayes_sklearn.logistic.blocks import Blocks
+from dpbayes_sklearn.logistic.records import (
+    LATTICE,
+    MappedRecords,
+    on_lattice,
+    residual_error,
+)
+from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+
+__all__ = ["ModePlan", "exact_mode", "perturbed_mode", "plan_mode", "records_per_parameter"]
+
+_VOLUME, _SEARCH = Fraction(1, 4), Fraction(1, 64)  # largest share of the determinants; the jitter
+_MOST_SEARCH = Fraction(64)  # from there on the jitter is far below any other error
+_EXPECTED = Fraction(17, 20)  # share of epsilon that the noise usually has; sets the ridge
+_RIDGE, _LEAST, _MOST = 20.0, 0.5, 60.0  # ridge over noise: 20/sqrt(n epsilon/p), between these
+_FINEST_NOISE = 40  # power of two: steps of the noise's lattice from 0 to 1
+_FINEST = -30  # power of two: the finest lattice of what is released
+_RECORDS = 2.0**20  # the ridge is at least n over this, so that coefficients stay below 2^11
+_NARROW = 2.0**-20  # parts of a step that are not told apart
+_UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
+_START = 10_000  # records in which a search among very many starts
+_CURVATURE = 4  # times as many records tell the second derivatives there
+_ROUGH = 0.01  # of the smallest ridge: the gradient at which the start is good enough
+_SLOW = 0.3  # second derivatives are computed anew if a step leaves more of the gradient than this
+
+
+def records_per_parameter(blocks: Blocks, n: int, epsilon: float, unit: PrivacyUnit) -> float:
+    r"""Return :math:`\rho = n\varepsilon/p`, the public number that the rules look at."""
+    return n * float(unit.equivalent(epsilon)) / max(blocks.parameters, 1)
+
+
+class ModePlan(NamedTuple):
+    """Public choices of one release.
+
+    Attributes
+    ----------
+    blocks : Blocks
+    ridge : array of shape (parameters,)
+        The diagonal of the regulariser.
+    pull : ClassRows
+        The noise b, in units of 1/lattice.
+    lattice : int
+        The L.
+    error : float
+        The norm that the gradient may have at the end of the search, its rounding included.
+    step : float
+        What is released is a multiple of it, or of a part of it.
+    jitter : SupNorm
+        The noise of what is released, in steps.
+    """
+
+    blocks: Blocks
+    ridge: FloatArray
+    pull: ClassRows
+    lattice: int
+    error: float
+    step: float
+    jitter: SupNorm
+
+    @property
+    def noise(self) -> FloatArray:
+        """Variance of the noise of every parameter's gradient; different ones are uncorrelated."""
+        return _variances(self.blocks, self.pull, self.lattice)
+
+
+def _variances(blocks: Blocks, pull: ClassRows, lattice: int) -> FloatArray:
+    each = np.array([pull.contrast_variance(j) for j in range(len(blocks.sizes))])
+    return blocks.per_parameter(each, pull.shared_row_variance) / lattice**2
+
+
+def plan_mode(
+    blocks: Blocks, n: int, epsilon: Fraction, unit: PrivacyUnit, rho: float, prior: float | None
+) -> ModePlan:
+    """Choose ridge and noise; ``prior`` is the prior precision, None for the public rule."""
+    search = min(epsilon * _SEARCH, _MOST_SEARCH)
+    ridge, volume = _ridge(blocks, n, epsilon - search, unit, rho, prior)
+    pull, lattice = _pull(blocks, epsilon - search - volume, unit)
+    error = _reachable(blocks, n, ridge, lattice)
+    step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
+    jitter = SupNorm.of((1,) * blocks.parameters, 2, search)
+    return ModePlan(blocks, ridge, pull, lattice, error, step, jitter)
+
+
+def _pull(blocks: Blocks, epsilon: Fraction, unit: PrivacyUnit) -> tuple[ClassRows, int]:
+    """Return the noise of gradients on the finest lattice that fits 64 bits, and that lattice."""
+    room = 2.0**50 * float(epsilon) / (unit.n_changed * (blocks.parameters + 1))
+    lattice = 2 ** min(_FINEST_NOISE, max(0, math.floor(math.log2(room))))
+    sensitivity = unit.n_changed * lattice + 2 * max(blocks.sizes)
+    return ClassRows.of(blocks.sizes, 1, sensitivity, epsilon), lattice
+
+
+def _ridge(
+    blocks: Blocks, n: int, epsilon: Fraction, unit: PrivacyUnit, rho: float, prior: float | None
+) -> tuple[FloatArray, Fraction]:
+    """Return the ridge of every parameter, and what the determinants cost with it."""
+    if prior is None:
+        pull, lattice = _pull(blocks, epsilon * _EXPECTED, unit)
+        noise = np.array([math.sqrt(pull.variance(j)) for j in range(len(blocks.sizes))]) / lattice
+        each = noise * min(max(_RIDGE / math.sqrt(rho), _LEAST), _MOST)
+    else:
+        each = np.full(len(blocks.sizes), prior)
+    each = np.maximum(each, n / _RECORDS)
+    constant = float(np.median(each))
+    most = math.expm1(min(float(epsilon * _VOLUME) / unit.max_records, 700.0))
+    factor = max(1.0, determinant_bound(blocks, each, constant) / most * _UPWARD)
+    c = determinant_bound(blocks, factor * each, factor * constant)
+    volume = Fraction(unit.max_records * math.log1p(c) * _UPWARD)
+    return factor * blocks.per_parameter(each, constant), min(volume, epsilon * _VOLUME)
+
+
+def determinant_bound(blocks: Blocks, ridges: FloatArray, constant: float) -> float:
+    r"""Return :math:`c = \tfrac14[1/\lambda_0 + \sum_j (1 - 1/K_j)/\lambda_j]`."""
+    contrasts = 1 - 1 / np.array(blocks.sizes)
+    return float((contrasts / ridges).sum() + blocks.intercept / constant) / 4 * _UPWARD
+
+
+def _reachable(blocks: Blocks, n: int, ridge: FloatArray, lattice: int) -> float:
+    """Return a norm of the gradient, rounding included, that a search can go below."""
+    squares, size = 1 + len(blocks.sizes), math.sqrt(blocks.parameters)
+    steepest = n * squares / 4 + float(ridge.max())  # no second derivative is larger
+    return 4 * (size * steepest * LATTICE + _inexact(blocks, n) + _cell(blocks, lattice))
+
+
+def _cell(blocks: Blocks, lattice: int) -> float:
+    """Return the norm, at most, of the way from a point of the lattice to one of its cell.
+
+    Free entries are off by half a step each, the last one of a block by half of its size.
+    """
+    sizes = np.array(blocks.sizes)
+    return math.sqrt(1 + float((sizes + sizes**2).sum())) / (2 * lattice)
+
+
+def perturbed_mode(records: MappedRecords, plan: ModePlan, noise: Noise) -> FloatArray:
+    """Release the perturbed mode."""
+    nothing = [np.zeros(size, np.int64) for size in (*plan.blocks.sizes, 1)]
+    *rows, total = noise.add(nothing, plan.pull)
+    tilt = np.concatenate([total, *rows]) @ plan.blocks.basis / plan.lattice
+    mode = _Search(records, plan.blocks, plan.ridge, tilt, plan.lattice).minimum(plan.error)
+    steps = np.rint(mode / plan.step).astype(np.int64)
+    return np.asarray(noise.add([steps], plan.jitter)[0] * plan.step)
+
+
+def exact_mode(records: MappedRecords, blocks: Blocks, ridge: FloatArray) -> FloatArray:
+    """Return the mode without noise, where no privacy is asked for."""
+    lattice = 2**_FINEST_NOISE
+    search = _Search(records, blocks, ridge, np.zeros(blocks.parameters), lattice)
+    return search.minimum(_reachable(blocks, records.records.n, ridge, lattice))
+
+
+class _Point(NamedTuple):
+    """Parameters, coefficients, the negative gradient, and its norm with all that is not exact."""
+
+    w: FloatArray
+    coefficients: FloatArray
+    descent: FloatArray
+    error: float
+
+
+class _Search:
+    """The search for the minimum of a tilted and regularised loss.
+
+    It starts in a part of very many records. Its steps are Newton's with a matrix of second
+    derivatives that each step corrects by what it saw (BFGS) and that is computed anew where that
+    does not make the gradient small fast. A step that leads to the far side of the valley is
+    shortened, so that the objective falls with every step.
+    """
+
+    def __init__(
+        self,
+        records: MappedRecords,
+        blocks: Blocks,
+        ridge: FloatArray,
+        tilt: FloatArray,
+        lattice: int,
+    ) -> None:
+        self.records, self.blocks, self.ridge, self.tilt = records, blocks, ridge, tilt
+        self.cell, self.n = _cell(blocks, lattice), records.records.n
+
+    def minimum(self, error: float) -> FloatArray:
+        """Return parameters at which the gradient, with its errors, is at most so large."""
+        start, inverse = np.zeros(self.blocks.parameters), None
+        with blas_for(self.blocks.width):
+            some = self.records.some(_START)
+            if some is not self.records:
+                rough = float(self.ridge.min()) * _ROUGH
+                start = self._found(some, start, None, max(error, rough))
+                more = self.records.some(_CURVATURE * _START)
+                inverse = self._inverse(more, self._point(some, start))
+            return self._found(self.records, start, inverse, error)
+
+    def _found(
+        self, records: MappedRecords, start: FloatArray, inverse: FloatArray | None, error: float
+    ) -> FloatArray:
+        here = self._point(records, start)
+        while here.error > error:
+            if inverse is None:
+                inverse = self._inverse(records, here)
+            step = inverse @ here.descent
+            there = self._along(records, here, step, error)
+            moved, bent = there.w - here.w, here.descent - there.descent
+            slow = there.error > _SLOW * here.error or not moved @ bent > 0
+            inverse = None if slow and there.error > error else _corrected(inverse, moved, bent)
+            here = there
+        return here.w
+
+    def _along(
+        self, records: MappedRecords, here: _Point, step: FloatArray, error: float
+    ) -> _Point:
+        """Return a point along a step where the objective has fallen enough."""
+        near, far, part = 0.0, 1.0, 1.0
+        there, before = self._point(records, here.w + step), float(here.descent @ step)
+        while there.error > error and far - near > _NARROW:
+            left = float(there.descent @ step)
+            if left >= -before / 2 and (left >= 0 or -left <= before / 2):
+                break
+            near, far = (part, far) if left > 0 else (near, part)
+            part = (near + far) / 2
+            there = self._point(records, here.w + part * step)
+        return there
+
+    def _point(self, records: MappedRecords, w: FloatArray) -> _Point:
+        coefficients = on_lattice(self.blocks.basis @ w)
+        w = _parameters(self.blocks, coefficients)
+        sums, rows = records.gradient(coefficients)
+        gradient = self.n / max(rows, 1) * (sums @ self.blocks.basis)
+        descent = -(gradient + self.ridge * w + self.tilt)
+        error = float(np.linalg.norm(descent)) + _inexact(self.blocks, rows) + self.cell
+        return _Point(w, coefficients, descent, error)
+
+    def _inverse(self, records: MappedRecords, here: _Point) -> FloatArray:
+        many, basis = self.n / max(records.records.n, 1), self.blocks.basis
+        matrix = many * (basis.T @ records.curvature(here.coefficients) @ basis)
+        factor = cho_factor(matrix + np.diag(self.ridge), check_finite=False)
+        return np.asarray(cho_solve(factor, np.eye(len(matrix)), check_finite=False))
+
+
+def _corrected(inverse: FloatArray, moved: FloatArray, bent: FloatArray) -> FloatArray:
+    r"""Return the inverse second derivatives that explain a step (BFGS).
+
+    :math:`H + (1 + \frac{y^\top Hy}{s^\top y})\frac{ss^\top}{s^\top y}
+    - \frac{Hys^\top + sy^\top H}{s^\top y}` for the step s and the change y of the gradient.
+    """
+    curved, turned = float(moved @ bent), inverse @ bent
+    outer = np.outer(turned, moved) / curved
+    along = (1 + float(bent @ turned) / curved) / curved
+    return np.asarray(inverse + along * np.outer(moved, moved) - outer - outer.T)
+
+
+def _inexact(blocks: Blocks, rows: int) -> float:
+    """Return the largest error of a sum of gradients of so many records."""
+    return rows * residual_error(len(blocks.sizes)) * math.sqrt(1 + len(blocks.sizes))
+
+
+def _parameters(blocks: Blocks, coefficients: FloatArray) -> FloatArray:
+    """Return the parameters of coefficients that were rounded: their means are in the constant."""
+    w: FloatArray = coefficients @ blocks.basis
+    if blocks.intercept:
+        means = np.add.reduceat(coefficients, blocks.starts[:-1]) / blocks.sizes
+        w[0] += float(means.sum())
+    return w

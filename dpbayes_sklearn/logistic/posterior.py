@@ -1,0 +1,153 @@
+r"""What a release leaves: a mode, the law of its noise, and the curvature if it was paid for.
+
+At the mode :math:`\tilde w` the gradient of the records, of the regulariser and of the noise add to
+zero. With the curvature H of the loss and the score s at the true parameters :math:`w = \tilde w +
+\delta`, to first order
+
+.. math:: H\delta - \Lambda\tilde w = b + s, \qquad \operatorname{Var} b = V_b, \qquad
+    \operatorname{Var} s = H.
+
+Released is :math:`\tilde H = H + E`, so :math:`r(\delta) = \tilde H\delta - \Lambda\tilde w` has
+the variance :math:`V(\delta) = V_b + H + \operatorname{Var} E\delta`; entries of the matrix noise E
+are uncorrelated, but for those that are the same by symmetry. Estimates minimise
+:math:`r^\top V^{-1}r` plus the logarithm of a wide Gaussian prior. An interval of :math:`a^\top w`
+holds the values that a test at the level does not reject (Anderson and Rubin; Fieller): V is that
+of the *hypothesis*, at the end of the interval. So where a coefficient is not identified, because
+noise rules the curvature, its interval is that of the prior, instead of one that trusts a curvature
+that happened to be large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from dpbayes_sklearn._typing import FloatArray
+
+__all__ = ["Effects", "LogisticPosterior"]
+
+_PRIOR_SD = 5.0  # of a contrast: log odds that differ by more than ten between levels are rare
+_LEAST = 1e-9  # added to variances, in units of the largest curvature
+_TURNS = 60  # of the iteration that finds a variance that depends on what it is the variance of
+_SETTLED = 1e-6  # relative change at which it ends
+
+
+class Effects(NamedTuple):
+    """Estimates of combinations of parameters, and the parts of their variance."""
+
+    estimates: FloatArray
+    deviations: FloatArray
+    sampling: FloatArray
+    privacy: FloatArray
+
+
+@dataclass(frozen=True)
+class LogisticPosterior:
+    """A released mode with what is known about its error: all public.
+
+    Attributes
+    ----------
+    parameters : array of shape (p,)
+        The mode, as contrasts of the blocks; the intercept is first.
+    nodes : array of shape (numbers, BINS + 1)
+        The maps of the numbers.
+    ridge, noise : arrays of shape (p,)
+        The regulariser, and the variance of the noise in the gradient.
+    scale : float
+        What predictions multiply the mode by: it undoes the ridge, on average.
+    curvature : array of shape (p, p), or (0, 0)
+        The second derivatives of the loss at the mode, after noise; empty if not released.
+    curvature_noise : array of the same shape
+        Variance of the noise in every entry.
+    """
+
+    parameters: FloatArray
+    nodes: FloatArray
+    ridge: FloatArray
+    noise: FloatArray
+    scale: float
+    curvature: FloatArray
+    curvature_noise: FloatArray
+
+    def mean(self) -> FloatArray:
+        """Return the parameters that predictions are made with."""
+        return self.scale * self.parameters
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether the curvature was released."""
+        return bool(self.curvature.size)
+
+    def effects(self, combinations: FloatArray, reach: float) -> Effects:
+        """Return what is known about combinations of the true parameters.
+
+        Parameters
+        ----------
+        combinations : array of shape (m, p)
+        reach : float
+            Standard deviations from the estimate to the ends of an interval.
+        """
+        problem = _Problem(self)
+        delta = problem.settled()
+        rows = [problem.spread(a, delta, reach) for a in combinations]
+        estimates = combinations @ (self.parameters + delta)
+        deviations, sampling, privacy = np.array(rows).reshape(-1, 3).T
+        return Effects(estimates, deviations, sampling, privacy)
+
+
+class _Problem:
+    """The test of a hypothesis about the distance from the mode to the true parameters."""
+
+    def __init__(self, released: LogisticPosterior) -> None:
+        self.mode, self.matrix = released.parameters, released.curvature
+        self.pull, self.v = released.ridge * self.mode, released.curvature_noise
+        self.beside = self.v * (1 - np.eye(len(self.v)))
+        values, vectors = np.linalg.eigh(self.matrix)
+        self.score = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        # where there is neither noise nor score, a combination is not identified
+        least = _LEAST * max(float(np.abs(values).max(initial=0.0)), 1.0)
+        self.noise = np.diag(released.noise + least)
+        self.prior = np.full(len(self.mode), _PRIOR_SD**-2)
+
+    def _weighted(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        r"""Return :math:`V^{-1}\tilde H` and the precision :math:`\tilde HV^{-1}\tilde H + P`.
+
+        ``squares`` is :math:`\delta\delta^\top`; :math:`E\delta` has the variance
+        :math:`\sum_j v_{ij}\delta_j^2` and the covariance :math:`v_{ij}\delta_i\delta_j`.
+        """
+        extra = np.diag(self.v @ np.diag(squares)) + self.beside * squares
+        weighted = _solved(self.noise + self.score + extra, self.matrix)
+        return weighted, self.matrix @ weighted + np.diag(self.prior)
+
+    def settled(self) -> FloatArray:
+        """Return the most probable distance, with the variance that it has there."""
+        delta = np.zeros(len(self.mode))
+        for _ in range(_TURNS):
+            weighted, precision = self._weighted(np.outer(delta, delta))
+            after = _solved(precision, weighted.T @ self.pull - self.prior * self.mode)
+            change, delta = float(np.abs(after - delta).max()), (after + delta) / 2
+            if change <= _SETTLED * (1 + float(np.abs(delta).max())):
+                break
+        return delta
+
+    def spread(self, a: FloatArray, delta: FloatArray, reach: float) -> tuple[float, float, float]:
+        """Return the standard deviation of a combination, and its parts: sampling and privacy."""
+        end, before = np.outer(delta, delta), 0.0
+        for _ in range(_TURNS):
+            weighted, precision = self._weighted(end)
+            along = _solved(precision, a)
+            variance = float(a @ along)
+            if abs(variance - before) <= _SETTLED * variance:
+                break
+            way = reach * along / np.sqrt(variance)
+            end, before = np.outer(delta, delta) + np.outer(way, way), variance
+        back = weighted @ along
+        sampling = float(back @ self.score @ back)
+        return np.sqrt(variance), np.sqrt(sampling), np.sqrt(max(variance - sampling, 0.0))
+
+
+def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right, check_finite=False))

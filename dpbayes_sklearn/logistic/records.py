@@ -1,0 +1,295 @@
+r"""Exact sums over labelled records: histograms, gradients and curvature.
+
+The loss of a record is :math:`\log(1 + e^z) - yz` with :math:`z = \beta^\top x`; its gradient is
+:math:`rx` with the residual :math:`r = \sigma(z) - y \in [-1, 1]`, its second derivative
+:math:`\sigma(z)(1 - \sigma(z))\,xx^\top`.
+
+Sums must not depend on the order of the records, nor on their chunks. So coefficients and residuals
+are split into two whole numbers each, whose products with the weights, which are whole numbers as
+well, are exact in float64. What is rounded is one residual per record: by at most
+:func:`residual_error`. A pass looks up z by code, column by column, and adds up residuals by code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg.blas import dsyrk
+from scipy.special import expit
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.data.records import LocalRecords, Records, Shard
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks, Codes
+from dpbayes_sklearn.schema import Categories
+
+__all__ = [
+    "LATTICE",
+    "MOST_RECORDS",
+    "CodedRecords",
+    "LabelledRecords",
+    "MappedRecords",
+    "on_lattice",
+    "residual_error",
+]
+
+_COARSE, _FINE = 2.0**22, 2.0**24  # steps of a coefficient: 2^-22, and 2^-46
+_HALF = 2.0**22  # steps of a residual: 2^-22, and 2^-44
+LATTICE = 1 / (_COARSE * _FINE)
+"""Coefficients at which gradients are asked for are multiples of it."""
+MOST_RECORDS = 2**26
+"""Sums of the residuals of so many records fit 64 bits."""
+_KEPT_CELLS = 1 << 25  # codes of so many cells, two bytes each, are kept between two passes
+_ROWS = 1 << 12  # a chunk of weights: so few that products over them are exact
+
+
+def on_lattice(coefficients: FloatArray) -> FloatArray:
+    """Return coefficients rounded to the lattice."""
+    return np.asarray(np.rint(coefficients / LATTICE) * LATTICE)
+
+
+def residual_error(blocks: int) -> float:
+    r"""Return the largest error of a residual: its rounding, that of z, and the float sigmoid.
+
+    The first is :math:`2^{-45}`, the last :math:`2^{-50}`; coefficients that do not add to zero
+    exactly, where there is no intercept, shift z by up to :math:`2^{-47}` per block.
+    """
+    return 2.0**-44 + blocks * 2.0**-48
+
+
+@dataclass(frozen=True, repr=False)
+class LabelledRecords:
+    """Queries about records of two classes, each answered exactly.
+
+    **Sensitive.** It refers to the records and holds no sums.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        What the columns of the records mean.
+    classes : Categories
+        The two classes; the second one counts as 1.
+    records : Records
+        Features and labels, wherever they are.
+    """
+
+    blocks: Blocks
+    classes: Categories
+    records: Records
+
+    @property
+    def n(self) -> int:
+        """The exact number of records."""
+        return self.records.n
+
+    def read(self) -> CodedRecords:
+        """Return the queries that a release asks; the codes of few records are kept."""
+        records, reader = self.records, _Reader(self.blocks, self.classes)
+        if not isinstance(records, LocalRecords):
+            return CodedRecords(reader, records)
+        if records.n * len(self.blocks.sizes) > _KEPT_CELLS:
+            return CodedRecords(reader, records)
+        kept = [
+            (Table(self.blocks.encode(shard.table)), self.classes.encode(shard.target))
+            for shard in records.shards
+        ]
+        return CodedRecords(_Reader(self.blocks, None), LocalRecords(kept))
+
+
+class _Reader(NamedTuple):
+    """How codes and labels of a shard are read; one without classes finds them as they are."""
+
+    blocks: Blocks
+    classes: Categories | None
+
+    def chunks(self, shard: Shard) -> Iterator[tuple[Codes, npt.NDArray[Any]]]:
+        """Yield codes and labels, many records at a time."""
+        if self.classes is None:
+            for rows, codes in shard.table.chunks():
+                yield codes, shard.target[rows]
+            return
+        for rows, codes in self.blocks.chunks(shard.table):
+            yield codes, self.classes.encode(shard.target[rows])
+
+    def histograms(self, shard: Shard) -> IntArray:
+        """Count the values of every number in its bins, missing ones last."""
+        domains = [self.blocks.domains[j] for j in self.blocks.numbers]
+        counts = [np.zeros(BINS + d.marks_missing, np.int64) for d in domains]  # type: ignore[union-attr]
+        for codes, _ in self.chunks(shard):
+            for column, count in zip(self.blocks.numbers, counts, strict=True):
+                by_place = np.bincount(codes[:, column], minlength=PLACES + 2)
+                by_place[PLACES - 1] += by_place[PLACES]  # the upper bound is of the last bin
+                count += np.append(
+                    by_place[:PLACES].reshape(BINS, -1).sum(axis=1), by_place[PLACES + 1]
+                )[: len(count)]
+        return np.concatenate(counts)
+
+
+@dataclass(frozen=True, repr=False)
+class CodedRecords:
+    """Sensitive queries about records whose blocks can be read."""
+
+    reader: _Reader
+    records: Records
+
+    def histograms(self) -> IntArray:
+        """Count the values of all numbers in their bins, one column after the other."""
+        counts: IntArray = self.records.total(self.reader.histograms)
+        return counts
+
+    def mapped(self, nodes: FloatArray) -> MappedRecords:
+        """Return the queries that need a map of every number."""
+        return MappedRecords(self.reader, self.records, self.reader.blocks.tables(nodes))
+
+
+@dataclass(frozen=True, repr=False)
+class MappedRecords:
+    """Sensitive queries about records whose weights are known."""
+
+    reader: _Reader
+    records: Records
+    tables: tuple[Block, ...]
+
+    def some(self, most: int) -> MappedRecords:
+        """Return the same queries about a part of the records, from which a search may start."""
+        n = self.records.n
+        if not isinstance(self.records, LocalRecords) or n < 4 * most:
+            return self
+        return replace(self, records=self.records.at(np.arange(0, n, -(-n // most))))
+
+    def gradient(self, coefficients: FloatArray) -> tuple[FloatArray, int]:
+        """Return the gradient of the loss at coefficients on the lattice, and the rows."""
+        ask = partial(_gradient, reader=self.reader, values=self._values(coefficients))
+        by_code, rows = self.records.total(ask).parts
+        sums = [np.array([by_code[0].sum(axis=0) @ [1.0, 1 / _HALF]]) * STEPS]
+        for block, size, each in zip(
+            self.tables, self.reader.blocks.sizes, by_code[1:], strict=True
+        ):
+            coarse, fine = (block.sums(part, size) for part in each.T)
+            sums.append(coarse + fine / _HALF)
+        return np.concatenate(sums) / (_HALF * STEPS), rows
+
+    def curvature(self, coefficients: FloatArray) -> FloatArray:
+        """Return the sum of the second derivatives, in floats."""
+        values = self._values(coefficients)
+        ask = partial(_curvature, reader=self.reader, tables=self.tables, values=values)
+        upper = self.records.total(ask)
+        return np.asarray(upper + np.triu(upper, 1).T)
+
+    def products(
+        self,
+        coefficients: FloatArray,
+        basis: FloatArray,
+        weights: FloatArray,
+        limit: float,
+        grid: int,
+    ) -> IntArray:
+        r"""Return the upper triangle of the sum of :math:`vv^\top`, in units of 1/grid².
+
+        v is :math:`\sqrt{\sigma(z)(1-\sigma(z))}\,B^\top x`, scaled such that
+        :math:`\sum_i a_i^2 (B^\top x)_i^2` does not exceed the limit, with weights a, and rounded
+        towards 0 to multiples of 1/grid.
+        """
+        asked = partial(_products, reader=self.reader, tables=self.tables)
+        of_norm = partial(asked, basis=basis, weights=weights, limit=limit)
+        values = self._values(on_lattice(coefficients))
+        matrix = self.records.total(partial(of_norm, values=values, grid=grid))
+        return np.asarray(matrix[np.triu_indices(len(matrix))])
+
+    def _values(self, coefficients: FloatArray) -> _Values:
+        """Return what every code adds to z, as two whole numbers in one complex number."""
+        coarse = np.rint(coefficients * _COARSE)
+        split = coarse + 1j * np.rint((coefficients * _COARSE - coarse) * _FINE)
+        starts = self.reader.blocks.starts
+        parts = (split[a:b] for a, b in pairwise(starts))
+        each = [block.values(part) for block, part in zip(self.tables, parts, strict=True)]
+        return _Values(complex(split[0] * STEPS), tuple(each))
+
+
+class _Values(NamedTuple):
+    constant: complex
+    by_code: tuple[npt.NDArray[np.complex128], ...]
+
+    def probability(self, codes: Codes) -> FloatArray:
+        """Return the sigmoid of sums that are exact."""
+        z = np.full(len(codes), self.constant)
+        for j, value in enumerate(self.by_code):
+            z += value[codes[:, j]]
+        return np.asarray(expit((z.real + z.imag / _FINE) / (_COARSE * STEPS)))
+
+
+class _Sums:
+    """Several sums that are added up together."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(*(_added(a, b) for a, b in zip(self.parts, other.parts, strict=True)))
+
+
+def _added(one: Any, other: Any) -> Any:
+    return (
+        [a + b for a, b in zip(one, other, strict=True)] if isinstance(one, list) else one + other
+    )
+
+
+def _gradient(shard: Shard, reader: _Reader, values: _Values) -> _Sums:
+    """Add up residuals by code in two parts, for the constant and for every column."""
+    sums = [np.zeros((1, 2)), *(np.zeros((len(each), 2)) for each in values.by_code)]
+    rows = 0
+    for codes, labels in reader.chunks(shard):
+        steps = (values.probability(codes) - labels) * _HALF
+        coarse = np.rint(steps)
+        for part, residual in enumerate((coarse, np.rint((steps - coarse) * _HALF))):
+            sums[0][0, part] += residual.sum()
+            for j, total in enumerate(sums[1:]):
+                total[:, part] += np.bincount(codes[:, j], residual, len(total))
+        rows += len(codes)
+    return _Sums(sums, rows)
+
+
+def _curvature(
+    shard: Shard, reader: _Reader, tables: tuple[Block, ...], values: _Values
+) -> FloatArray:
+    width = reader.blocks.width
+    matrix = np.zeros((width, width), order="F")
+    for x, q in _scaled(shard, reader, tables, values):
+        x *= np.sqrt(q * (1 - q))[:, None] / STEPS
+        matrix = dsyrk(1.0, x.T, beta=1.0, c=matrix, overwrite_c=True)
+    return matrix
+
+
+def _products(
+    shard: Shard,
+    reader: _Reader,
+    tables: tuple[Block, ...],
+    values: _Values,
+    basis: FloatArray,
+    weights: FloatArray,
+    limit: float,
+    grid: int,
+) -> IntArray:
+    total = np.zeros((basis.shape[1],) * 2, np.int64)
+    for x, q in _scaled(shard, reader, tables, values):
+        v = x @ basis / STEPS
+        norms = np.square(v) @ weights**2
+        v *= (grid * np.sqrt(q * (1 - q) * np.minimum(1.0, limit / norms)))[:, None]
+        total += dsyrk(1.0, np.trunc(v).T).astype(np.int64)
+    return total
+
+
+def _scaled(
+    shard: Shard, reader: _Reader, tables: tuple[Block, ...], values: _Values
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield weights and probabilities, a few thousand records at a time."""
+    for codes, _ in reader.chunks(shard):
+        for first in range(0, len(codes), _ROWS):
+            some = codes[first : first + _ROWS]
+            yield reader.blocks.weights(some, tables), values.probability(some)

@@ -1,0 +1,322 @@
+r"""The steps of a release, and their shares: look, mode, curvature.
+
+1. **Look** (a tenth of epsilon, only if there are numbers). A histogram of every number on 16
+   equal-width bins, with joint noise of all of them: a record adds one to one bin of each, so a
+   replaced record changes :math:`\max_j \|\cdot\|_1` by at most 2, and one that is added by 1. Its
+   cumulative sums, mixed with the uniform law, are a rough rank; its ends a window.
+2. **Mode** (:mod:`dpbayes_sklearn.logistic.mode`).
+3. **Curvature** (.3 of epsilon, or .2 where records are many, if intervals are released). The sum
+   of :math:`vv^\top, v = \sqrt{\sigma(1-\sigma)}\,B^\top x` at the released mode, with
+   :class:`~dpbayes_sklearn.noise.MatrixNoise` of weights a. Records whose :math:`\sum a_i^2(B^\top
+   x)_i^2` exceeds a limit T, which the released histograms suggest, are scaled down to it. As
+   :math:`\sigma(1-\sigma) \le \tfrac14`, m records that come or go have a weighted nuclear norm of
+   at most mT/4, and the scale :math:`mT/4\varepsilon` is enough.
+
+Each step is a function of the records given what earlier ones released, so their epsilons add up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks
+from dpbayes_sklearn.logistic.mode import (
+    ModePlan,
+    exact_mode,
+    perturbed_mode,
+    plan_mode,
+    records_per_parameter,
+)
+from dpbayes_sklearn.logistic.posterior import LogisticPosterior
+from dpbayes_sklearn.logistic.records import (
+    MOST_RECORDS,
+    CodedRecords,
+    LabelledRecords,
+    MappedRecords,
+    on_lattice,
+)
+from dpbayes_sklearn.mechanisms import MAP, Auto, Mechanism
+from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Facts, Plan, Step
+
+__all__ = ["CurvaturePlan", "LogisticPlan", "LogisticPrior", "LookPlan", "plan"]
+
+_LOOK = Fraction(1, 10)
+_CURVATURE, _LESS = Fraction(3, 10), Fraction(1, 5)  # the latter where there are very many records
+_MANY = 4000.0  # n epsilon/p from which on that is so, and intervals are released if not asked for
+_MOST_PARAMETERS, _MOST_WITH_INTERVALS = 2000, 200
+_TRUST = 0.7  # largest weight of a released histogram beside the uniform law
+_DOUBT = 0.5  # standard deviations that are taken off a released count
+_TAIL = 0.005  # share of the values that may lie beyond each end of a window
+_CONSTANT = Fraction(1, 4)  # weight of the intercept among coordinates that get matrix noise
+_REACH = 2.0  # standard deviations from the mean squared norm of records to its limit
+_SURE = 1.5  # standard deviations of noise that a tail must exceed to be within a window
+_FINEST_GRID = 2**15
+_UPWARD = 1 + Fraction(1, 2**30)  # pays for the rounding of floats
+_SCALE = 2.0  # predictions multiply the mode by 1 + this over sqrt(n epsilon/p)
+
+
+class Look(NamedTuple):
+    """What the histograms tell about every number: its map, and the shares of its bins."""
+
+    nodes: FloatArray
+    shares: FloatArray
+
+
+class LookPlan(NamedTuple):
+    """The noise of the histograms."""
+
+    blocks: Blocks
+    law: ClassRows
+
+    @classmethod
+    def of(cls, blocks: Blocks, epsilon: Fraction, unit: PrivacyUnit) -> LookPlan:
+        """Return the plan for a share of epsilon."""
+        sizes = tuple(domain.n_values for domain in blocks.histograms)
+        return cls(blocks, ClassRows.of(sizes, 1, unit.n_changed, epsilon))
+
+    def release(self, records: CodedRecords, n: int, noise: Noise) -> Look:
+        """Return maps and shares of all numbers; n is public, the exact number may not be."""
+        exact = np.split(records.histograms(), np.cumsum(self.law.values)[:-1])
+        *noisy, _ = noise.add([*exact, np.array([records.records.n])], self.law)
+        return seen(
+            self.blocks, noisy, n, [math.sqrt(self.law.variance(j)) for j in range(len(noisy))]
+        )
+
+
+def seen(blocks: Blocks, counts: list[FloatArray], n: int, deviations: list[float]) -> Look:
+    """Return maps and shares by counts whose noise has these standard deviations."""
+    if not counts:
+        return Look(np.zeros((0, BINS + 1)), np.zeros((0, BINS)))
+    map_of = _rank if blocks.effects == "smooth" else _window
+    each = [*zip(counts, deviations, strict=True)]
+    maps = [map_of(count, n, deviation) for count, deviation in each]
+    return Look(np.array(maps), np.array([_shares_of_bins(*pair) for pair in each]))
+
+
+def _shares_of_bins(counts: FloatArray, deviation: float) -> FloatArray:
+    """Return the shares of the bins, missing values left out; even ones if nothing is left."""
+    kept = np.maximum(counts[:BINS] - _DOUBT * deviation, 0.0)
+    return np.asarray(kept / kept.sum()) if kept.sum() > 0 else np.full(BINS, 1 / BINS)
+
+
+def _rank(counts: FloatArray, n: int, deviation: float) -> FloatArray:
+    """Return the cumulative distribution at the ends of the bins, mixed with the uniform one."""
+    trust = _TRUST * n / (n + BINS * deviation)
+    mass = trust * _shares_of_bins(counts, deviation) + (1 - trust) / BINS
+    return np.concatenate([[0.0], np.minimum(np.cumsum(mass[:-1]), 1.0), [1.0]])
+
+
+def _window(counts: FloatArray, n: int, deviation: float) -> FloatArray:
+    """Return a map that is linear between the ends of a window, and constant beyond."""
+    first, last = _end(counts[:BINS], n, deviation), _end(counts[BINS - 1 :: -1], n, deviation)
+    if first + last >= BINS:
+        first = last = 0
+    return np.clip((np.arange(BINS + 1) - first) / (BINS - last - first), 0.0, 1.0)
+
+
+def _end(counts: FloatArray, n: int, deviation: float) -> int:
+    """Return how many bins hold, from this side, no more than a few records and noise."""
+    noise = deviation * np.sqrt(np.arange(1, BINS + 1))
+    found = int(np.argmax(np.cumsum(counts) > _TAIL * n + _SURE * noise))
+    return max(0, found - 1)
+
+
+class CurvaturePlan(NamedTuple):
+    """The noise of the second derivatives, in units of 1/grid²."""
+
+    blocks: Blocks
+    grid: int
+    law: MatrixNoise
+    limit: float
+
+    @classmethod
+    def of(
+        cls, blocks: Blocks, n: int, epsilon: Fraction, unit: PrivacyUnit, limit: float
+    ) -> CurvaturePlan:
+        """Return the plan for a share of epsilon, and a limit on the norms of records."""
+        bound = unit.n_changed * Fraction(limit) / 4 * _UPWARD / epsilon
+        grid = _FINEST_GRID
+        while grid and (n * grid**2 >= 2**61 or bound * grid**2 * blocks.parameters >= 2**50):
+            grid //= 2
+        if not grid:
+            raise ValueError("epsilon is too small for exact noise; use a larger one.")
+        weights = tuple(Fraction(1) if j >= 0 else _CONSTANT for j in blocks.block_of)
+        return cls(blocks, grid, MatrixNoise(bound * grid**2, weights), limit)
+
+    def release(
+        self, records: MappedRecords, parameters: FloatArray, noise: Noise
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the second derivatives at released parameters, and the noise's variances."""
+        basis = self.blocks.basis
+        weights = np.array([float(weight) for weight in self.law.weights])
+        exact = records.products(basis @ parameters, basis, weights, self.limit, self.grid)
+        (noisy,) = noise.add([exact], self.law)
+        return _symmetric(noisy / self.grid**2), _symmetric(self.law.variances / self.grid**4)
+
+
+def _symmetric(upper: FloatArray) -> FloatArray:
+    p = (math.isqrt(8 * len(upper) + 1) - 1) // 2
+    matrix = np.zeros((p, p))
+    matrix[np.triu_indices(p)] = upper
+    return np.asarray(matrix + np.triu(matrix, 1).T)
+
+
+def largest_norm(blocks: Blocks) -> float:
+    """Return the largest squared norm of a record, the constant weighted."""
+    contrasts = sum(1 - 1 / size for size in blocks.sizes)
+    return float(_CONSTANT) ** 2 * blocks.intercept + contrasts
+
+
+def norm_limit(blocks: Blocks, tables: tuple[Block, ...], shares: FloatArray) -> float:
+    """Return a limit on the squared norm of a record that few records exceed, if any.
+
+    ``shares`` are the released shares of the bins of every number.
+    """
+    squares, spread, each = float(_CONSTANT) ** 2 * blocks.intercept, 0.0, iter(shares)
+    for domain, size, block in zip(blocks.domains, blocks.sizes, tables, strict=True):
+        largest = 1 - 1 / size
+        if not blocks.knots(domain):
+            squares += largest
+            continue
+        part = block.part[: PLACES + 1] / STEPS
+        by_place = part**2 + (1 - part) ** 2 - 1 / size
+        centres = by_place[PLACES // (2 * BINS) :: PLACES // BINS]
+        law = next(each)
+        mean = float(law @ centres)
+        squares += mean
+        spread += float(law @ (centres - mean) ** 2)
+    return min(largest_norm(blocks), squares + _REACH * math.sqrt(spread))
+
+
+@dataclass(frozen=True)
+class LogisticPrior:
+    """The model before any data.
+
+    Attributes
+    ----------
+    blocks : Blocks
+    precision : float or None
+        Prior precision of the contrasts; None for the public rule.
+    intervals : bool or None
+        Whether the curvature is released; None for the public rule.
+    """
+
+    blocks: Blocks
+    precision: float | None = None
+    intervals: bool | None = None
+
+
+_REFUSED = {
+    "laplace": "a noisy quadratic approximation of the loss pays for all products of two weights, "
+    "and holds near one point only",
+    "fourier": "the loss has no sufficient statistics that are tables",
+    "gaussian": "with a delta the perturbed mode was no more accurate than without",
+    "sampler": "a posterior draw would need a Markov chain, whose error no epsilon covers",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
+    """The steps of one release; without privacy, ``mode`` is None."""
+
+    prior: LogisticPrior
+    facts: Facts
+    rho: float
+    look: LookPlan | None
+    mode: ModePlan | None
+    curvature: Fraction
+
+    def release(self, statistics: LabelledRecords, noise: Noise) -> LogisticPosterior:
+        """Look, find the mode, and ask for the curvature there."""
+        blocks, records, n = self.prior.blocks, statistics.read(), self.facts.n
+        if self.mode is None:
+            return _exact(self.prior, records)
+        nothing = seen(blocks, [], n, [])
+        look = nothing if self.look is None else self.look.release(records, n, noise)
+        mapped = records.mapped(look.nodes)
+        mode = perturbed_mode(mapped, self.mode, noise)
+        matrix = variances = np.zeros((0, 0))
+        if self.curvature:
+            limit = norm_limit(blocks, mapped.tables, look.shares)
+            of_limit = CurvaturePlan.of(blocks, n, self.curvature, self.cost.unit, limit)
+            matrix, variances = of_limit.release(mapped, mode, noise)
+        scale = 1 + _SCALE / math.sqrt(self.rho)
+        error = self.mode.noise
+        return LogisticPosterior(mode, look.nodes, self.mode.ridge, error, scale, matrix, variances)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Look, mode and curvature, with their shares."""
+        unit, epsilon = self.cost.unit, self.cost.epsilon
+        if self.mode is None:
+            return super().steps
+        shares = {"curvature for intervals": self.curvature}
+        if self.look is not None:
+            shares["rough ranks of the numbers"] = _LOOK * Fraction(epsilon)
+        mode = Fraction(epsilon) - sum(shares.values())
+        parts = {"perturbed mode": mode, **shares}
+        return tuple(Step(what, Budget(e, unit=unit)) for what, e in parts.items() if e)
+
+
+def _exact(prior: LogisticPrior, records: CodedRecords) -> LogisticPosterior:
+    """Return the posterior without noise."""
+    blocks, n = prior.blocks, records.records.n
+    counts = np.split(records.histograms(), np.cumsum([d.n_values for d in blocks.histograms])[:-1])
+    look = seen(blocks, counts if blocks.numbers else [], n, [0.0] * len(blocks.numbers))
+    mapped, basis = records.mapped(look.nodes), blocks.basis
+    ridge = np.full(blocks.parameters, 1.0 if prior.precision is None else prior.precision)
+    mode = exact_mode(mapped, blocks, ridge)
+    matrix = basis.T @ mapped.curvature(on_lattice(basis @ mode)) @ basis
+    nothing = np.zeros((len(mode), len(mode)))
+    return LogisticPosterior(mode, look.nodes, ridge, nothing[0], 1.0, matrix, nothing)
+
+
+def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budget) -> LogisticPlan:
+    """Return the steps of a release, or refuse it."""
+    if not isinstance(mechanism, (MAP, Auto)):
+        name = mechanism.name()
+        raise ValueError(
+            f"mechanism={name!r} is not available for logistic regression: {_REFUSED[name]}. "
+            "Use mechanism='map'."
+        )
+    blocks, n, unit = prior.blocks, facts.n, budget.unit
+    if facts.n_bound > MOST_RECORDS:
+        raise ValueError(f"More than {MOST_RECORDS} records are not supported.")
+    if blocks.parameters > _MOST_PARAMETERS:
+        raise ValueError(
+            f"The model has {blocks.parameters} parameters, more than {_MOST_PARAMETERS}: merge "
+            "categories, or use BayesianNaiveBayes."
+        )
+    public = {"cost": budget, "mechanism": "map", "prior": prior, "facts": facts}
+    if budget.infinite:
+        return LogisticPlan(**public, rho=math.inf, look=None, mode=None, curvature=Fraction(0))
+    epsilon = Fraction(budget.epsilon)
+    rho = records_per_parameter(blocks, n, float(epsilon), unit)
+    curvature = _curvature_share(prior, rho) * epsilon
+    look = LookPlan.of(blocks, epsilon * _LOOK, unit) if blocks.numbers else None
+    rest = epsilon - curvature - (epsilon * _LOOK if look else 0)
+    mode = plan_mode(blocks, n, rest, unit, rho, prior.precision)
+    if curvature:
+        CurvaturePlan.of(blocks, n, curvature, unit, largest_norm(blocks))
+    return LogisticPlan(**public, rho=rho, look=look, mode=mode, curvature=curvature)
+
+
+def _curvature_share(prior: LogisticPrior, rho: float) -> Fraction:
+    """Return the share of epsilon for intervals: none if not asked for, unless it costs little."""
+    few = prior.blocks.parameters <= _MOST_WITH_INTERVALS
+    if prior.intervals and not few:
+        raise ValueError(
+            f"intervals=True is available for at most {_MOST_WITH_INTERVALS} parameters; the model "
+            f"has {prior.blocks.parameters}. Set intervals=False."
+        )
+    wanted = rho >= _MANY and few if prior.intervals is None else prior.intervals
+    return Fraction(0) if not wanted else _LESS if rho >= _MANY else _CURVATURE
