@@ -20,7 +20,7 @@ from dpbayes_sklearn.display import (
     ReliabilityDisplay,
 )
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
-from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.model_selection import PrivateSearchCV
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
@@ -32,6 +32,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BayesianLinearRegression",
+    "BayesianLogisticRegression",
     "BayesianNaiveBayes",
     "BayesianNetworkClassifier",
     "BetaBinomial",

@@ -6,7 +6,7 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.preprocessing import (
@@ -22,6 +22,7 @@ _ESTIMATORS: dict[str, type[PrivateEstimator]] = {
     cls.__name__: cls
     for cls in (
         BayesianLinearRegression,
+        BayesianLogisticRegression,
         BayesianNaiveBayes,
         BayesianNetworkClassifier,
         BetaBinomial,

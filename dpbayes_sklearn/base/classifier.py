@@ -24,7 +24,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_if_noisy, hint_at_absent_classes
-from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
+from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network, check_cells
 from dpbayes_sklearn.counts.posterior import ancestral_sample
@@ -48,7 +48,7 @@ from dpbayes_sklearn.mechanisms._temperature import table_budget
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Domain, Schema
-from dpbayes_sklearn.schema.declared import Bins, declared_classes
+from dpbayes_sklearn.schema.declared import Bins
 from dpbayes_sklearn.serialization.models import NETWORK_MODEL
 
 __all__ = ["DiscreteClassifier"]
@@ -213,12 +213,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     @property
     def _target(self) -> Declared:
-        """The classes in order: of the parameter or of the schema."""
-        classes = self.classes
-        if classes is None and self.schema is not None and self.schema.target is not None:
-            classes = self.schema.classes.labels
-        domain = None if classes is None else declared_classes(classes)
-        return Declared("classes", domain, "classes")
+        return classes_declared(self.classes, self.schema)
 
     def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
         return classes_from_data(values)

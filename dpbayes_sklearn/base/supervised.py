@@ -26,10 +26,15 @@ from dpbayes_sklearn.data.table import SealedTable, Table
 from dpbayes_sklearn.exceptions import called_by
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Domain, Schema
-from dpbayes_sklearn.schema.declared import declared_domains, declared_width, width_of_rows
+from dpbayes_sklearn.schema.declared import (
+    declared_classes,
+    declared_domains,
+    declared_width,
+    width_of_rows,
+)
 from dpbayes_sklearn.shards import ExactStatistics
 
-__all__ = ["Declared", "ShardedEstimator", "SupervisedEstimator"]
+__all__ = ["Declared", "ShardedEstimator", "SupervisedEstimator", "classes_declared"]
 
 
 class Declared(NamedTuple):
@@ -48,6 +53,14 @@ class Declared(NamedTuple):
     parameter: str
     value: Any
     what: str
+
+
+def classes_declared(classes: Any, schema: Schema | None) -> Declared:
+    """Return the classes in order: of the parameter, or of the schema."""
+    if classes is None and schema is not None and schema.target is not None:
+        classes = schema.classes.labels
+    domain = None if classes is None else declared_classes(classes)
+    return Declared("classes", domain, "classes")
 
 
 class SupervisedEstimator(PrivateEstimator):

@@ -62,7 +62,7 @@ class Block(NamedTuple):
     left: npt.NDArray[np.intp]
     part: FloatArray
 
-    def values(self, coefficients: FloatArray) -> FloatArray:
+    def values(self, coefficients: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return STEPS times what a record with each code adds to z."""
         right = coefficients[np.minimum(self.left + 1, len(coefficients) - 1)]
         return np.asarray((STEPS - self.part) * coefficients[self.left] + self.part * right)
@@ -126,7 +126,7 @@ class Blocks:
     def sizes(self) -> tuple[int, ...]:
         """Number of weights of every block."""
         return tuple(
-            knots + domain.marks_missing  # type: ignore[union-attr]
+            knots + domain.marks_missing
             if (knots := self.knots(domain))
             else self.levels(domain).n_values
             for domain in self.domains

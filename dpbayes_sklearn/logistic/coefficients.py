@@ -104,9 +104,11 @@ def _row(
     name: str, level: float, estimate: float, sd: float, sampling: float, privacy: float
 ) -> OddsRatio:
     reach = float(ndtri(0.5 + level / 2)) * sd
-    ends = (estimate - reach, estimate + reach)
-    ratios = (math.exp(min(max(each, -_LARGEST), _LARGEST)) for each in (estimate, *ends))
-    return OddsRatio(name, estimate, sd, *ends, *ratios, sampling, privacy)
+    low, high = estimate - reach, estimate + reach
+    ratio, least, most = (
+        math.exp(min(max(each, -_LARGEST), _LARGEST)) for each in (estimate, low, high)
+    )
+    return OddsRatio(name, estimate, sd, low, high, ratio, least, most, sampling, privacy)
 
 
 def knot_values(domain: Interval, nodes: FloatArray, knots: int) -> FloatArray:

@@ -19,15 +19,28 @@ that happened to be large.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit, log_expit
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.logistic.blocks import BINS, STEPS, Blocks
 
-__all__ = ["Effects", "LogisticPosterior"]
+__all__ = [
+    "Effects",
+    "LogisticPosterior",
+    "answer_by_row",
+    "log_probabilities",
+    "more_probable",
+    "probabilities",
+]
 
 _PRIOR_SD = 5.0  # of a contrast: log odds that differ by more than ten between levels are rare
 _LEAST = 1e-9  # added to variances, in units of the largest curvature
@@ -75,6 +88,16 @@ class LogisticPosterior:
     def mean(self) -> FloatArray:
         """Return the parameters that predictions are made with."""
         return self.scale * self.parameters
+
+    def fits(self, blocks: Blocks) -> bool:
+        """Tell whether all arrays have the shapes that a model needs."""
+        p = blocks.parameters
+        vectors = (self.parameters, self.ridge, self.noise)
+        fits = all(each.shape == (p,) for each in vectors)
+        squares = self.curvature.shape, self.curvature_noise.shape
+        fits = fits and squares in {((p, p),) * 2, ((0, 0),) * 2}
+        ordered = self.nodes.shape == (len(blocks.numbers), BINS + 1)
+        return fits and ordered and bool((np.diff(self.nodes) >= 0).all())
 
     @property
     def has_intervals(self) -> bool:
@@ -151,3 +174,39 @@ class _Problem:
 
 def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right, check_finite=False))
+
+
+def answer_by_row(
+    blocks: Blocks,
+    posterior: LogisticPosterior,
+    of: Callable[[FloatArray], npt.NDArray[Any]],
+    table: Table,
+) -> npt.NDArray[Any]:
+    """Return ``of`` the log odds of every row; no row changes another, not even by rounding."""
+    coefficients = blocks.basis @ posterior.mean()
+    starts, tables = blocks.starts, blocks.tables(posterior.nodes)
+    values = [
+        block.values(coefficients[start : start + size]) / STEPS
+        for block, start, size in zip(tables, starts, blocks.sizes, strict=False)
+    ]
+    z = np.full(table.n_rows, coefficients[0])
+    with quiet_numpy():
+        for rows, codes in blocks.chunks(table):
+            for j, value in enumerate(values):
+                z[rows] += value[codes[:, j]]
+        return of(z)
+
+
+def more_probable(classes: npt.NDArray[Any], log_odds: FloatArray) -> npt.NDArray[Any]:
+    """Return the second class where its odds are above one, otherwise the first."""
+    return np.asarray(classes[(log_odds > 0).astype(np.intp)])
+
+
+def probabilities(log_odds: FloatArray) -> FloatArray:
+    """Return the probabilities of both classes."""
+    return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
+
+
+def log_probabilities(log_odds: FloatArray) -> FloatArray:
+    """Return the logarithms of the probabilities of both classes."""
+    return np.stack([log_expit(-log_odds), log_expit(log_odds)], axis=1)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ __all__ = [
     "CodedRecords",
     "LabelledRecords",
     "MappedRecords",
+    "check_two_classes",
     "on_lattice",
     "residual_error",
 ]
@@ -63,6 +64,17 @@ def residual_error(blocks: int) -> float:
     return 2.0**-44 + blocks * 2.0**-48
 
 
+def check_two_classes(classes: Categories) -> None:
+    """Refuse other than two classes, in the words of scikit-learn."""
+    if classes.n_values > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass. Use "
+            "BayesianNaiveBayes, or scikit-learn's OneVsRestClassifier, which fits once per class."
+        )
+    if classes.n_values < 2:
+        raise ValueError("A logistic regression needs two classes. Got one class instead.")
+
+
 @dataclass(frozen=True, repr=False)
 class LabelledRecords:
     """Queries about records of two classes, each answered exactly.
@@ -83,10 +95,23 @@ class LabelledRecords:
     classes: Categories
     records: Records
 
+    kind: ClassVar[str] = "labels"
+
     @property
     def n(self) -> int:
         """The exact number of records."""
         return self.records.n
+
+    @property
+    def structure(self) -> tuple[Blocks, Categories]:
+        """The public model: what merged records must have in common."""
+        return self.blocks, self.classes
+
+    def __add__(self, other: LabelledRecords) -> LabelledRecords:
+        """Return the queries about the records of both, which must be different records."""
+        if self.structure != other.structure:
+            raise ValueError("Records of different models cannot be added.")
+        return replace(self, records=self.records + other.records)
 
     def read(self) -> CodedRecords:
         """Return the queries that a release asks; the codes of few records are kept."""
@@ -120,7 +145,7 @@ class _Reader(NamedTuple):
     def histograms(self, shard: Shard) -> IntArray:
         """Count the values of every number in its bins, missing ones last."""
         domains = [self.blocks.domains[j] for j in self.blocks.numbers]
-        counts = [np.zeros(BINS + d.marks_missing, np.int64) for d in domains]  # type: ignore[union-attr]
+        counts = [np.zeros(BINS + d.marks_missing, np.int64) for d in domains]
         for codes, _ in self.chunks(shard):
             for column, count in zip(self.blocks.numbers, counts, strict=True):
                 by_place = np.bincount(codes[:, column], minlength=PLACES + 2)

@@ -18,11 +18,13 @@ Each step is a function of the records given what earlier ones released, so thei
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks
@@ -47,8 +49,10 @@ from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Step
 
-__all__ = ["CurvaturePlan", "LogisticPlan", "LogisticPrior", "LookPlan", "plan"]
+__all__ = ["FEW_RECORDS", "CurvaturePlan", "LogisticPlan", "LogisticPrior", "LookPlan", "plan"]
 
+FEW_RECORDS = 100
+"""Records times epsilon per parameter below which naive Bayes is usually more accurate."""
 _LOOK = Fraction(1, 10)
 _CURVATURE, _LESS = Fraction(3, 10), Fraction(1, 5)  # the latter where there are very many records
 _MANY = 4000.0  # n epsilon/p from which on that is so, and intervals are released if not asked for
@@ -92,7 +96,9 @@ class LookPlan(NamedTuple):
         )
 
 
-def seen(blocks: Blocks, counts: list[FloatArray], n: int, deviations: list[float]) -> Look:
+def seen(
+    blocks: Blocks, counts: Sequence[npt.NDArray[Any]], n: int, deviations: Sequence[float]
+) -> Look:
     """Return maps and shares by counts whose noise has these standard deviations."""
     if not counts:
         return Look(np.zeros((0, BINS + 1)), np.zeros((0, BINS)))
@@ -230,10 +236,10 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
 
     prior: LogisticPrior
     facts: Facts
-    rho: float
-    look: LookPlan | None
-    mode: ModePlan | None
-    curvature: Fraction
+    rho: float = math.inf
+    look: LookPlan | None = None
+    mode: ModePlan | None = None
+    curvature: Fraction = Fraction(0)
 
     def release(self, statistics: LabelledRecords, noise: Noise) -> LogisticPosterior:
         """Look, find the mode, and ask for the curvature there."""
@@ -296,9 +302,9 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
             f"The model has {blocks.parameters} parameters, more than {_MOST_PARAMETERS}: merge "
             "categories, or use BayesianNaiveBayes."
         )
-    public = {"cost": budget, "mechanism": "map", "prior": prior, "facts": facts}
+    whole = LogisticPlan(cost=budget, mechanism="map", prior=prior, facts=facts)
     if budget.infinite:
-        return LogisticPlan(**public, rho=math.inf, look=None, mode=None, curvature=Fraction(0))
+        return whole
     epsilon = Fraction(budget.epsilon)
     rho = records_per_parameter(blocks, n, float(epsilon), unit)
     curvature = _curvature_share(prior, rho) * epsilon
@@ -307,7 +313,7 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
     mode = plan_mode(blocks, n, rest, unit, rho, prior.precision)
     if curvature:
         CurvaturePlan.of(blocks, n, curvature, unit, largest_norm(blocks))
-    return LogisticPlan(**public, rho=rho, look=look, mode=mode, curvature=curvature)
+    return replace(whole, rho=rho, look=look, mode=mode, curvature=curvature)
 
 
 def _curvature_share(prior: LogisticPrior, rho: float) -> Fraction:

@@ -20,6 +20,7 @@ from dpbayes_sklearn.counts.noise_aware_fourier import NoiseAwareCharacters
 from dpbayes_sklearn.counts.posterior import DrawsPosterior, TemperedPosterior
 from dpbayes_sklearn.counts.tables import ReleasedCounts
 from dpbayes_sklearn.counts.temperature import Tempering
+from dpbayes_sklearn.logistic.posterior import LogisticPosterior
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.privacy import PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.regression.design import Windows
@@ -54,6 +55,7 @@ __all__ = [
     "INTERVAL",
     "LAW",
     "LINEAR_MODEL",
+    "LOGISTIC_MODEL",
     "NETWORK",
     "NETWORK_MODEL",
     "RECORDS",
@@ -427,6 +429,21 @@ _UNTEMPERED = OneOf(
             CoefficientDraws,
             Fields(CoefficientDraws, {**_GAUSSIAN, "draws": FLOATS}, _wrong_gaussian),
         ),
+        "LogisticPosterior": (
+            LogisticPosterior,
+            Fields(
+                LogisticPosterior,
+                {
+                    "parameters": FLOATS,
+                    "nodes": FLOATS,
+                    "ridge": FLOATS,
+                    "noise": FLOATS,
+                    "scale": RealNumber(0.0),
+                    "curvature": FLOATS,
+                    "curvature_noise": FLOATS,
+                },
+            ),
+        ),
         "Dirichlet": (Dirichlet, Fields(Dirichlet, {"concentration": FLOATS})),
         "NoisyDirichlet": (
             NoisyDirichlet,
@@ -462,6 +479,7 @@ LINEAR_MODEL: dict[str, Codec] = {
     "posterior_": POSTERIOR,
     "guarantee_": GUARANTEE,
 }
+LOGISTIC_MODEL = LINEAR_MODEL
 CONJUGATE_MODEL: dict[str, Codec] = {
     "categories_": CATEGORIES,
     "posterior_": POSTERIOR,
