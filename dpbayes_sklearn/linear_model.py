@@ -14,12 +14,11 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn.base.parameters import PROTECTION
-from dpbayes_sklearn.base.remarks import ScoreMixin
+from dpbayes_sklearn.base.remarks import ScoreMixin, advise_naive_bayes
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.reading import classes_from_data, domain_from_data
@@ -35,7 +34,12 @@ from dpbayes_sklearn.logistic.posterior import (
     probabilities,
 )
 from dpbayes_sklearn.logistic.records import LabelledRecords, check_two_classes
-from dpbayes_sklearn.logistic.release import FEW_RECORDS, LogisticPlan, LogisticPrior
+from dpbayes_sklearn.logistic.release import (
+    FEW_RECORDS,
+    LogisticPlan,
+    LogisticPrior,
+    check_mechanism,
+)
 from dpbayes_sklearn.logistic.release import plan as plan_logistic
 from dpbayes_sklearn.mechanisms import Mechanism, mechanism_names
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
@@ -488,7 +492,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         **DELTA,
-        "mechanism": [StrOptions(mechanism_names("counts")), Mechanism],
+        "mechanism": [StrOptions({"map", "auto"}), Mechanism],
         "prior_precision": [StrOptions({"auto"}), Range(Real, 1e-6, 1e12, closed="both")],
         "classes": ["array-like", None],
         "bounds": ["array-like", None],
@@ -533,6 +537,11 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _validate_params(self) -> None:
+        if isinstance(self.mechanism, str):
+            check_mechanism(self.mechanism)
+        super()._validate_params()
+
     @property
     def _bounds(self) -> Declared:
         return Declared("bounds", self.bounds, "bounds of the features")
@@ -571,13 +580,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     def _advise(self, plan: LogisticPlan, facts: Facts) -> None:
         if plan.rho < FEW_RECORDS:
-            remark(
-                "n * epsilon / p is %.3g for the p = %d parameters of this model: below about %d "
-                "BayesianNaiveBayes is usually more accurate at the same epsilon.",
-                plan.rho,
-                plan.prior.blocks.parameters,
-                FEW_RECORDS,
-            )
+            advise_naive_bayes(plan.rho, plan.prior.blocks.parameters, FEW_RECORDS)
 
     def _attach(self, public: Schema, release: Release[Any]) -> Self:
         """Set the fitted attributes."""

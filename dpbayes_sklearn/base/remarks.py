@@ -18,6 +18,7 @@ __all__ = [
     "ScoreMixin",
     "Told",
     "advise_if_noisy",
+    "advise_naive_bayes",
     "hint_at_absent_classes",
     "warn_about_scores",
     "warn_of_delta",
@@ -61,6 +62,7 @@ class Told:
     """What was logged in this process."""
 
     noisy = False  # in this process
+    few_records = False  # for a logistic regression
 
 
 def advise_if_noisy(ratio: float) -> None:
@@ -79,6 +81,30 @@ def advise_if_noisy(ratio: float) -> None:
         "less accurate than without privacy. Fewer columns, fewer bins or values, more records or "
         "a larger epsilon help.",
         ratio,
+    )
+
+
+def advise_naive_bayes(ratio: float, parameters: int, enough: int) -> None:
+    """Log, once per process, that a logistic regression has too many parameters.
+
+    Parameters
+    ----------
+    ratio : float
+        Records times epsilon, per parameter.
+    parameters : int
+        How many the model has.
+    enough : int
+        The ratio from which on logistic regression is usually the more accurate model.
+    """
+    if Told.few_records or not is_heard():
+        return
+    Told.few_records = True
+    remark(
+        "n * epsilon / p is %.3g for the p = %d parameters of this logistic regression: below "
+        "about %d, BayesianNaiveBayes is usually more accurate at the same epsilon.",
+        ratio,
+        parameters,
+        enough,
     )
 
 

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks
 from dpbayes_sklearn.logistic.mode import (
@@ -43,13 +44,21 @@ from dpbayes_sklearn.logistic.records import (
     MappedRecords,
     on_lattice,
 )
-from dpbayes_sklearn.mechanisms import MAP, Auto, Mechanism
+from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Step
 
-__all__ = ["FEW_RECORDS", "CurvaturePlan", "LogisticPlan", "LogisticPrior", "LookPlan", "plan"]
+__all__ = [
+    "FEW_RECORDS",
+    "CurvaturePlan",
+    "LogisticPlan",
+    "LogisticPrior",
+    "LookPlan",
+    "check_mechanism",
+    "plan",
+]
 
 FEW_RECORDS = 100
 """Records times epsilon per parameter below which naive Bayes is usually more accurate."""
@@ -230,6 +239,16 @@ _REFUSED = {
 }
 
 
+def check_mechanism(mechanism: Mechanism | str) -> None:
+    """Refuse a mechanism by name, with the reason; unknown names are left to others."""
+    name = mechanism if isinstance(mechanism, str) else mechanism.name()
+    if name in _REFUSED:
+        raise InvalidParameterError(
+            f"mechanism={name!r} is not available for BayesianLogisticRegression: "
+            f"{_REFUSED[name]}. Use mechanism='map'."
+        )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
     """The steps of one release; without privacy, ``mode`` is None."""
@@ -288,12 +307,7 @@ def _exact(prior: LogisticPrior, records: CodedRecords) -> LogisticPosterior:
 
 def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budget) -> LogisticPlan:
     """Return the steps of a release, or refuse it."""
-    if not isinstance(mechanism, (MAP, Auto)):
-        name = mechanism.name()
-        raise ValueError(
-            f"mechanism={name!r} is not available for logistic regression: {_REFUSED[name]}. "
-            "Use mechanism='map'."
-        )
+    check_mechanism(mechanism)
     blocks, n, unit = prior.blocks, facts.n, budget.unit
     if facts.n_bound > MOST_RECORDS:
         raise ValueError(f"More than {MOST_RECORDS} records are not supported.")
@@ -302,7 +316,8 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
             f"The model has {blocks.parameters} parameters, more than {_MOST_PARAMETERS}: merge "
             "categories, or use BayesianNaiveBayes."
         )
-    whole = LogisticPlan(cost=budget, mechanism="map", prior=prior, facts=facts)
+    cost = budget._replace(delta=Fraction(0))
+    whole = LogisticPlan(cost=cost, mechanism="map", prior=prior, facts=facts)
     if budget.infinite:
         return whole
     epsilon = Fraction(budget.epsilon)

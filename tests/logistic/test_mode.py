@@ -1,0 +1,222 @@
+"""The perturbed mode: the law of what is released, its price, and a search that always ends."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import kstest
+
+from dpbayes_sklearn.audit._logistic import LogisticMode, weighed_records
+from dpbayes_sklearn.audit.statistical import bound_from_outcomes
+from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.logistic import mode as module
+from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
+from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
+from dpbayes_sklearn.logistic.records import LabelledRecords, MappedRecords
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.schema import Categories, Interval
+
+ONE = Blocks((Categories(range(2)),))
+LINE = Blocks((Interval(0, 1),), "linear")
+CLASSES = Categories([0, 1])
+SMALLEST_P = 1e-4  # chance of failing the right law; planted faults must fall far below it
+
+
+def mapped(X, y, blocks=ONE):
+    X = np.asarray(X, float).reshape(len(y), -1)
+    records = LocalRecords([(Table(X), np.asarray(y))])
+    return LabelledRecords(blocks, CLASSES, records).read().mapped(even_nodes(len(blocks.numbers)))
+
+
+def plan_for(epsilon, n, blocks=ONE, unit=RECORD, prior=None, rho=100.0):
+    return plan_mode(blocks, n, Fraction(epsilon), unit, rho, prior)
+
+
+def step(records, plan):
+    return LogisticMode(weighed_records(records), plan)
+
+
+def draws(records, plan, runs, seed=0):
+    noise = Noise.of(seed)
+    return np.array([perturbed_mode(records, plan, noise) for _ in range(runs)])
+
+
+@pytest.mark.parametrize(
+    "unit", [RECORD, PrivacyUnit("person", max_records=3, neighbours="add_remove")]
+)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(22, 7), Fraction(1e6)])
+@pytest.mark.parametrize("prior", [None, 1e-6, 50.0])
+def test_the_parts_of_a_plan_add_up_to_its_budget(epsilon, unit, prior):
+    blocks = Blocks((Interval(0, 1), Categories(range(5)), Categories(range(2))))
+    for n in (1, 1000, 10**7):
+        plan = plan_for(epsilon, n, blocks, unit, prior)
+        assert plan.pull.n_classes == 1
+        assert plan.pull.values == blocks.sizes
+        cells = 2 * (max(blocks.sizes) - Fraction(1, 2))
+        pulled = (unit.n_changed * plan.lattice + cells) / plan.pull.scale
+        sizes = np.array(blocks.sizes)
+        by_block = plan.ridge[[1, 4, 8]]
+        c = (1 / plan.ridge[0] + ((1 - 1 / sizes) / by_block).sum()) / 4
+        volume = unit.max_records * math.log1p(c)
+        searched = 2 / plan.jitter.scale
+        total = float(pulled + searched) + volume
+        assert total <= float(epsilon) * (1 + 1e-12)
+        assert total > 0.98 * float(epsilon)
+        assert plan.error / plan.ridge.min() <= plan.step
+
+
+def test_with_little_noise_it_is_the_minimum():
+    rng = np.random.default_rng(0)
+    blocks = Blocks((Interval(0, 1), Categories(range(3))))
+    for intercept in (True, False):
+        blocks = replace(blocks, intercept=intercept)
+        X = np.column_stack([rng.random(400), rng.integers(0, 3, 400)])
+        y = (rng.random(400) < 0.3 + 0.4 * X[:, 0]).astype(int)
+        records, plan = mapped(X, y, blocks), plan_for(10**7, 400, blocks, prior=2.0)
+        (found,) = draws(records, plan, 1)
+        x = weighed_records(records)[:, :-1] @ blocks.basis
+
+        def objective(w, x=x, y=y, plan=plan):
+            z = x @ w
+            return (np.logaddexp(0, z) - y * z).sum() + plan.ridge @ w**2 / 2
+
+        best = minimize(objective, np.zeros(x.shape[1]), tol=1e-12).x
+        assert np.abs(found - best).max() < 1e-4
+
+
+RECORDS = np.array([0.0, 1.0, 1.0, 0.0]), np.array([0, 1, 1, 1])
+
+
+def quantiles(records, plan, found):
+    """Where the released contrast lies in its marginal law, by adding up the density of the mode."""
+    axes = [np.linspace(-12, 12, 401)] * 2
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    log = step(records, plan).log_density(grid).reshape(401, 401)
+    marginal = np.exp(log - log.max()).sum(axis=0)
+    cdf = np.cumsum(marginal)
+    return np.interp(found[:, 1], axes[1], (cdf - marginal / 2) / cdf[-1])
+
+
+def test_it_has_the_density_of_the_proof():
+    records, plan = mapped(*RECORDS), plan_for(4, 4, prior=1.0)
+    found = draws(records, plan, 1000)
+    assert kstest(quantiles(records, plan, found), "uniform").pvalue > SMALLEST_P
+    for wrong in (
+        plan._replace(ridge=plan.ridge * 3),
+        plan._replace(pull=replace(plan.pull, scale=plan.pull.scale * 2 / 3)),
+    ):
+        assert kstest(quantiles(records, wrong, found), "uniform").pvalue < SMALLEST_P / 10
+
+
+@pytest.mark.parametrize("blocks", [ONE, LINE, Blocks((Categories(range(3)),))])
+def test_the_exact_density_of_neighbours_stays_within_the_budget(blocks):
+    """All pairs of a small world, at many parameters: below epsilon, and most of it is reached."""
+    epsilon, p = Fraction(2), blocks.parameters
+    plan = plan_for(epsilon, 2, blocks)
+    axes = [np.linspace(-9, 9, 81 if p < 3 else 25)] * p
+    w = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, p)
+    values = range(blocks.sizes[0]) if not blocks.numbers else (0.0, 0.25, 1.0)
+    worst, bound = 0.0, 0.0
+    for shared in product(values, (0, 1)):
+        steps = [
+            step(mapped([shared[0], x], [shared[1], y], blocks), plan)
+            for x, y in product(values, (0, 1))
+        ]
+        logs = [each.log_density(w) for each in steps]
+        for i, j in combinations_with_replacement(range(len(steps)), 2):
+            worst = max(worst, np.abs(logs[i] - logs[j]).max())
+            bound = max(bound, steps[i].loss(steps[j]))
+    assert worst + float(2 / plan.jitter.scale) <= bound * (1 + 1e-9)
+    assert bound <= float(epsilon) * (1 + 1e-9)
+    assert bound > 0.97 * float(epsilon)
+    assert worst > 0.85 * float(epsilon)
+
+
+def test_forgetting_the_determinant_or_the_hull_exceeds_the_budget():
+    """The enumeration would see a ridge of nothing, and noise in a smaller body."""
+    plan = plan_for(2, 2)
+    w = np.stack(np.meshgrid(*[np.linspace(-9, 9, 161)] * 2, indexing="ij"), -1).reshape(-1, 2)
+
+    def worst(plan):
+        logs = [
+            step(mapped([0, x], [0, y]), plan).log_density(w) for x, y in product((0, 1), (0, 1))
+        ]
+        return max(np.abs(a - b).max() for a in logs for b in logs)
+
+    assert worst(plan) <= 2
+    assert worst(plan._replace(ridge=plan.ridge / 30)) > 2
+    half = replace(plan.pull, scale=plan.pull.scale / 2)
+    assert worst(plan._replace(pull=half)) > 2
+
+
+def audited(plan, runs=400):
+    sides = [mapped([1, x], [1, y]) for x, y in ((1, 1), (0, 0))]
+    ratios = []
+    for seed, side in enumerate(sides):
+        found = draws(side, plan, runs, seed)
+        one, other = (step(s, plan).log_density(found) for s in sides)
+        ratios.append(one - other)
+    return bound_from_outcomes(*ratios).epsilon
+
+
+def test_audit_and_its_power():
+    plan = plan_for(2, 2)
+    assert audited(plan) <= 2
+    less = replace(plan.pull, scale=plan.pull.scale / 4)
+    assert audited(plan._replace(pull=less)) > 2
+
+
+def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
+    rng, real, passes = np.random.default_rng(0), MappedRecords.gradient, []
+
+    def counted(self, coefficients):
+        passes[-1] += 1
+        assert passes[-1] < 200
+        return real(self, coefficients)
+
+    monkeypatch.setattr(MappedRecords, "gradient", counted)
+    for trial in range(60):
+        n, d = int(rng.choice([1, 2, 10, 300])), int(rng.choice([1, 3, 8]))
+        X = [
+            rng.random((n, d)),
+            np.repeat(rng.choice([0.0, 0.5, 1.0], (n, 1)), d, axis=1),
+            rng.choice([0.0, 2**-15, 1.0], (n, d)),
+        ][trial % 3]
+        y = (X[:, 0] > 0.4).astype(int) if trial % 2 else rng.integers(0, 2, n)  # separable
+        passes.append(0)
+        blocks = Blocks((Interval(0, 1),) * d, "linear" if trial % 5 else "smooth")
+        plan = plan_for(Fraction(float(10 ** rng.uniform(-2, 7))), n, blocks)
+        records = mapped(X, y, blocks)
+        tilt = rng.normal(size=blocks.parameters) * np.sqrt(plan.noise)
+        search = module._Search(records, blocks, plan.ridge, tilt, plan.lattice)
+        w = search.minimum(plan.error)
+        x = weighed_records(records)
+        z = x[:, :-1] @ blocks.basis @ w
+        gradient = (1 / (1 + np.exp(-z)) - y) @ (x[:, :-1] @ blocks.basis) + plan.ridge * w + tilt
+        assert np.linalg.norm(gradient) <= plan.error
+    assert np.median(passes) < 25
+
+
+def test_a_start_in_a_part_of_the_records_changes_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((3000, 2))
+    y = (rng.random(3000) < X[:, 0]).astype(int)
+    blocks = Blocks((Interval(0, 1),) * 2)
+    plan, records = plan_for(3, 3000, blocks), mapped(X, y, blocks)
+    one = draws(records, plan, 1)
+    monkeypatch.setattr(module, "_START", 100)
+    assert np.abs(draws(records, plan, 1) - one).max() <= 2 * plan.step
+
+
+def test_what_is_released_lies_on_the_public_lattice():
+    plan = plan_for(1, 4)
+    found = draws(mapped(*RECORDS), plan, 50) / plan.step * plan.jitter.grid
+    assert np.array_equal(found, np.rint(found))
