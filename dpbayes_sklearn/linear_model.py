@@ -578,7 +578,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
     def _plan(self, public: Schema, facts: Facts, budget: Budget) -> LogisticPlan:
         return plan_logistic(self._resolve_mechanism(), self._prior(public), facts, budget)
 
-    def _advise(self, plan: LogisticPlan, facts: Facts) -> None:
+    def _advise(self, plan: LogisticPlan, public: Schema, facts: Facts) -> None:
         if plan.rho < FEW_RECORDS:
             advise_naive_bayes(plan.rho, plan.prior.blocks.parameters, FEW_RECORDS)
 

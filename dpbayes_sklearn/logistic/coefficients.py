@@ -113,8 +113,9 @@ def _row(
 
 def knot_values(domain: Interval, nodes: FloatArray, knots: int) -> FloatArray:
     """Return the values of a number at its knots."""
-    increasing = np.maximum.accumulate(nodes + 1e-12 * np.arange(BINS + 1))
-    place = np.interp(np.linspace(0.0, 1.0, knots), increasing, np.arange(BINS + 1.0))
+    first, last = int(np.flatnonzero(nodes <= 0)[-1]), int(np.flatnonzero(nodes >= 1)[0])
+    rising = np.arange(first, last + 1)
+    place = np.interp(np.linspace(0.0, 1.0, knots), nodes[rising], rising)
     return np.asarray(domain.low + place * ((domain.high - domain.low) / BINS))
 
 

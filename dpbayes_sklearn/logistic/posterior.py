@@ -96,8 +96,9 @@ class LogisticPosterior:
         fits = all(each.shape == (p,) for each in vectors)
         squares = self.curvature.shape, self.curvature_noise.shape
         fits = fits and squares in {((p, p),) * 2, ((0, 0),) * 2}
-        ordered = self.nodes.shape == (len(blocks.numbers), BINS + 1)
-        return fits and ordered and bool((np.diff(self.nodes) >= 0).all())
+        fits = fits and self.nodes.shape == (len(blocks.numbers), BINS + 1)
+        ends = self.nodes[:, [0, -1]] == [0.0, 1.0] if fits else np.array(False)
+        return bool(ends.all() and (np.diff(self.nodes) >= 0).all())
 
     @property
     def has_intervals(self) -> bool:

@@ -153,7 +153,7 @@ class _Reader(NamedTuple):
                 count += np.append(
                     by_place[:PLACES].reshape(BINS, -1).sum(axis=1), by_place[PLACES + 1]
                 )[: len(count)]
-        return np.concatenate(counts)
+        return np.concatenate([*counts, np.zeros(0, np.int64)])
 
 
 @dataclass(frozen=True, repr=False)

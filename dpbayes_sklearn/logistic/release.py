@@ -295,8 +295,9 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
 def _exact(prior: LogisticPrior, records: CodedRecords) -> LogisticPosterior:
     """Return the posterior without noise."""
     blocks, n = prior.blocks, records.records.n
-    counts = np.split(records.histograms(), np.cumsum([d.n_values for d in blocks.histograms])[:-1])
-    look = seen(blocks, counts if blocks.numbers else [], n, [0.0] * len(blocks.numbers))
+    ends = np.cumsum([domain.n_values for domain in blocks.histograms])[:-1]
+    counts = np.split(records.histograms(), ends) if blocks.numbers else []
+    look = seen(blocks, counts, n, [0.0] * len(blocks.numbers))
     mapped, basis = records.mapped(look.nodes), blocks.basis
     ridge = np.full(blocks.parameters, 1.0 if prior.precision is None else prior.precision)
     mode = exact_mode(mapped, blocks, ridge)

@@ -96,7 +96,7 @@ RECORDS = np.array([0.0, 1.0, 1.0, 0.0]), np.array([0, 1, 1, 1])
 
 
 def quantiles(records, plan, found):
-    """Where the released contrast lies in its marginal law, by adding up the density of the mode."""
+    """Where released contrasts lie in their marginal law, by adding up the density of the mode."""
     axes = [np.linspace(-12, 12, 401)] * 2
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     log = step(records, plan).log_density(grid).reshape(401, 401)
@@ -107,7 +107,7 @@ def quantiles(records, plan, found):
 
 def test_it_has_the_density_of_the_proof():
     records, plan = mapped(*RECORDS), plan_for(4, 4, prior=1.0)
-    found = draws(records, plan, 1000)
+    found = draws(records, plan, 800)
     assert kstest(quantiles(records, plan, found), "uniform").pvalue > SMALLEST_P
     for wrong in (
         plan._replace(ridge=plan.ridge * 3),
@@ -157,8 +157,8 @@ def test_forgetting_the_determinant_or_the_hull_exceeds_the_budget():
     assert worst(plan._replace(pull=half)) > 2
 
 
-def audited(plan, runs=400):
-    sides = [mapped([1, x], [1, y]) for x, y in ((1, 1), (0, 0))]
+def audited(plan, runs=300):
+    sides = [mapped([1, x], [1, y]) for x, y in ((1, 1), (1, 0))]
     ratios = []
     for seed, side in enumerate(sides):
         found = draws(side, plan, runs, seed)
@@ -170,7 +170,7 @@ def audited(plan, runs=400):
 def test_audit_and_its_power():
     plan = plan_for(2, 2)
     assert audited(plan) <= 2
-    less = replace(plan.pull, scale=plan.pull.scale / 4)
+    less = replace(plan.pull, scale=plan.pull.scale / 8)
     assert audited(plan._replace(pull=less)) > 2
 
 

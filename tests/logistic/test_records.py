@@ -1,4 +1,4 @@
-"""Sums over labelled records: exact, the same in any order, and moved by no more than is claimed."""
+"""Sums over labelled records: exact, the same in any order, moved by no more than is claimed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLASSES = Categories([0, 1])
 def data(n, seed=0):
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.random(n), rng.integers(0, 3, n), rng.random(n)])
-    X[:: 7, 2] = np.nan
+    X[::7, 2] = np.nan
     return X, rng.integers(0, 2, n)
 
 
@@ -101,7 +101,10 @@ def test_a_record_moves_products_by_no_more_than_the_limit(limit):
         upper = mapped(X, y)[1].products(beta, BLOCKS.basis, weights, limit, grid)
         matrix = np.zeros((BLOCKS.parameters,) * 2)
         matrix[np.triu_indices(len(matrix))] = upper
-        trace = sum(Fraction(int(v)) * Fraction(a) ** 2 for v, a in zip(np.diag(matrix), weights))
+        trace = sum(
+            Fraction(int(v)) * Fraction(a) ** 2
+            for v, a in zip(np.diag(matrix), weights, strict=True)
+        )
         worst = max(worst, float(trace / (Fraction(limit) / 4 * grid**2)))
     assert worst <= 1 + 2**-30
     assert worst > (0.9 if limit < 1 else 0.2)
