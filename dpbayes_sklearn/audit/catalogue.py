@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.mechanisms import (
     Fourier,
@@ -43,7 +43,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
     """Yield every estimator with every mechanism and way of inference.
 
     >>> len([*every_case()])
-    78
+    80
     """
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
@@ -81,6 +81,11 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
         for mechanism in ("laplace", "sampler"):
             model = means(epsilon=epsilon, mechanism=mechanism, **options)
             yield Case(f"{means.__name__}, {mechanism}", model, numbers[0], None)
+    for effects in ("smooth", "linear"):
+        logistic = BayesianLogisticRegression(
+            epsilon, bounds=(-1, 3), classes=[0, 1], effects=effects, intervals=effects == "linear"
+        )
+        yield Case(f"BayesianLogisticRegression, map, {effects}", logistic, numbers[0], y)
 
 
 _GRAPH = {"class": [0], 1: ["class", 0], 2: [1]}

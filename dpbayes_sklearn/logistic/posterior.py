@@ -89,6 +89,18 @@ class LogisticPosterior:
         """Return the parameters that predictions are made with."""
         return self.scale * self.parameters
 
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return ``n`` draws of the parameters, one in each row.
+
+        Without a released curvature they vary as the noise does where the records tell nothing,
+        which is more than the mode varies.
+        """
+        if not self.has_intervals:
+            spread = np.sqrt(self.noise) / self.ridge
+            return np.asarray(self.mean() + spread * rng.normal(size=(n, len(spread))))
+        mean, covariance = _Problem(self).belief()
+        return rng.multivariate_normal(mean, covariance, size=n, method="cholesky")
+
     def fits(self, blocks: Blocks) -> bool:
         """Tell whether all arrays have the shapes that a model needs."""
         p = blocks.parameters
@@ -156,6 +168,12 @@ class _Problem:
             if change <= _SETTLED * (1 + float(np.abs(delta).max())):
                 break
         return delta
+
+    def belief(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and covariance of the parameters, near the most probable ones."""
+        delta = self.settled()
+        _, precision = self._weighted(np.outer(delta, delta))
+        return self.mode + delta, _solved(precision, np.eye(len(delta)))
 
     def spread(self, a: FloatArray, delta: FloatArray, reach: float) -> tuple[float, float, float]:
         """Return the standard deviation of a combination, and its parts: sampling and privacy."""

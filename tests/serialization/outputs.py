@@ -5,6 +5,9 @@ import numpy as np
 
 def outputs(model, X):
     """Return everything that a model predicts."""
+    if hasattr(model, "decision_function"):
+        table = [row[1:] for row in model.coefficients().rows]
+        return [model.predict(X), model.predict_proba(X), model.coef_, np.array(table)]
     if hasattr(model, "predict_proba"):
         return [model.predict(X), model.predict_proba(X), model.log_likelihood(X)]
     if hasattr(model, "predict"):
