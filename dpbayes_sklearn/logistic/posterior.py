@@ -102,7 +102,7 @@ class LogisticPosterior:
         return rng.multivariate_normal(mean, covariance, size=n, method="cholesky")
 
     def fits(self, blocks: Blocks) -> bool:
-        """Tell whether all arrays have the shapes that a model needs."""
+        """Tell whether all arrays have the shapes and signs that a model needs."""
         p = blocks.parameters
         vectors = (self.parameters, self.ridge, self.noise)
         fits = all(each.shape == (p,) for each in vectors)
@@ -110,7 +110,12 @@ class LogisticPosterior:
         fits = fits and squares in {((p, p),) * 2, ((0, 0),) * 2}
         fits = fits and self.nodes.shape == (len(blocks.numbers), BINS + 1)
         ends = self.nodes[:, [0, -1]] == [0.0, 1.0] if fits else np.array(False)
-        return bool(ends.all() and (np.diff(self.nodes) >= 0).all())
+        positive = bool((self.ridge > 0).all() and (self.noise >= 0).all())
+        variances = bool((self.curvature_noise >= 0).all())
+        matrices = (self.curvature, self.curvature_noise)
+        symmetric = fits and all(np.array_equal(each, each.T) for each in matrices)
+        ordered = bool(ends.all() and (np.diff(self.nodes) >= 0).all())
+        return positive and variances and symmetric and ordered
 
     @property
     def has_intervals(self) -> bool:

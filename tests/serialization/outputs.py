@@ -7,7 +7,7 @@ def outputs(model, X):
     """Return everything that a model predicts."""
     if hasattr(model, "decision_function"):
         table = [row[1:] for row in model.coefficients().rows]
-        return [model.predict(X), model.predict_proba(X), model.coef_, np.array(table)]
+        return [model.predict(X), model.predict_proba(X), model.coef_, np.nan_to_num(table)]
     if hasattr(model, "predict_proba"):
         return [model.predict(X), model.predict_proba(X), model.log_likelihood(X)]
     if hasattr(model, "predict"):
