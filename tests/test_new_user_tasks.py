@@ -26,7 +26,9 @@ DONE_BY = {
         'neighbours="add_remove"',
     ],
     "choose parameters by a search": ["PrivateSearchCV(", 'error_score="raise"'],
+    "publish how good a model is on private records": ["private_score("],
     "move the model to another machine": ["to_json(", "from_json("],
+    "say what ε means as a risk": [".risk("],
     "publish a card with the model": [".card("],
 }
 

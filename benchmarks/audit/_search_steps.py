@@ -112,9 +112,13 @@ def _winner() -> Iterator[str]:
     for _, step in search.best_estimator_.steps:
         if step.guarantee_ != search.guarantee_:
             yield "a step of the winner promises more than the search"
-    again = from_json(search.best_estimator_[-1].to_json())
-    if again.guarantee_ != search.guarantee_:
-        yield "a stored winner promises more than the search"
+    try:
+        again = from_json(search.best_estimator_[-1].to_json())
+    except ValueError:
+        yield "the parts of a stored winner promise different things"
+    else:
+        if again.guarantee_ != search.guarantee_:
+            yield "a stored winner promises more than the search"
 
 
 def _what_is_printed() -> Iterator[str]:

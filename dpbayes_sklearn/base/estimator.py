@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache, partial
 from numbers import Rational, Real
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
 
@@ -157,8 +158,13 @@ class PrivateEstimator(PublishedModel):
         -------
         self
         """
-        X, y, groups = named_columns(X, y, groups, target)
-        return self._fit(lambda fitted, facts: fitted._read(X, y, groups=groups, facts=facts))
+        columns = cache(partial(named_columns, X, y, groups, target))  # a stream is read once
+
+        def read(fitted: Self, facts: Facts | None) -> FitInput:
+            rows, targets, persons = columns()
+            return fitted._read(rows, targets, groups=persons, facts=facts)
+
+        return self._fit(read)
 
     def _fit(self, read: Read, stream: int = 0, facts: Facts | None = None) -> Self:
         """Check -> read -> plan -> charge -> release -> attach, or change nothing.
