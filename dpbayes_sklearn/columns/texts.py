@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -60,15 +60,6 @@ class TextCounts:
         per_count = delta / (sides * self.n_columns)
         return TruncatedLaplace.calibrated(scale, per_count, unit.max_records)
 
-    def chosen(self, choose: Callable[[list[int]], list[bool]]) -> Found:
-        """Return the texts of each column whose counts are chosen."""
-        found = []
-        for counts in self.columns:
-            texts = sorted(counts)
-            kept = choose([counts[text] for text in texts])
-            found.append(tuple(text for text, is_kept in zip(texts, kept, strict=True) if is_kept))
-        return tuple(found)
-
     def without_noise(self) -> TextCounts:
         """Return the counts themselves, where no privacy is asked for."""
         return self
@@ -84,7 +75,7 @@ class CommonTexts:
 
     def update(self, counts: TextCounts) -> Found:
         """Return all texts, where no privacy is asked for."""
-        return counts.chosen(lambda sizes: [True] * len(sizes))
+        return tuple(tuple(sorted(texts)) for texts in counts.columns)
 
 
 @dataclass(frozen=True, repr=False)

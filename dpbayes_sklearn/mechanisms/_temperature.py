@@ -12,12 +12,14 @@ add (a change that all scores share cancels); adaptive composition.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
+from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.posterior import NetworkPosterior, TemperedPosterior
 from dpbayes_sklearn.counts.tables import CountTables
@@ -83,8 +85,13 @@ def _learned(
     losses = records.loss_sums(posterior, drawn_sample(statistics.n, every, budget.unit, noise))
     if budget.unit.size_is_secret:
         losses = losses.at_most(statistics.n_bound)
-    weights = tempering_weights(losses, float(share), budget.unit)
-    return candidates[int(noise.choose(weights)[0])]
+
+    def weights(scores: IntArray) -> npt.NDArray[np.uint64]:
+        return tempering_weights(replace(losses, sums=-scores), float(share), budget.unit)
+
+    most = losses.sensitivity(budget.unit)
+    others = 0 if budget.unit.size_is_secret else most  # who comes or goes moves all in one way
+    return candidates[noise.choose_by(-losses.sums, weights, most, others)]
 
 
 def default_tempering(posterior: NetworkPosterior) -> Tempering:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,8 @@ class PermuteAndFlip(Mechanism):
 
         def choose(scores: IntArray, share: Fraction) -> int:
             epsilon = float(budget.epsilon) * float(share) * (1 - 2.0**-50)  # rounded down
-            return int(noise.choose(choice_weights(scores, sensitivity, epsilon))[0])
+            weights = partial(choice_weights, sensitivity=sensitivity, epsilon=epsilon)
+            return noise.choose_by(scores, weights, sensitivity, sensitivity)
 
         answers: tuple[Hashable, ...] = prior.ask(statistics, choose)
         return answers

@@ -21,8 +21,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from dpbayes_sklearn.columns.texts import CommonTexts, Found, TextCounts
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise import Noise
@@ -56,10 +54,4 @@ class StableHistogram(Mechanism):
 
 def common_texts(statistics: TextCounts, law: TruncatedLaplace, noise: Noise) -> Found:
     """Draw which texts are published."""
-
-    def above(counts: list[int]) -> list[bool]:
-        noisy = np.array(counts, np.int64) + noise.truncated(law, len(counts))
-        found: list[bool] = (noisy > law.reach).tolist()
-        return found
-
-    return statistics.chosen(above)
+    return tuple(noise.common(counts, law) for counts in statistics.columns)

@@ -6,10 +6,10 @@ or a Gaussian in a ball. An audit hands in another maker with :func:`made_by` an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,30 @@ from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
 from dpbayes_sklearn.noise.source import RandomSource, Seed, random_source
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace, truncated_laplace
 
-__all__ = ["Noise", "made_by"]
+__all__ = ["Noise", "Objective", "Weights", "made_by"]
+
+
+Weights: TypeAlias = Callable[[IntArray], npt.NDArray[np.uint64]]
+"""Integer weights of candidates, shape (1, candidates), as a function of their scores."""
+
+
+class Objective(Protocol):
+    """A sum over records whose minimum is released: its gradient is perturbed, then the result."""
+
+    @property
+    def pull(self) -> NoiseLaw:
+        """Noise of the gradient."""
+
+    @property
+    def jitter(self) -> NoiseLaw:
+        """Noise of what is released, in steps."""
+
+    @property
+    def step(self) -> float:
+        """Lattice of what is released."""
+
+    def minimum(self, *pulls: npt.NDArray[Any]) -> FloatArray:
+        """Return where the objective, pulled by noise, is smallest; a step off at most."""
 
 
 class Noise:
@@ -70,13 +93,32 @@ class Noise:
         """Return the noise of ``count`` releases alone, in steps of the law's grid."""
         return draw(law, count, self._source)
 
-    def truncated(self, law: TruncatedLaplace, size: int) -> IntArray:
-        """Return so many independent draws from a truncated Laplace law."""
-        return truncated_laplace(law, size, self._source)
-
     def choose(self, weights: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
         """Return one index for each row of integer weights (..., J): P(j) = w_j / sum(w)."""
         return finite_draw(weights, self._source)
+
+    def choose_by(self, scores: IntArray, weights: Weights, up: int, down: int) -> int:
+        """Return one of the candidates, drawn by ``weights(scores)``.
+
+        Between neighbours one score rises by ``up`` at most while others fall by ``down`` at most.
+        """
+        return int(self.choose(weights(scores))[0])
+
+    def common(self, counts: Mapping[str, int], law: TruncatedLaplace) -> tuple[str, ...]:
+        """Return the texts whose counts plus noise are above the reach of the noise, in order."""
+        texts = sorted(counts)
+        noisy = [counts[text] for text in texts] + truncated_laplace(law, len(texts), self._source)
+        return tuple(text for text, count in zip(texts, noisy, strict=True) if count > law.reach)
+
+    def minimum(self, objective: Objective) -> FloatArray:
+        """Return the minimum of a perturbed objective, with noise that hides where a search ends.
+
+        What is returned is a multiple of the objective's step, or of a part of it.
+        """
+        pulls = self.add([np.zeros(n, np.int64) for n in objective.pull.sizes], objective.pull)
+        steps = np.rint(objective.minimum(*pulls) / objective.step).astype(np.int64)
+        (released,) = self.add([steps], objective.jitter)
+        return np.asarray(released * objective.step)
 
     def point(self, masses: Sequence[int], weights: Sequence[int]) -> tuple[int, int]:
         """Return a segment and an offset below its mass; ``weights`` are those of an offset."""

@@ -59,9 +59,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import FloatArray
@@ -91,6 +92,7 @@ __all__ = [
     "ModePlan",
     "PerturbedStage",
     "ReleasedMode",
+    "RobustLoss",
     "Units",
     "check_mode",
     "even_squares",
@@ -200,23 +202,49 @@ def perturbed_mode(
     statistics: Moments, window: Window, windows: Windows, plan: ModePlan, noise: Noise
 ) -> FloatArray:
     """Release the perturbed mode; without an intercept the constant is 0."""
-    first = 0 if statistics.design.intercept else 1
-    nothing = np.zeros(len(plan.ridge), np.int64)
-    pull = np.asarray(noise.add([nothing], plan.pull)[0], np.float64) / plan.grid**2
-    exact = statistics.gram(plan.grid, window, windows)[first:-1, first:] / plan.grid**2
-    released = np.zeros(first + len(nothing))
+    mode = noise.minimum(RobustLoss(statistics, window, windows, plan))
+    return mode if statistics.design.intercept else np.append(0.0, mode)
 
-    def pulls(w: FloatArray) -> Pulls:
-        released[first:] = w
-        found = statistics.pulls(plan.grid, window, windows, released, plan.limit)
+
+@dataclass(frozen=True)
+class RobustLoss:
+    """**Sensitive:** the objective of a mode; coordinates lie in windows."""
+
+    statistics: Moments
+    window: Window
+    windows: Windows
+    plan: ModePlan
+
+    @property
+    def pull(self) -> SupNorm:
+        """Noise of the pulls, in units of 1/grid²."""
+        return self.plan.pull
+
+    @property
+    def jitter(self) -> SupNorm:
+        """Noise of what is released, in steps."""
+        return self.plan.jitter
+
+    @property
+    def step(self) -> float:
+        """Lattice of what is released."""
+        return self.plan.step
+
+    def minimum(self, *pulls: npt.NDArray[Any]) -> FloatArray:
+        """Return the mode, without a constant if there is none."""
+        plan, first = self.plan, 0 if self.statistics.design.intercept else 1
+        pull = np.asarray(pulls[0], np.float64) / plan.grid**2
+        gram = self.statistics.gram(plan.grid, self.window, self.windows)
+        exact = gram[first:-1, first:] / plan.grid**2
+        with blas_for(len(pull)):
+            start = _solved(exact[:, :-1] + np.diag(plan.ridge), exact[:, -1] + pull)
+            return _minimum(self._pulls, start, pull, plan)
+
+    def _pulls(self, w: FloatArray) -> Pulls:
+        plan, first = self.plan, 0 if self.statistics.design.intercept else 1
+        at = np.append(np.zeros(first), w)
+        found = self.statistics.pulls(plan.grid, self.window, self.windows, at, plan.limit)
         return Pulls(found.pull[first:], found.curvature[first:, first:], found.rows)
-
-    with blas_for(len(nothing)):
-        start = _solved(exact[:, :-1] + np.diag(plan.ridge), exact[:, -1] + pull)
-        mode = _minimum(pulls, start, pull, plan)
-    steps = np.rint(mode / plan.step).astype(np.int64)
-    released[first:] = noise.add([steps], plan.jitter)[0] * plan.step
-    return released
 
 
 def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
