@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -40,8 +39,9 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, together
-from dpbayes_sklearn.audit._recorder import Recording
 from dpbayes_sklearn.audit._steps import Added, Choice
+from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.model_selection.cost import winner_epsilon
@@ -254,7 +254,7 @@ def _end_of_a_search() -> Iterator[str]:
         found = real(self, *args)
         return found._replace(curvature=3 * found.curvature + np.eye(len(found.curvature)))
 
-    with mock.patch.object(Moments, "pulls", steep):
+    with planted((Moments, "pulls", steep)):
         for mechanism in ("map", "sampler"):
             model = BayesianLinearRegression(mechanism=mechanism, schema=SCHEMA)
             world = World(f"mode, {mechanism}", model, numbers(2000), CORNERS[:1])

@@ -16,15 +16,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
 from dpbayes_sklearn import BudgetAccountant
-from dpbayes_sklearn.audit._parts import Part, Placed, Texts, covered, lost, together
-from dpbayes_sklearn.audit._recorder import Recording, recorded
+from dpbayes_sklearn.audit._parts import Part, Texts, covered, lost, together
+from dpbayes_sklearn.audit._steps import Placed
+from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.noise import made_by
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
 __all__ = [
@@ -94,7 +96,8 @@ def recordings(
         known = world.model.get_params()
         model = clone(world.model).set_params(**{k: v for k, v in own.items() if k in known})
         more = {} if groups is None else {"groups": groups}
-        with warnings.catch_warnings(), _silence(), recorded(found[0] if found else past) as drawn:
+        drawn = Recording(found[0] if found else past)
+        with warnings.catch_warnings(), _silence(), made_by(drawn.noise):
             warnings.simplefilter("ignore")
             (fit or _fitted)(model, X, y, **more)
         found.append(drawn)
@@ -103,7 +106,7 @@ def recordings(
 
 
 def _silence() -> Any:
-    return mock.patch.object(logging.getLogger("dpbayes_sklearn"), "disabled", True)
+    return planted((logging.getLogger("dpbayes_sklearn"), "disabled", True))
 
 
 def _fitted(model: Any, X: Any, y: Any, **more: Any) -> Any:
@@ -132,10 +135,8 @@ def added_up(
     columns = [*zip(*(own.steps[steps] for own in found), strict=True)]
     placed = [column for column in columns if isinstance(column[0], Placed)]
     groups = [[column] for column in columns if not isinstance(column[0], Placed)]
-    levels = sum(column[0].bound for column in placed)
     asked = _worst(placed, pairs, delta) if placed else Part()
-    parts = [_worst(group, pairs, delta) for group in groups]
-    return [*parts, asked._replace(pure=max(asked.pure, levels))]
+    return [*(_worst(group, pairs, delta) for group in groups), asked]
 
 
 def _worst(group: Sequence[Any], pairs: Sequence[tuple[int, int]], delta: float) -> Part:

@@ -15,8 +15,8 @@ from scipy.stats import norm
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain
-from dpbayes_sklearn.audit._transcripts import Transcript
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
+from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.columns.plans import (
     BinEdges,
     CentreAndSpread,
@@ -27,7 +27,6 @@ from dpbayes_sklearn.columns.plans import (
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler, exponential
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
@@ -189,7 +188,7 @@ def _gaussian_steps(domain: MomentDomain, tight: bool) -> Iterator[str]:
     budget = Budget(exact(epsilon), exact(delta, "delta"))
     data = [domain.statistics([record]) for record in range(len(domain.records))]
     prior, mechanism = domain.prior(1.0), Gaussian()
-    transcript = Transcript(mechanism, data[0], prior, budget, random_source(0))
+    transcript = Transcript(mechanism, data[0], prior, budget, 0)
     steps = zip(*(transcript.laws(one)[1:] for one in data), strict=True)
     worst = sum(map(_worst_rho, steps))
     claim = float(mechanism.cost(data[0], prior, budget).rho or 0)

@@ -12,20 +12,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.audit._table import Row
 from dpbayes_sklearn._messages import progress
-from dpbayes_sklearn.audit._densities import halved
 from dpbayes_sklearn.audit._domains import MomentDomain
-from dpbayes_sklearn.audit._steps import Added
-from dpbayes_sklearn.audit.ratios import Drawn, audit_ratios, drawn_steps
+from dpbayes_sklearn.audit._parts import ModeSearch
+from dpbayes_sklearn.audit._steps import Added, Mode, Step
+from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
+from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler
-from dpbayes_sklearn.noise import add
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.gram import GramMatrix
 from dpbayes_sklearn.regression.posterior import GaussianPrior
@@ -34,7 +35,14 @@ from dpbayes_sklearn.schema import Interval
 __all__ = ["CASES", "Case", "run"]
 
 RUNS = {"noise": 200_000, "draws": 400_000}
-Worst = tuple[Drawn, Drawn]
+
+
+class Worst(NamedTuple):
+    """A step of two neighbours that tells most about them, and its part of epsilon if known."""
+
+    one: Step
+    other: Step
+    share: Fraction | None
 
 
 @dataclass(frozen=True)
@@ -55,38 +63,55 @@ class Case:
     def worst_steps(self) -> list[Worst]:
         """Return every noise step at the pair of neighbours whose laws lose most there."""
         among = [self.domain.records.index(self.other)] * self.others
-        sides: list[Sequence[Drawn]] = []
-        transcript: list[Any] | None = None
+        sides: list[list[Step]] = []
+        past: Recording | None = None
         for record in range(len(self.domain.records)):
-            data = self.domain.statistics([*among, record])
-            drawn, transcript = drawn_steps(
-                self.mechanism, data, self.prior, Budget(self.epsilon), transcript, record
-            )
+            data, shares = self.domain.statistics([*among, record]), _Shares()
+            with planted((step_noise, "add_noise", shares)):
+                past = drawn_steps(
+                    self.mechanism, data, self.prior, Budget(self.epsilon), past, record
+                )
             # a mode is no sum plus noise: the layer "parts" has its proof
-            sides.append([one for one in drawn if one.share is not None or not self.two_stages])
+            left_out = (Mode, ModeSearch) if self.two_stages else ModeSearch
+            sides.append([step for step in past.steps if not isinstance(step, left_out)])
+        known = iter(shares.asked)
         return [
-            max(combinations(steps, 2), key=lambda pair: (_loss(*pair), _entries(*pair)))
+            Worst(
+                *max(combinations(steps, 2), key=lambda pair: (_loss(*pair), _entries(*pair))),
+                next(known) if isinstance(steps[0], Added) else None,
+            )
             for steps in zip(*sides, strict=True)
         ]
 
     def shares(self, worst: Sequence[Worst]) -> list[float]:
         """Return the part of epsilon of every step; draws have what the others leave."""
-        known = [pair[0].share for pair in worst]
-        left = self.epsilon - sum(share or 0 for share in known)
-        return [float(left if share is None else share) for share in known]
+        left = self.epsilon - sum(step.share or 0 for step in worst)
+        return [float(left if step.share is None else step.share) for step in worst]
 
     def reached(self, worst: Sequence[Worst]) -> list[float]:
         """Return what the worst neighbours of every step lose; it can be less than its share."""
-        return [min(s, _loss(*pair)) for s, pair in zip(self.shares(worst), worst, strict=True)]
+        return [min(s, _loss(*w[:2])) for s, w in zip(self.shares(worst), worst, strict=True)]
 
 
-def _loss(one: Drawn, other: Drawn) -> float:
-    return float(max(one.step.loss(other.step), other.step.loss(one.step)))
+class _Shares:
+    """Notes the part of epsilon of every noisy sum."""
+
+    def __init__(self) -> None:
+        self.asked: list[Fraction] = []
+        self._add_noise = step_noise.add_noise
+
+    def __call__(self, sums: Any, step: Any, grid: int, share: Fraction, noise: Any) -> Any:
+        self.asked.append(Fraction(share))
+        return self._add_noise(sums, step, grid, share, noise)
 
 
-def _entries(one: Drawn, other: Drawn) -> int:
+def _loss(one: Step, other: Step) -> float:
+    return float(max(one.loss(other), other.loss(one)))
+
+
+def _entries(one: Step, other: Step) -> int:
     """Return how many entries differ: of equal losses, what more of them tell is seen sooner."""
-    centres = [getattr(side.step, "centre", np.zeros(1)) for side in (one, other)]
+    centres = [getattr(side, "centre", np.zeros(1)) for side in (one, other)]
     return int(np.count_nonzero(centres[0] - centres[1]))
 
 
@@ -116,14 +141,8 @@ def matrix_steps(epsilon: Fraction = Fraction(2)) -> Worst:
         x, t = np.full((1, 1), float(grid)), np.array([target * grid])
         matrix.norm.clip(x, t, grid)
         z = np.array([grid, x[0, 0], t[0]]).astype(np.int64)
-        sums = np.outer(z, z)[matrix.rows, matrix.columns]
-
-        def draw(runs: int, sharper: bool, sums: Any = sums) -> Any:
-            many = np.broadcast_to(sums, (runs, len(sums)))
-            return add([many], halved(law) if sharper else law, random_source(runs + sharper))[0]
-
-        sides.append(Drawn(Added(sums, law), draw, epsilon))
-    return sides[0], sides[1]
+        sides.append(Added(np.outer(z, z)[matrix.rows, matrix.columns], law))
+    return Worst(*sides, epsilon)
 
 
 def relative_bounds(case: Case, worst: Sequence[Worst], scale: float, sharper: bool) -> Any:
@@ -132,8 +151,8 @@ def relative_bounds(case: Case, worst: Sequence[Worst], scale: float, sharper: b
     With half the noise, over what its worst neighbours lose with all of it.
     """
     bounds = []
-    for one, other in progress(worst, f"steps of {case}"):
-        full = RUNS["draws" if one.share is None else "noise"]
+    for one, other, share in progress(worst, f"steps of {case}"):
+        full = RUNS["draws" if share is None else "noise"]
         runs = max(20_000, int(full * scale))
         bounds.append(audit_ratios([one], [other], runs, sharper).epsilon)
     return np.array(bounds) / (case.reached(worst) if sharper else case.shares(worst))
@@ -141,8 +160,8 @@ def relative_bounds(case: Case, worst: Sequence[Worst], scale: float, sharper: b
 
 def run(scale: float) -> Iterator[Row]:
     """Audit every step of every mechanism, as it is and with half the noise."""
-    one, other = matrix_steps()
-    share, runs = float(one.share or 0), max(20_000, int(RUNS["noise"] * scale / 2))
+    one, other, whole = matrix_steps()
+    share, runs = float(whole or 0), max(20_000, int(RUNS["noise"] * scale / 2))
     for sharper, what in ((False, "as it is"), (True, "with half the noise")):
         bound = audit_ratios([one], [other], runs, sharper).epsilon / share
         passed = bound > 1 if sharper else bound <= 1

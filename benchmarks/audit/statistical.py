@@ -15,7 +15,8 @@ import numpy as np
 
 from benchmarks.audit._table import Row
 from dpbayes_sklearn._messages import progress
-from dpbayes_sklearn.audit.ratios import Drawn, audit_ratios, drawn_steps
+from dpbayes_sklearn.audit._steps import Step
+from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
@@ -165,19 +166,19 @@ CASES: tuple[Case, ...] = (
 )
 
 
-def steps_of(case: Case, seeds: Seeds = (None, None)) -> list[list[Drawn]]:
+def steps_of(case: Case, seeds: Seeds = (None, None)) -> list[list[Step]]:
     """Return the noise steps of both sides."""
     budget = Budget(exact(case.epsilon), exact(case.delta), case.unit)
     return [
-        drawn_steps(case.mechanism, side, case.prior, budget, random_state=seed)[0]
+        drawn_steps(case.mechanism, side, case.prior, budget, random_state=seed).steps
         for side, seed in zip(case.sides, seeds, strict=True)
     ]
 
 
-def pair_loss(one: list[Drawn], other: list[Drawn]) -> float:
+def pair_loss(one: list[Step], other: list[Step]) -> float:
     """Return the exact loss between the two data sets: what a bound could reach at most."""
     both = ((one, other), (other, one))
-    return max(float(sum(a.step.loss(b.step) for a, b in zip(*p, strict=True))) for p in both)
+    return max(float(sum(a.loss(b) for a, b in zip(*p, strict=True))) for p in both)
 
 
 def bounds_of(case: Case, scale: float, seeds: Seeds = (None, None)) -> tuple[int, float, float]:
@@ -185,9 +186,9 @@ def bounds_of(case: Case, scale: float, seeds: Seeds = (None, None)) -> tuple[in
     least = LEAST if case.part > 0.1 else LEAST // 10
     runs = max(least, int(RUNS * case.part * scale))
     one, other = steps_of(case, seeds)
-    sound = audit_ratios(one, other, runs, delta=case.delta).epsilon
+    sound = audit_ratios(one, other, runs, delta=case.delta, random_state=seeds[0]).epsilon
     fewer = max(least, runs // 4)
-    caught = audit_ratios(one, other, fewer, sharper=True, delta=case.delta).epsilon
+    caught = audit_ratios(one, other, fewer, True, case.delta, seeds[1]).epsilon
     return runs, sound, caught
 
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import reduce, singledispatch
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +25,8 @@ from dpbayes_sklearn.noise import DiscreteGaussian
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 
 __all__ = [
-    "Calibrated",
     "ModeSearch",
     "Part",
-    "Placed",
     "Scored",
     "Texts",
     "covered",
@@ -93,41 +89,6 @@ def _gaussian(rho: float, epsilon: float) -> float:
     mu = math.sqrt(2 * rho)
     first, second = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
     return float(ndtr(first) - math.exp(epsilon) * ndtr(second))
-
-
-@dataclass(frozen=True)
-class Placed(Step):
-    """A unit of mass of public lattices, in segments up to ``ends``, each unit of one weight.
-
-    ``bound`` is what all questions of a level may lose; 0 for all but the first of them.
-    """
-
-    ends: tuple[int, ...]
-    weights: tuple[int, ...]
-    bound: float = 0.0
-
-    def key(self) -> bytes:
-        """Return ends and weights."""
-        return repr((self.ends, self.weights)).encode()
-
-    def _loss(self, other: Placed) -> float:
-        """Return the largest log ratio over the common refinement of the segments."""
-        if self.ends[-1] != other.ends[-1]:
-            return math.inf
-        edges = sorted({0, *self.ends, *other.ends})
-        mine, theirs = self._at(edges[:-1]), other._at(edges[:-1])
-        most = max(Fraction(a, b) for a, b in zip(mine, theirs, strict=True))
-        ratio = most * Fraction(other._total, self._total)
-        return math.log(ratio.numerator) - math.log(ratio.denominator)
-
-    def _at(self, starts: list[int]) -> list[int]:
-        ends = np.array(self.ends, dtype=object)
-        return [self.weights[i] for i in np.searchsorted(ends, starts, side="right").tolist()]
-
-    @property
-    def _total(self) -> int:
-        masses = (b - a for a, b in pairwise((0, *self.ends)))
-        return sum(mass * weight for mass, weight in zip(masses, self.weights, strict=True))
 
 
 @dataclass(frozen=True)
@@ -216,13 +177,6 @@ class ModeSearch(Step):
 
 
 @dataclass(frozen=True)
-class Calibrated(Added):
-    """Gaussian noise, and its rho at the declared sensitivity of what it is added to."""
-
-    bound: float
-
-
-@dataclass(frozen=True)
 class Scored(Choice):
     """A choice by scores that change by ``most``, and what it loses where they do."""
 
@@ -262,7 +216,7 @@ def _(one: Added, other: Any) -> Part:
         return _NEVER
     shift = one.centre - other.centre
     if isinstance(one.law, DiscreteGaussian):
-        rho = max(float(one.law.rho(shift)), getattr(one, "bound", 0.0))
+        rho = float(one.law.rho(shift))
         return Part(math.inf if rho else 0.0, rho)
     pure = float(one.law.privacy_loss(shift))
     return Part(pure, pure**2 / 2)

@@ -10,22 +10,23 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Opaque, Step
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteGaussian,
     DiscreteLaplace,
+    Noise,
     NoiseLaw,
     SupNorm,
     ZeroSum,
@@ -33,14 +34,13 @@ from dpbayes_sklearn.noise import (
     discrete_gaussian,
     discrete_laplace,
     matrix,
-    noise,
     sup_norm,
     zero_sum,
 )
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
-__all__ = ["NO_NOISE", "Recorder", "laws_of_release", "no_bytes"]
+__all__ = ["Recorder", "laws_of_release", "no_bytes"]
 
 _MARK = 1 << 32  # far above any count
 _ALONE, _GAUSSIAN = -1, -2  # in place of the number of a group that cancels
@@ -56,12 +56,8 @@ def no_bytes(size: int) -> bytes:
     return bytes(size)
 
 
-NO_NOISE = noise.Noise(no_bytes)
-"""Draws from zeros."""
-
-
-@dataclass
-class Recorder:
+@dataclass(eq=False)
+class Recorder(Noise):
     """Stands in for the samplers, and remembers the law of every single draw."""
 
     marks: int = 0  # 1 or -1: draws are marked by large numbers of both signs
@@ -71,6 +67,9 @@ class Recorder:
     rows: dict[int, tuple[int, int]] = field(default_factory=dict)  # noise: its draw, its row
     matrices: list[tuple[Fraction, ...]] = field(default_factory=list)  # weights of coordinates
     weights: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(no_bytes)
 
     def laplace(self, scale: Fraction, count: int, source: RandomSource) -> IntArray:
         """Stand in for proposals of independent noise; those that are too many go unused."""
@@ -146,25 +145,22 @@ class Recorder:
         """Return which noise was added, by the marks that it left; -1 if none was."""
         return np.asarray(np.rint(np.abs(marks) / _MARK).astype(np.int64) - 1)
 
-    def choice(self, weights: npt.NDArray[np.uint64], source: Any) -> npt.NDArray[np.intp]:
-        """Stand in for a draw from weights: always the first point."""
+    def choose(self, weights: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+        """Note the weights; choose always the first point."""
         self.weights.append(np.array(weights))
         return np.zeros(weights.shape[:-1], np.intp)
 
     @contextmanager
     def installed(self) -> Iterator[Recorder]:
         """Replace the samplers at the bottom, so that wrappers around them are seen through."""
-        with ExitStack() as stack:
-            for module, name, stand_in in (
-                (discrete_laplace, "_proposals", self.laplace),
-                (discrete_gaussian, "_proposals", self.gaussian),
-                (zero_sum, "_proposals", self.zero_sum),
-                (sup_norm, "discrete_boxes", self.box),
-                (class_rows, "many_rows", self.row_noise),
-                (matrix, "wishart_differences", self.matrix),
-                (noise, "finite_draw", self.choice),
-            ):
-                stack.enter_context(mock.patch.object(module, name, stand_in))
+        with planted(
+            (discrete_laplace, "_proposals", self.laplace),
+            (discrete_gaussian, "_proposals", self.gaussian),
+            (zero_sum, "_proposals", self.zero_sum),
+            (sup_norm, "discrete_boxes", self.box),
+            (class_rows, "many_rows", self.row_noise),
+            (matrix, "wishart_differences", self.matrix),
+        ):
             yield self
 
 
@@ -192,7 +188,7 @@ def _run(
     mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, *, marks: int
 ) -> tuple[FloatArray, bytes, Recorder]:
     with Recorder(marks).installed() as recorder:
-        released = mechanism.release(statistics, prior, budget, NO_NOISE).posterior
+        released = mechanism.release(statistics, prior, budget, recorder).posterior
     arrays, rest = _taken_apart(released)
     numbers = np.concatenate([np.ravel(a).astype(np.float64) for a in arrays] or [np.empty(0)])
     steps = numbers * getattr(released, "grid", 1)  # where sums lie on a public lattice

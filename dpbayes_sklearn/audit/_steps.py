@@ -8,7 +8,7 @@ known in closed form:
   has no bound.
 - **Choice** draws independent points with integer weights: the sum over rows of
   :math:`\max_j [\log (w_j/W) - \log(w'_j/W')]`.
-- **Point** draws a point of a lattice, whose weight is that of its segment: the largest ratio
+- **Placed** draws a point of a lattice, whose weight is that of its segment: the largest ratio
   over the common refinement of both lists of segments, in exact rationals.
 - **Ball** draws from :math:`e^{-\frac12 w^\top A w + b^\top w}` on a ball: at most the range of
   :math:`\tfrac12 w^\top(A'-A)w + (b-b')^\top w` over it.
@@ -24,8 +24,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.columns.lattice import RankLaw, Segments
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.regression.mode import ModePlan
 from dpbayes_sklearn.regression.record_sums import coordinates
@@ -45,7 +45,7 @@ __all__ = [
     "Fixed",
     "Mode",
     "Opaque",
-    "Point",
+    "Placed",
     "Step",
     "quadratic_range",
     "seen_records",
@@ -62,6 +62,11 @@ class Step(ABC):
     @property
     def n_outcomes(self) -> int:
         """Number of log ratios that a loss looks at."""
+        return 1
+
+    @property
+    def n_answers(self) -> int:
+        """How many numbers it answers."""
         return 1
 
     @abstractmethod
@@ -83,6 +88,11 @@ class Added(Step):
 
     centre: IntArray
     law: NoiseLaw
+
+    @property
+    def n_answers(self) -> int:
+        """Number of integers."""
+        return self.centre.size
 
     def key(self) -> bytes:
         """Return centre and law."""
@@ -117,6 +127,8 @@ class Choice(Step):
         """Number of points."""
         return self.weights.size
 
+    n_answers = n_outcomes
+
     def key(self) -> bytes:
         """Return the weights."""
         return repr(self.weights.shape).encode() + self.weights.tobytes()
@@ -147,48 +159,42 @@ class Choice(Step):
 
 
 @dataclass(frozen=True)
-class Point(Step):
-    """A point of public lattices, with a weight for each segment."""
+class Placed(Step):
+    """A unit of mass of public lattices, in segments up to ``ends``, each unit of one weight."""
 
-    law: RankLaw
+    ends: tuple[int, ...]
+    weights: tuple[int, ...]
 
     @property
     def n_outcomes(self) -> int:
         """Number of segments."""
-        return sum(len(part.weights) for part in self.law)
+        return len(self.weights)
 
     def key(self) -> bytes:
-        """Return lattices, segments and weights."""
-        parts = [(part.lattice, part.starts.tolist(), part.weights) for part in self.law]
-        return repr(parts).encode()
+        """Return ends and weights."""
+        return repr((self.ends, self.weights)).encode()
 
-    def _loss(self, other: Point) -> float:
-        if [part.lattice for part in self.law] != [part.lattice for part in other.law]:
+    def _loss(self, other: Placed) -> float:
+        if self.ends[-1] != other.ends[-1]:
             return math.inf
         ratio = self.ratio(other)
         return math.log(ratio.numerator) - math.log(ratio.denominator) + _OUTWARD
 
-    def ratio(self, other: Point) -> Fraction:
-        """Return the worst ratio of probabilities of a point as an exact fraction."""
-        pairs = zip(self.law, other.law, strict=True)
-        worst = max(_largest_quotient(mine, theirs) for mine, theirs in pairs)
-        return worst * Fraction(other._total, self._total)
+    def ratio(self, other: Placed) -> Fraction:
+        """Return the worst ratio of probabilities of a unit of mass as an exact fraction."""
+        edges = sorted({0, *self.ends, *other.ends})
+        mine, theirs = self._at(edges[:-1]), other._at(edges[:-1])
+        most = max(Fraction(a, b) for a, b in zip(mine, theirs, strict=True))
+        return most * Fraction(other._total, self._total)
+
+    def _at(self, starts: list[int]) -> list[int]:
+        ends = np.array(self.ends, dtype=object)
+        return [self.weights[i] for i in np.searchsorted(ends, starts, side="right").tolist()]
 
     @property
     def _total(self) -> int:
-        pairs = (zip(part.masses, part.weights, strict=True) for part in self.law)
-        return sum(mass * weight for pair in pairs for mass, weight in pair)
-
-
-def _largest_quotient(one: Segments, other: Segments) -> Fraction:
-    """Return the largest quotient of the weights of a point."""
-    starts = np.union1d(one.starts, other.starts)
-    held = starts[:-1][np.diff(one.lattice.below(starts)) > 0]
-    mine, theirs = (
-        [part.weights[i] for i in (np.searchsorted(part.starts, held, side="right") - 1).tolist()]
-        for part in (one, other)
-    )
-    return max(Fraction(w, v) for w, v in zip(mine, theirs, strict=True))
+        masses = (b - a for a, b in pairwise((0, *self.ends)))
+        return sum(mass * weight for mass, weight in zip(masses, self.weights, strict=True))
 
 
 @dataclass(frozen=True)
@@ -219,6 +225,7 @@ class Mode(Step):
 
     records: FloatArray
     plan: ModePlan
+    objective: Any = field(default=None, compare=False, repr=False)
 
     def key(self) -> bytes:
         """Return everything, the records in one order."""

@@ -12,17 +12,14 @@ from __future__ import annotations
 import math
 from itertools import product
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.audit._domains import TextDomain
-from dpbayes_sklearn.audit._reading import NO_NOISE
 from dpbayes_sklearn.audit.deltas import DeltaEnumeration
 from dpbayes_sklearn.mechanisms import StableHistogram
-from dpbayes_sklearn.noise import noise as drawing
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -76,16 +73,14 @@ def enumerate_texts(
 
 def _law(statistics: Any, budget: Budget) -> Law:
     """Return the probability of every set of texts, by all noises there can be."""
-    noise = _Noise()
-    with mock.patch.object(drawing, "truncated_laplace", noise):
-        release = StableHistogram().release
-        release(statistics, _Prior(), budget, NO_NOISE)  # to see the law
-        law: Law = {}
-        for drawn in product(noise.probabilities, repeat=noise.size):
-            noise.next = np.array(drawn, np.int64)
-            (found,) = release(statistics, _Prior(), budget, NO_NOISE).posterior
-            chance = math.prod(noise.probabilities[z] for z in drawn)
-            law[found] = law.get(found, 0.0) + chance
+    noise, release = _Told(), StableHistogram().release
+    release(statistics, _Prior(), budget, noise)  # to see the law
+    law: Law = {}
+    for drawn in product(noise.probabilities, repeat=noise.size):
+        noise.next = np.array(drawn, np.int64)
+        (found,) = release(statistics, _Prior(), budget, noise).posterior
+        chance = math.prod(noise.probabilities[z] for z in drawn)
+        law[found] = law.get(found, 0.0) + chance
     return law
 
 
@@ -93,15 +88,17 @@ class _Prior:
     """Nothing is known."""
 
 
-class _Noise:
-    """Stands in for the sampler: returns the noise it was told to."""
+class _Told(Noise):
+    """Draws the noise that it was told to."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.size = 0
         self.next: IntArray | None = None
         self.probabilities: dict[int, float] = {}
 
-    def __call__(self, law: TruncatedLaplace, size: int, source: RandomSource) -> IntArray:
+    def truncated(self, law: TruncatedLaplace, size: int) -> IntArray:
+        """Return the next noise; first zeros."""
         if self.next is None:
             weights = {z: math.exp(-abs(z) / law.scale) for z in range(-law.reach, law.reach + 1)}
             total = math.fsum(weights.values())

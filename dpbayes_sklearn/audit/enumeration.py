@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.audit._domains import DataSet, Domain, domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
-from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Point, Step, shared_laws
-from dpbayes_sklearn.audit._transcripts import Transcript
+from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Placed, Step, shared_laws
+from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, RecordCount, size_share
@@ -161,7 +160,7 @@ def readers_of(
     size = known_size(len(data_sets[-1]), budget)
     starts = (data_sets[seed * 7919 % len(data_sets)] for seed in range(transcripts))
     return [
-        Transcript(mechanism, domain.observed(s, size), belief, budget, random_source(seed)).laws
+        Transcript(mechanism, domain.observed(s, size), belief, budget, seed).laws
         for seed, s in enumerate(starts)
     ]
 
@@ -227,7 +226,7 @@ class _Comparison:
             loss = one.loss(other)
             if math.isinf(loss):
                 return False
-            if isinstance(one, (Choice, Point)):
+            if isinstance(one, (Choice, Placed)):
                 points: Any = other
                 ratio *= one.ratio(points)
             else:

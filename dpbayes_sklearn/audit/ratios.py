@@ -12,49 +12,28 @@ first data set: given the transcript, each step must keep to its own share of ep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import singledispatch
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._densities import halved, log_ratio
-from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, Step, seen_records
+from dpbayes_sklearn.audit._parts import ModeSearch, Scored
+from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, Step
+from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.mechanisms import Mechanism
-from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression import mode, step_noise
 
-__all__ = ["Drawn", "audit_ratios", "drawn_steps", "log_ratios"]
+__all__ = ["audit_ratios", "drawn_steps", "log_ratios", "redrawn"]
 
 _BATCH = 20_000
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """One noise step of a release on one data set.
-
-    Attributes
-    ----------
-    step : Step
-        The law that it draws from.
-    draw : callable
-        From a number of runs and whether to draw with half the noise, to that many outcomes;
-        those of noise are in steps of its grid.
-    share : Fraction or None
-        Its part of epsilon, where a release has several.
-    """
-
-    step: Step
-    draw: Callable[[int, bool], npt.NDArray[Any]]
-    share: Fraction | None = None
 
 
 def drawn_steps(
@@ -62,42 +41,74 @@ def drawn_steps(
     statistics: Any,
     prior: Any,
     budget: Budget,
-    transcript: list[Any] | None = None,
+    along: Recording | None = None,
     random_state: int | None = None,
-) -> tuple[list[Drawn], list[Any]]:
-    """Release once; return the noise steps, and the transcript of what they answered.
-
-    With a ``transcript`` the steps answer what it says.
-    """
-    watch = _Watch(random_source(random_state), transcript)
-    with watch.installed():
-        mechanism.release(statistics, prior, budget, drawing.Noise(watch.source))
-    return watch.steps, watch.said
+) -> Recording:
+    """Release once, along an earlier release if there was one; return its steps."""
+    recording = Recording(along)
+    mechanism.release(statistics, prior, budget, recording.noise(random_source(random_state)))
+    return recording
 
 
 def log_ratios(
-    here: Sequence[Drawn], there: Sequence[Drawn], runs: int, sharper: bool = False
+    here: Sequence[Step],
+    there: Sequence[Step],
+    runs: int,
+    sharper: bool = False,
+    random_state: int | None = 0,
 ) -> FloatArray:
     """Return log p(x)/p'(x) of all steps together, x drawn on the first data set."""
-    if [type(d.step) for d in here] != [type(d.step) for d in there]:
+    if [type(step) for step in here] != [type(step) for step in there]:
         raise ValueError("Which steps a release takes depends on the data.")
-    total = np.zeros(runs)
+    total, noise = np.zeros(runs), Noise(random_source(random_state))
     for mine, theirs in zip(here, there, strict=True):
-        total += np.concatenate(
-            [
-                _log_ratio(mine.step, theirs.step, mine.draw(min(_BATCH, runs - start), sharper))
-                for start in range(0, runs, _BATCH)
-            ]
-        )
+        if not isinstance(mine, ModeSearch):  # which is judged with its mode
+            parts = [min(_BATCH, runs - start) for start in range(0, runs, _BATCH)]
+            drawn = (redrawn(mine, part, sharper, noise) for part in parts)
+            total += np.concatenate([_RATIOS[type(mine)](mine, theirs, x) for x in drawn])
     return total
 
 
+@singledispatch
+def redrawn(step: Any, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+    """Draw outcomes of a step, also with half its noise; sums are in steps of the noise's grid."""
+    raise TypeError(f"No draws are known for {type(step).__name__}.")
+
+
+@redrawn.register
+def _(step: Added, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+    parts = np.split(step.centre, np.cumsum(step.law.sizes)[:-1])
+    many = [np.broadcast_to(part, (runs, len(part))) for part in parts]
+    noisy = noise.add(many, halved(step.law) if sharper else step.law)
+    return np.asarray(np.rint(np.hstack(noisy) * step.law.grid), np.int64)
+
+
+@redrawn.register
+def _(step: Choice, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+    own = _squared(step.weights) if sharper else step.weights
+    return noise.choose(np.broadcast_to(own, (runs, *own.shape)))
+
+
+@redrawn.register
+def _(step: Ball, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+    times = 2 if sharper else 1
+    return noise.ball(times * step.precision, times * step.linear, step.radius, runs)
+
+
+@redrawn.register
+def _(step: Mode, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+    pull = halved(step.plan.pull) if sharper else step.plan.pull
+    own = replace(step.objective, plan=step.plan._replace(pull=pull))
+    return np.array([noise.minimum(own) for _ in range(runs)])
+
+
 def audit_ratios(
-    here: Sequence[Drawn],
-    there: Sequence[Drawn],
+    here: Sequence[Step],
+    there: Sequence[Step],
     runs: int,
     sharper: bool = False,
     delta: float = 0.0,
+    random_state: int | None = 0,
 ) -> EpsilonBound:
     """Bound the epsilon that goes with ``delta`` from below by the ratios of both sides.
 
@@ -105,24 +116,22 @@ def audit_ratios(
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> from dpbayes_sklearn.mechanisms import Geometric
     >>> from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior
     >>> from dpbayes_sklearn.categories.counts import SimplexCounts
     >>> sides = [
     ...     drawn_steps(Geometric(), SimplexCounts(np.array(x)), SimplexPrior(Beta(1, 1)),
-    ...                 Budget(Fraction(1)), random_state=0)[0]
+    ...                 Budget(Fraction(1)), random_state=0).steps
     ...     for x in ([3, 2], [2, 3])
     ... ]
     >>> 0.8 < audit_ratios(*sides, 20_000).epsilon <= 1 < audit_ratios(*sides, 20_000, True).epsilon
     True
     """
-    first = log_ratios(here, there, runs, sharper)
-    second = -log_ratios(there, here, runs, sharper)
+    seeds = (None, None) if random_state is None else (2 * random_state, 2 * random_state + 1)
+    first = log_ratios(here, there, runs, sharper, seeds[0])
+    second = -log_ratios(there, here, runs, sharper, seeds[1])
     return bound_from_outcomes(first, second, delta=delta)
-
-
-def _log_ratio(one: Any, other: Any, outcomes: npt.NDArray[Any]) -> FloatArray:
-    return _RATIOS[type(one)](one, other, outcomes)
 
 
 def _noise_ratio(one: Added, other: Added, outcomes: npt.NDArray[Any]) -> FloatArray:
@@ -151,104 +160,10 @@ def _mode_ratio(one: Mode, other: Mode, outcomes: npt.NDArray[Any]) -> FloatArra
 _RATIOS: dict[type[Step], Callable[..., FloatArray]] = {
     Added: _noise_ratio,
     Choice: _choice_ratio,
+    Scored: _choice_ratio,
     Ball: _ball_ratio,
     Mode: _mode_ratio,
 }
-
-
-class _Watch:
-    """Stands at every noise step of a release: notes its law and how to draw from it again."""
-
-    def __init__(self, source: Any, transcript: list[Any] | None) -> None:
-        self.source = source
-        self.steps: list[Drawn] = []
-        self.said: list[Any] = [] if transcript is None else transcript
-        self._first = transcript is None
-        self._share: Fraction | None = None
-
-    @contextmanager
-    def installed(self) -> Iterator[None]:
-        """Replace what mechanisms draw with."""
-        with ExitStack() as stack:
-            for module, name, stand_in in (
-                (drawing, "add", self._added),
-                (step_noise, "add_noise", self._shared),
-                (drawing, "finite_draw", self._chosen),
-                (drawing, "ball_gaussian", self._in_ball),
-                (mode, "perturbed_mode", self._perturbed),
-            ):
-                real = getattr(module, name)
-                stack.enter_context(mock.patch.object(module, name, _Standing(real, stand_in)))
-            yield
-
-    def _answer(self, draw: Callable[[], Any]) -> Any:
-        if self._first:
-            self.said.append(draw())
-        return self.said[len(self.steps) - 1]
-
-    def _shared(self, real: Any, sums: Any, block: Any, grid: int, part: Any, noise: Any) -> Any:
-        self._share = Fraction(part)
-        try:
-            return real(sums, block, grid, part, noise)
-        finally:
-            self._share = None
-
-    def _added(self, real: Any, arrays: Any, law: Any, source: Any) -> Any:
-        if source is not self.source:  # a simulation of the public noise law
-            return real(arrays, law, source)
-        flat = np.concatenate([np.ravel(a) for a in arrays])
-
-        def draw(runs: int, sharper: bool) -> npt.NDArray[Any]:
-            many = [np.broadcast_to(a, (runs, *np.shape(a))) for a in arrays]
-            noisy = real(many, halved(law) if sharper else law, self.source)
-            rows = np.hstack([np.reshape(part, (runs, -1)) for part in noisy])
-            return np.asarray(np.rint(rows * law.grid), np.int64)
-
-        self.steps.append(Drawn(Added(flat, law), draw, self._share))
-        return self._answer(lambda: real(arrays, law, source))
-
-    def _chosen(self, real: Any, weights: Any, source: Any) -> Any:
-        rows = np.reshape(weights, (-1, np.shape(weights)[-1]))
-
-        def draw(runs: int, sharper: bool) -> npt.NDArray[Any]:
-            own = _squared(rows) if sharper else rows
-            return np.asarray(real(np.broadcast_to(own, (runs, *own.shape)), self.source))
-
-        self.steps.append(Drawn(Choice(np.array(rows)), draw, self._share))
-        return self._answer(lambda: real(weights, source))
-
-    def _in_ball(self, real: Any, A: Any, b: Any, radius: float, n: int, source: Any) -> Any:
-        def draw(runs: int, sharper: bool) -> npt.NDArray[Any]:
-            times = 2 if sharper else 1
-            return np.asarray(real(times * A, times * b, radius, runs, self.source))
-
-        self.steps.append(Drawn(Ball(np.array(A), np.array(b), radius, n), draw, self._share))
-        return self._answer(lambda: real(A, b, radius, n, source))
-
-    def _perturbed(
-        self, real: Any, statistics: Any, window: Any, windows: Any, plan: Any, noise: Any
-    ) -> Any:
-        first = 0 if statistics.design.intercept else 1
-
-        def draw(runs: int, sharper: bool) -> npt.NDArray[Any]:
-            own = plan._replace(pull=halved(plan.pull)) if sharper else plan
-            found = [real(statistics, window, windows, own, noise) for _ in range(runs)]
-            return np.array(found)[:, first:]
-
-        records = seen_records(statistics, window, windows, plan.grid)
-        self.steps.append(Drawn(Mode(records, plan), draw, self._share))
-        return self._answer(lambda: real(statistics, window, windows, plan, noise))
-
-
-@dataclass(frozen=True)
-class _Standing:
-    """A stand-in that knows what it stands for."""
-
-    real: Any
-    stand_in: Any
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.stand_in(self.real, *arguments)
 
 
 def _squared(weights: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

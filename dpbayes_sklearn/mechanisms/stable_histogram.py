@@ -54,4 +54,4 @@ class StableHistogram(Mechanism):
 
 def common_texts(statistics: TextCounts, law: TruncatedLaplace, noise: Noise) -> Found:
     """Draw which texts are published."""
-    return tuple(noise.common(counts, law) for counts in statistics.columns)
+    return noise.common(statistics.columns, law)

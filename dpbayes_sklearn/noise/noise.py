@@ -104,11 +104,21 @@ class Noise:
         """
         return int(self.choose(weights(scores))[0])
 
-    def common(self, counts: Mapping[str, int], law: TruncatedLaplace) -> tuple[str, ...]:
-        """Return the texts whose counts plus noise are above the reach of the noise, in order."""
-        texts = sorted(counts)
-        noisy = [counts[text] for text in texts] + truncated_laplace(law, len(texts), self._source)
-        return tuple(text for text, count in zip(texts, noisy, strict=True) if count > law.reach)
+    def common(
+        self, columns: Sequence[Mapping[str, int]], law: TruncatedLaplace
+    ) -> tuple[tuple[str, ...], ...]:
+        """Return, of every column, the texts whose count plus noise is above the noise's reach."""
+        found = []
+        for counts in columns:
+            texts = sorted(counts)
+            noisy = [counts[text] for text in texts] + self.truncated(law, len(texts))
+            kept = zip(texts, (noisy > law.reach).tolist(), strict=True)
+            found.append(tuple(text for text, is_kept in kept if is_kept))
+        return tuple(found)
+
+    def truncated(self, law: TruncatedLaplace, size: int) -> IntArray:
+        """Return so many independent draws from a truncated Laplace law."""
+        return truncated_laplace(law, size, self._source)
 
     def minimum(self, objective: Objective) -> FloatArray:
         """Return the minimum of a perturbed objective, with noise that hides where a search ends.

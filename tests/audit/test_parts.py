@@ -13,14 +13,13 @@ from benchmarks.audit._parts import World, added_up, judged, reached, recordings
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit._parts import (
     Part,
-    Placed,
     Texts,
     covered,
     lost,
     together,
     worst_of_choice,
 )
-from dpbayes_sklearn.audit._steps import Added
+from dpbayes_sklearn.audit._steps import Added, Placed
 from dpbayes_sklearn.mechanisms.permute_and_flip import choice_weights
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace

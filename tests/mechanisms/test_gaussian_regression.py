@@ -127,8 +127,8 @@ def test_an_audit_of_all_steps_sees_half_the_noise_and_nothing_else():
     for record in ([1.0, 1.0, 1.0], [0.0, 0.0, -1.0]):
         X = np.vstack([np.zeros((30, 2)), record[:2]])
         data = moments(X, [0.0] * 30 + record[2:], design)
-        steps, transcript = drawn_steps(Gaussian(), data, prior, budget, transcript, 0)
-        sides.append(steps)
+        transcript = drawn_steps(Gaussian(), data, prior, budget, transcript, 0)
+        sides.append(transcript.steps)
     assert audit_ratios(*sides, 20_000, delta=delta).epsilon <= 1
     assert audit_ratios(*sides, 20_000, True, delta=delta).epsilon > 1
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
+
+from dpbayes_sklearn.audit.planting import planted
 
 __all__ = ["Fault", "fault"]
 
@@ -29,9 +30,7 @@ class Fault:
     @contextmanager
     def planted(self) -> Iterator[None]:
         """Run a block with the bug in the library."""
-        with ExitStack() as stack:
-            for owner, name, wrong in self.replacements():
-                stack.enter_context(mock.patch.object(owner, name, wrong))
+        with planted(*self.replacements()):
             yield
 
     def __str__(self) -> str:
