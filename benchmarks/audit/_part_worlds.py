@@ -171,7 +171,8 @@ def _signs() -> Iterator[World]:
         model = BayesianLinearRegression(
             delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
         )
-        yield World(f"signs, {mechanism}", model, frame(rows), tuple(own), RECORD, 0.97)
+        least = 0.9 if delta else 0.97
+        yield World(f"signs, {mechanism}", model, frame(rows), tuple(own), RECORD, least)
 
 
 def _categories() -> Iterator[World]:
@@ -207,9 +208,9 @@ def _preparation() -> Iterator[World]:
             PrivateKBinsDiscretizer(4, strategy="uniform"),
         ):
             name = f"{type(model).__name__}, {model.get_params().get('strategy')}, {unit.label}"
-            yield World(name, model, table, ends, unit, 0.9)
+            yield World(name, model, table, ends, unit, 0.35)
         within = PrivateMinMaxScaler(5.0, bounds=(-10, 10))
-        yield World(f"PrivateMinMaxScaler, bounded, {unit.label}", within, table, ends, unit, 0.9)
+        yield World(f"PrivateMinMaxScaler, bounded, {unit.label}", within, table, ends, unit, 0.35)
         select = PrivateSelectKBest(2, schema=BINARY)
         yield World(f"columns, {unit.label}", select, bits, BITS, unit, 0.99)
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,10 @@ class PermuteAndFlip(Mechanism):
 
         def choose(scores: IntArray, share: Fraction) -> int:
             epsilon = float(budget.epsilon) * float(share) * (1 - 2.0**-50)  # rounded down
-            weights = partial(choice_weights, sensitivity=sensitivity, epsilon=epsilon)
+
+            def weights(scores: IntArray) -> npt.NDArray[np.uint64]:
+                return choice_weights(scores, sensitivity, epsilon)
+
             return noise.choose_by(scores, weights, sensitivity, sensitivity)
 
         answers: tuple[Hashable, ...] = prior.ask(statistics, choose)

@@ -16,9 +16,8 @@ from dpbayes_sklearn.columns.plans import SortedColumns
 from dpbayes_sklearn.counts import dependence
 from dpbayes_sklearn.counts.dependence import EdgeScores
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import Domains, permute_and_flip, quantiles, stable_histogram
-from dpbayes_sklearn.noise import noise as drawing
-from dpbayes_sklearn.noise import truncated_laplace
+from dpbayes_sklearn.mechanisms import Domains, permute_and_flip, quantiles
+from dpbayes_sklearn.noise import Noise, truncated_laplace
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.preprocessing import columns
 from dpbayes_sklearn.preprocessing.columns import ColumnwiseTransformer
@@ -236,21 +235,25 @@ def one_text_of_two() -> Replacements:
 
 @fault("preparing", "enumeration of texts", "A text is published at the reach of its noise already")
 def published_at_the_reach() -> Replacements:
-    def common_texts(statistics: Any, law: TruncatedLaplace, source: Any) -> Any:
-        draw = drawing.truncated_laplace
-        return statistics.chosen(lambda n: (n + draw(law, len(n), source) >= law.reach).tolist())
+    def early(self: Any, columns: Any, law: TruncatedLaplace) -> Any:
+        noisy = [(c, zip(sorted(c), self.truncated(law, len(c)), strict=True)) for c in columns]
+        return tuple(tuple(t for t, z in zs if c[t] + z >= law.reach) for c, zs in noisy)
 
-    yield stable_histogram, "common_texts", common_texts
+    yield Noise, "common", early
 
 
 @fault("preparing", "enumeration of texts", "Texts that nobody shares are published without noise")
 def single_texts_are_told() -> Replacements:
-    real = texts.TextCounts.chosen
+    real = Noise.common
 
-    def chosen(self: Any, choose: Any) -> Any:
-        return real(self, lambda n: [k or c == 1 for k, c in zip(choose(n), n, strict=True)])
+    def told(self: Any, columns: Any, law: TruncatedLaplace) -> Any:
+        found = zip(columns, real(self, columns, law), strict=True)
+        return tuple(
+            tuple(t for t in sorted(counts) if t in kept or counts[t] == 1)
+            for counts, kept in found
+        )
 
-    yield texts.TextCounts, "chosen", chosen
+    yield Noise, "common", told
 
 
 @fault("preparing", "sampler laws", "The noise of a text is not cut off")
