@@ -171,8 +171,7 @@ def _signs() -> Iterator[World]:
         model = BayesianLinearRegression(
             delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
         )
-        least = 0.9 if delta else 0.97
-        yield World(f"signs, {mechanism}", model, frame(rows), tuple(own), RECORD, least)
+        yield World(f"signs, {mechanism}", model, frame(rows), tuple(own), RECORD, 0.97)
 
 
 def _categories() -> Iterator[World]:
@@ -208,9 +207,9 @@ def _preparation() -> Iterator[World]:
             PrivateKBinsDiscretizer(4, strategy="uniform"),
         ):
             name = f"{type(model).__name__}, {model.get_params().get('strategy')}, {unit.label}"
-            yield World(name, model, table, ends, unit, 0.35)
+            yield World(name, model, table, ends, unit, 0.9)
         within = PrivateMinMaxScaler(5.0, bounds=(-10, 10))
-        yield World(f"PrivateMinMaxScaler, bounded, {unit.label}", within, table, ends, unit, 0.35)
+        yield World(f"PrivateMinMaxScaler, bounded, {unit.label}", within, table, ends, unit, 0.9)
         select = PrivateSelectKBest(2, schema=BINARY)
         yield World(f"columns, {unit.label}", select, bits, BITS, unit, 0.99)
 

@@ -26,8 +26,10 @@ from dpbayes_sklearn.audit._parts import Part, Texts, covered, lost, together
 from dpbayes_sklearn.audit._steps import Placed
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.mechanisms import quantiles
 from dpbayes_sklearn.noise import made_by
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.regression.sensitivity import GaussianBlock
 
 __all__ = [
     "World",
@@ -97,7 +99,7 @@ def recordings(
         model = clone(world.model).set_params(**{k: v for k, v in own.items() if k in known})
         more = {} if groups is None else {"groups": groups}
         drawn = Recording(found[0] if found else past)
-        with warnings.catch_warnings(), _silence(), made_by(drawn.noise):
+        with warnings.catch_warnings(), _silence(), made_by(drawn.noise), _declared(drawn):
             warnings.simplefilter("ignore")
             (fit or _fitted)(model, X, y, **more)
         found.append(drawn)
@@ -107,6 +109,25 @@ def recordings(
 
 def _silence() -> Any:
     return planted((logging.getLogger("dpbayes_sklearn"), "disabled", True))
+
+
+def _declared(drawn: Recording) -> Any:
+    """Tell a recording what Gaussian noise, and a level of quantiles, lose at their sensitivity."""
+    gaussian, rate, seen = GaussianBlock.law, quantiles.rate, list[Any]()
+
+    def law(block: Any, rho: Any, grid: int) -> Any:
+        found = gaussian(block, rho, grid)
+        drawn.declared = float(block.bound * grid**4 / (2 * found.parameters[0] * block.weights[0]))
+        return found
+
+    def rated(level: Any, epsilon: Any, unit: Any) -> Any:
+        found = rate(level, epsilon, unit)
+        if not any(level is other for other in seen):  # all questions of a level share it
+            seen.append(level)
+            drawn.declared = found * float(level.sensitivity(unit))
+        return found
+
+    return planted((GaussianBlock, "law", law), (quantiles, "rate", rated))
 
 
 def _fitted(model: Any, X: Any, y: Any, **more: Any) -> Any:
@@ -135,8 +156,10 @@ def added_up(
     columns = [*zip(*(own.steps[steps] for own in found), strict=True)]
     placed = [column for column in columns if isinstance(column[0], Placed)]
     groups = [[column] for column in columns if not isinstance(column[0], Placed)]
+    levels = sum(column[0].bound for column in placed)
     asked = _worst(placed, pairs, delta) if placed else Part()
-    return [*(_worst(group, pairs, delta) for group in groups), asked]
+    parts = [_worst(group, pairs, delta) for group in groups]
+    return [*parts, asked._replace(pure=max(asked.pure, levels))]
 
 
 def _worst(group: Sequence[Any], pairs: Sequence[tuple[int, int]], delta: float) -> Part:

@@ -25,6 +25,7 @@ from dpbayes_sklearn.noise import DiscreteGaussian
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 
 __all__ = [
+    "Calibrated",
     "ModeSearch",
     "Part",
     "Scored",
@@ -177,6 +178,13 @@ class ModeSearch(Step):
 
 
 @dataclass(frozen=True)
+class Calibrated(Added):
+    """Gaussian noise, and its rho at the declared sensitivity of what it is added to."""
+
+    bound: float
+
+
+@dataclass(frozen=True)
 class Scored(Choice):
     """A choice by scores that change by ``most``, and what it loses where they do."""
 
@@ -216,7 +224,7 @@ def _(one: Added, other: Any) -> Part:
         return _NEVER
     shift = one.centre - other.centre
     if isinstance(one.law, DiscreteGaussian):
-        rho = float(one.law.rho(shift))
+        rho = max(float(one.law.rho(shift)), getattr(one, "bound", 0.0))
         return Part(math.inf if rho else 0.0, rho)
     pure = float(one.law.privacy_loss(shift))
     return Part(pure, pure**2 / 2)

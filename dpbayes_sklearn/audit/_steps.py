@@ -160,10 +160,14 @@ class Choice(Step):
 
 @dataclass(frozen=True)
 class Placed(Step):
-    """A unit of mass of public lattices, in segments up to ``ends``, each unit of one weight."""
+    """A unit of mass of public lattices, in segments up to ``ends``, each unit of one weight.
+
+    ``bound`` is what all questions of a level may lose; 0 for all but the first of them.
+    """
 
     ends: tuple[int, ...]
     weights: tuple[int, ...]
+    bound: float = 0.0
 
     @property
     def n_outcomes(self) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, worst_of_choice
+from dpbayes_sklearn.audit._parts import Calibrated, ModeSearch, Scored, Texts, worst_of_choice
 from dpbayes_sklearn.audit._steps import (
     Added,
     Ball,
@@ -65,11 +65,17 @@ class Recording:
         self.runs: list[int] = []
         self._past = None if along is None else along.said
         self.leads = along is None or not along.steps  # bounds are the same for all that follow
+        self.declared: float | None = None  # what the next step loses at its declared sensitivity
         self._owners: list[Noise] = []
 
     def noise(self, source: RandomSource | None = None) -> Noise:
         """Return noise that this recording listens to."""
         return _Recorder(self, source)
+
+    def bound(self) -> float | None:
+        """Return what is declared about the next step, once."""
+        declared, self.declared = self.declared, None
+        return declared
 
     def answer(self, step: Step, draw: Callable[[], Any], owner: Noise, start: int) -> Any:
         """Note a step; return what was said at its place before, if it was of the same kind."""
@@ -103,7 +109,9 @@ class _Recorder(Noise):
             self._inside.append((law, arrays, noisy))
             return noisy
         flat = np.concatenate([np.ravel(array) for array in arrays])
-        noisy = self._answer(Added(flat, law), lambda: Noise.add(self, arrays, law))
+        declared = self._log.bound()
+        step = Added(flat, law) if declared is None else Calibrated(flat, law, declared)
+        noisy = self._answer(step, lambda: Noise.add(self, arrays, law))
         if sum(map(np.size, noisy)) != flat.size:
             raise ValueError("Which steps a release takes depends on the data.")
         return tuple(np.reshape(own, np.shape(a)) for own, a in zip(noisy, arrays, strict=True))
@@ -122,7 +130,7 @@ class _Recorder(Noise):
 
     def point(self, masses: Sequence[int], weights: Sequence[int]) -> tuple[int, int]:
         """Note the segments."""
-        step = Placed(tuple(accumulate(masses)), tuple(weights))
+        step = Placed(tuple(accumulate(masses)), tuple(weights), self._log.bound() or 0.0)
 
         def place() -> int:
             segment, offset = Noise.point(self, masses, weights)
