@@ -272,7 +272,8 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
         matrix = variances = np.zeros((0, 0))
         if self.curvature:
             limit = norm_limit(blocks, mapped.tables, look.shares)
-            of_limit = CurvaturePlan.of(blocks, n, self.curvature, self.cost.unit, limit)
+            share, most = self.curvature, self.facts.n_bound
+            of_limit = CurvaturePlan.of(blocks, most, share, self.cost.unit, limit)
             matrix, variances = of_limit.release(mapped, mode, noise)
         scale = 1 + _SCALE / math.sqrt(self.rho)
         error = self.mode.noise
@@ -326,9 +327,10 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
     curvature = _curvature_share(prior, rho) * epsilon
     look = LookPlan.of(blocks, epsilon * _LOOK, unit) if blocks.numbers else None
     rest = epsilon - curvature - (epsilon * _LOOK if look else 0)
-    mode = plan_mode(blocks, n, rest, unit, rho, prior.precision)
+    most = facts.n_bound  # of a secret number of records: sums and searches must end for all
+    mode = plan_mode(blocks, most, rest, unit, rho, prior.precision)
     if curvature:
-        CurvaturePlan.of(blocks, n, curvature, unit, largest_norm(blocks))
+        CurvaturePlan.of(blocks, most, curvature, unit, largest_norm(blocks))
     return replace(whole, rho=rho, look=look, mode=mode, curvature=curvature)
 
 
