@@ -14,6 +14,7 @@ from dpbayes_sklearn._loading import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.display import (
+    ContributionDisplay,
     CoverageDisplay,
     PosteriorDisplay,
     PrivacyUtilityDisplay,
@@ -39,6 +40,7 @@ __all__ = [
     "BudgetAccountant",
     "BudgetError",
     "Categories",
+    "ContributionDisplay",
     "CoverageDisplay",
     "DirichletMultinomial",
     "GammaExponential",

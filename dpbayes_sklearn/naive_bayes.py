@@ -10,13 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
+from dpbayes_sklearn.base.contributions import Contributions, Effect, column_number
 from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.data.dask import PartitionedTable
+from dpbayes_sklearn.data.encoder import Encoder, SparseCodes
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.schema import Schema
+from dpbayes_sklearn.schema import Interval, Schema
 
 __all__ = ["BayesianNaiveBayes"]
+
+_BAND_DRAWS = 1000
+"""Draws from the posterior that a band is made of."""
 
 
 class BayesianNaiveBayes(DiscreteClassifier):
@@ -171,6 +177,113 @@ class BayesianNaiveBayes(DiscreteClassifier):
         """
         return super().predict_joint_log_proba(X)
 
+    def contributions(self, X: Any) -> Contributions:
+        r"""Return what every feature of every record adds to its classification.
+
+        .. math:: \ln\frac{p(1 \mid x)}{p(0 \mid x)} = \ln\frac{\theta_1}{\theta_0}
+                  + \sum_j w_j \ln\frac{\theta_{j,1,x_j}}{\theta_{j,0,x_j}}
+
+        The first term is the baseline, and the terms of the sum are the contributions: the same
+        numbers that ``predict_proba`` adds up, at no further privacy cost. From three classes on
+        they are log probabilities of every class less the mean over the classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Contributions
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> y = rng.integers(0, 2, 1000)
+        >>> X = (rng.random((1000, 3)) < 0.2 + 0.6 * y[:, None]).astype(int)
+        >>> model = BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), n_bins=2).fit(X, y)
+        >>> found, p = model.contributions(X[:5]), model.predict_proba(X[:5])
+        >>> np.allclose(found.total, np.log(p[:, 1] / p[:, 0]))
+        True
+        """
+        check_is_fitted(self)
+        *features, classes = self._evidence_tables()
+        encoder, table = Encoder([*self.schema_.columns.values()]), self._read_rows(X)
+        if isinstance(table, PartitionedTable):
+            raise TypeError("contributions needs records in memory: pass X.compute().")
+        shape = (table.n_rows, len(features), len(classes))
+        values = np.empty(shape)
+        for rows, some in encoder.compact_chunks(table):
+            codes = some.dense() if isinstance(some, SparseCodes) else some
+            for j, part in enumerate(features):
+                values[rows, j] = part[codes[:, j]]
+        binary = len(self.classes_) == 2
+        return Contributions(
+            values[..., 0] if binary else values,
+            float(classes[0]) if binary else classes,
+            tuple(self.schema_.columns),
+            self._contributes_to,
+        )
+
+    def effect(self, feature: int | str, level: float = 0.95) -> Effect:
+        """Return what one feature adds to the classification, by its value, with a band.
+
+        Parameters
+        ----------
+        feature : int or str
+            Its number, or its name.
+        level : float, default=0.95
+            Of the pointwise credible intervals, which include the privacy noise.
+
+        Returns
+        -------
+        Effect
+            What :class:`ContributionDisplay` draws.
+        """
+        check_is_fitted(self)
+        names = [*self.schema_.columns]
+        j = column_number(names, feature)
+        domain = self.schema_.columns[names[j]]
+        value = self._evidence_tables()[j].T
+        rng = np.random.default_rng(0)  # what is released may be looked at with any
+        drawn = self.posterior_.sample(rng, _BAND_DRAWS)[j]
+        weights = getattr(self.posterior_, "weights", None) if self._is_tempered else None
+        logs = np.log(drawn) * (1.0 if weights is None else weights[j])
+        ends = [(1 - level) / 2, (1 + level) / 2]
+        low, high = np.quantile(_contrasts(np.swapaxes(logs, 0, 1)), ends, axis=1)
+        if len(self.classes_) == 2:
+            value, low, high = value[0], low[0], high[0]
+        return Effect(
+            names[j],
+            np.arange(domain.n_values, dtype=np.float64),
+            tuple(domain.names_of_codes()),
+            value,
+            low,
+            high,
+            isinstance(domain, Interval),
+            self._contributes_to,
+        )
+
+    @property
+    def _is_tempered(self) -> bool:
+        return self.posterior_.untempered is not self.posterior_
+
+    @property
+    def _contributes_to(self) -> str:
+        if len(self.classes_) == 2:
+            return f"log-odds of {self.classes_[1]}"
+        return "log probability, less the mean over classes"
+
+    def _evidence_tables(self) -> list[FloatArray]:
+        """Return what every value of a feature adds: (values, 1), or one column per class."""
+        logs = self.posterior_.log_tables()
+        if logs is None:
+            raise ValueError(
+                "Predictions are averages over several draws, which no sum over features gives: "
+                "use one draw, or another mechanism."
+            )
+        return [_contrasts(table).T for table in logs]
+
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of every feature in the mutual information with the class, from the release."""
@@ -185,3 +298,10 @@ class BayesianNaiveBayes(DiscreteClassifier):
         check_is_fitted(self)
         shares: FloatArray = self.posterior_.mean()[-1]
         return shares
+
+
+def _contrasts(logs: FloatArray) -> FloatArray:
+    """Return logs by class as log-odds of the second, or less the mean over three and more."""
+    if len(logs) == 2:
+        return np.asarray(logs[1:] - logs[:1])
+    return np.asarray(logs - logs.mean(axis=0))

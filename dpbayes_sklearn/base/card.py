@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dpbayes_sklearn._html import Html, card, table, tag
 from dpbayes_sklearn.privacy.budget import at_least
 
@@ -24,6 +26,7 @@ _INFERENCE = {
     "direct": "The mechanism released parameters or a posterior directly, without noisy statistics "
     "to infer them from.",
 }
+_COLUMNS = 10  # How many columns the card lists by their effect.
 _DIRECT = {"sampler", "map"}
 _CHOICES = {"exponential", "hellinger", "local"}  # which a posterior may be inferred from
 
@@ -46,6 +49,7 @@ def model_card(model: Any, form: str, evaluation: Any = None) -> str:
         _columns(model),
         _accuracy(model, evaluation),
         *([] if evaluation is None else [_evaluation(evaluation)]),
+        *([_contributions(model)] if hasattr(model, "effect") else []),
         _inference(model),
         _parameters(model),
     ]
@@ -110,6 +114,16 @@ def _accuracy(model: Any, evaluation: Any) -> _Section:
             "exact score is not covered by the guarantee."
         )
     return _Section("Accuracy", tuple(facts), tuple(heads), tuple(rows))
+
+
+def _contributions(model: Any) -> _Section:
+    """Return the columns that change predictions most."""
+    effects = [model.effect(name) for name in model.schema_.columns]
+    widths = [float(np.ptp(effect.value, axis=-1).max()) for effect in effects]
+    order = np.argsort(widths)[::-1][:_COLUMNS]
+    rows = tuple((effects[j].name, f"{widths[j]:.3g}") for j in order)
+    why = f"By how much the values of a column can change the {effects[0].what}, at most."
+    return _Section("Contributions", (why,), ("column", "largest difference"), rows)
 
 
 def _inference(model: Any) -> _Section:

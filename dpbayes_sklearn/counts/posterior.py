@@ -86,6 +86,10 @@ class NetworkPosterior(ABC):
         """Return the function from codes to log p(x, c)."""
         return scores_of(self.network, weighted(self._log_mean, weights))
 
+    def log_tables(self, weights: FloatArray | None = None) -> Tables | None:
+        """Return what the scores of predictions add up; None if they are averages over draws."""
+        return weighted(self._log_mean, weights)
+
     @cached_property
     def _scores(self) -> Scores:
         return self.scores()
@@ -150,6 +154,11 @@ class DrawsPosterior(NetworkPosterior):
         """Return the draws of both batches."""
         draws = tuple(np.concatenate(pair) for pair in zip(self.draws, other.draws, strict=True))
         return DrawsPosterior(self.network, draws, np.append(self.weights, other.weights))
+
+    def log_tables(self, weights: FloatArray | None = None) -> Tables | None:
+        """Return the tables of a single draw; None if predictions are averages over several."""
+        one = len(self.weights) == 1
+        return weighted(tuple(np.log(t[0]) for t in self.draws), weights) if one else None
 
     def scores(self, weights: FloatArray | None = None) -> Scores:
         """Return the function from codes to the log of the average of p(x, c | draw) over draws."""
@@ -222,6 +231,10 @@ class TemperedPosterior(NetworkPosterior):
     def sample(self, rng: np.random.Generator, n: int) -> Tables:
         """Return joint draws of the tables."""
         return self.posterior.sample(rng, n)
+
+    def log_tables(self, weights: FloatArray | None = None) -> Tables | None:
+        """Return the weighted tables that the scores of predictions add up."""
+        return self.posterior.log_tables(self.weights if weights is None else weights)
 
     def scores(self, weights: FloatArray | None = None) -> Scores:
         """Return the function from codes to log p(c) plus the features' weighted log tables."""

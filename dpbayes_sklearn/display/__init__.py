@@ -6,6 +6,7 @@ from dpbayes_sklearn.display.calibration import (
     coverage_curve,
     reliability_curve,
 )
+from dpbayes_sklearn.display.contributions import ContributionDisplay
 from dpbayes_sklearn.display.posterior import PosteriorDisplay
 from dpbayes_sklearn.display.utility import (
     PrivacyUtilityCurve,
@@ -14,6 +15,7 @@ from dpbayes_sklearn.display.utility import (
 )
 
 __all__ = [
+    "ContributionDisplay",
     "CoverageDisplay",
     "PosteriorDisplay",
     "PrivacyUtilityCurve",
