@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 import dpbayes_sklearn
+from benchmarks import provenance
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -224,6 +225,16 @@ def test_every_erratum_has_its_own_number_and_test():
     files = ("theory/test_errata", "theory/test_errata_beyond")
     assert [test for _, test in names if not any(is_test(file, test) for file in files)] == []
     assert [test for number, test in names if not test.startswith(f"test_{number}_")] == []
+
+
+def test_every_benchmark_that_a_page_names_has_commit_and_date():
+    table = provenance.PAGE.read_text("utf-8")
+    pages = [page for page in PAGES if page != provenance.PAGE]
+    named = [(page, name) for page in pages for name, _ in provenance.commands(page)]
+    rows = [f"| {page.relative_to(ROOT)} | `python -m {name}` | " for page, name in named]
+    assert [row for row in rows if row not in table] == []
+    assert len(rows) > 20
+    assert len(re.findall(r"\| [0-9a-f]{10} \| 2\d{3}-\d\d-\d\d \|$", table, re.M)) >= len(rows)
 
 
 def test_prompts_outside_the_doctested_pages_are_found():
