@@ -20,14 +20,16 @@ OWN = {"benchmarks.audit", "benchmarks.report", "benchmarks.provenance"}
 
 HEAD = """# Where the figures come from
 
-Every table and figure with measured numbers is made by a command that its page names. This page lists them with the
-commit and the date at which they were written last (`python -m benchmarks.provenance`). {doc}`index`, which `make bench`
-writes in one run, and {doc}`../security/audit` state theirs themselves. Before a release all of them are made again, by
+Every table and figure with measured numbers is made by a command that its page names. This page
+lists them with the commit and the date at which they were written last (`python -m
+benchmarks.provenance`). {doc}`index`, which `make bench` writes in one run, and
+{doc}`../security/audit` state theirs themselves. Before a release all of them are made again, by
 the checklist in {doc}`../contributing`.
 
-No command makes these again; they were measured once: the numbers of questions in {doc}`../user_guide/query_sessions`, the
-table of sparse priors in {doc}`../user_guide/posterior_release`, the further repeats in {doc}`../user_guide/noise_aware`,
-the times in {doc}`../user_guide/large_data`, and the remark about rare_items in {doc}`defaults`.
+No command makes these again; they were measured once: the numbers of questions in
+{doc}`../user_guide/query_sessions`, the table of sparse priors in
+{doc}`../user_guide/posterior_release`, the further repeats in {doc}`../user_guide/noise_aware`, and
+the remark about rare_items in {doc}`defaults`.
 
 | page | command | commit | date |
 |---|---|---|---|

@@ -26,7 +26,7 @@ from dpbayes_sklearn.serialization.models import SUMS_MODEL
 from dpbayes_sklearn.sums.families import Family, GammaFamily, NormalFamily
 from dpbayes_sklearn.sums.release import BoundedSums, Column, Prior, finest_grid, plan
 
-__all__ = ["GammaExponential", "NormalMean"]
+__all__ = ["GammaExponential", "NormalMean", "SumsEstimator"]
 
 _NARROWEST, _USUAL = 32.0, 8.0
 """Draws reach scales down to a 32nd of the bounds; the prior expects an eighth of them."""
@@ -36,7 +36,7 @@ _LEAST, _MOST = 1e-75, 1e75
 """Bounds beyond these, whose fourth powers are no floats, are refused."""
 
 
-class _SumsEstimator(PrivateEstimator):
+class SumsEstimator(PrivateEstimator):
     """A posterior of one parameter for every column, from the sum of a bounded statistic."""
 
     bounds: Any
@@ -153,7 +153,7 @@ class _SumsEstimator(PrivateEstimator):
         return tags
 
 
-class NormalMean(_SumsEstimator):
+class NormalMean(SumsEstimator):
     r"""Private posterior of the means of bounded columns.
 
     With records :math:`x \sim N(\theta, \sigma^2)` and the prior :math:`\theta \sim N(m_0, s_0^2)`
@@ -218,7 +218,7 @@ class NormalMean(_SumsEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_SumsEstimator._parameter_constraints,
+        **SumsEstimator._parameter_constraints,
         "sigma": ["array-like", float, int, None],
     }
 
@@ -252,7 +252,7 @@ class NormalMean(_SumsEstimator):
         return Column(interval), NormalFamily(low, high, mean, spread**2, sigma**2)
 
 
-class GammaExponential(_SumsEstimator):
+class GammaExponential(SumsEstimator):
     r"""Private posterior of the rates, inverse scales or precisions of bounded columns.
 
     Exponential data have density :math:`\theta e^{-\theta(x - \mu)}`, Laplace data
@@ -321,7 +321,7 @@ class GammaExponential(_SumsEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_SumsEstimator._parameter_constraints,
+        **SumsEstimator._parameter_constraints,
         "data": [StrOptions({"exponential", "laplace", "normal"})],
         "location": [float, int],
     }

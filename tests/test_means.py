@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from unittest import SkipTest
 
 import numpy as np
@@ -22,6 +23,7 @@ from dpbayes_sklearn import (
     PrivacyUnit,
     from_json,
 )
+from dpbayes_sklearn.audit import audit
 from dpbayes_sklearn.mechanisms import Sampler
 
 CHECKED = [
@@ -112,6 +114,24 @@ def test_intervals_that_forget_the_noise_do_not_hold():
         spread = (1 / 15**2 + 300 / 10**2) ** -0.5
         held.append(abs(model.posterior_.mean()[0] - truth) < 1.645 * spread)
     assert np.mean(held) < 0.5
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", Sampler(n_points=2)])
+def test_neighbours_are_not_told_apart_better_than_claimed(mechanism):
+    """One of two records at either end; half of the noise, or of the tempering, is seen."""
+    X, other = np.array([[0.0], [0.0]]), np.array([[0.0], [1.0]])
+
+    def measured(epsilon):
+        model = NormalMean(epsilon, mechanism=mechanism, bounds=(0, 1), sigma=0.1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = audit(
+                model, X, None, other, None, n_runs=700, random_state=0, verbose=False,
+                observe=lambda fitted: fitted.posterior_.means,
+            )  # fmt: skip
+        return found.epsilon
+
+    assert measured(1.0) <= 1.0 < measured(2.0)
 
 
 def test_draws_are_kept_and_lie_between_the_bounds():

@@ -39,6 +39,7 @@ from benchmarks.audit._rehearsals import rehearsals
 from benchmarks.audit._scopes import scopes
 from benchmarks.audit._searches import searches
 from benchmarks.audit._subject import Subject, circumstance
+from benchmarks.audit._sums import sums
 from benchmarks.audit._unit_leaks import leaks_of_units
 from benchmarks.audit._units import replays_of_units, unit_worlds
 from benchmarks.audit._values import values
@@ -171,6 +172,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "enumeration of preparation": partial(enumeration, "preparation"),
     "enumeration of Gaussian noise": gaussian_noise,
     "enumeration of texts": common_texts,
+    "enumeration of sums": sums,
     "enumeration of units": unit_worlds,
     "enumeration of units of preparation": worlds_of_preparation,
     "replay of units": replays_of_units,
