@@ -64,11 +64,16 @@ def written(page: Path, line: int) -> tuple[str, str]:
     return commit[:10], datetime.fromtimestamp(time, UTC).date().isoformat()
 
 
+def pages() -> list[Path]:
+    """Return the pages that may show measured figures."""
+    documentation = sorted(set(ROOT.glob("docs/**/*.md")) - {PAGE})
+    return [*documentation, ROOT / "README.md"]
+
+
 def rows() -> Iterator[tuple[str, str, str, str]]:
     """Yield page, command, commit and date."""
-    pages = [*sorted(ROOT.glob("docs/**/*.md")), ROOT / "README.md"]
-    for page in pages:
-        for name, line in [] if page == PAGE else commands(page):
+    for page in pages():
+        for name, line in commands(page):
             yield str(page.relative_to(ROOT)), f"python -m {name}", *written(page, line)
 
 
