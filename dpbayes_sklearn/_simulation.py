@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,17 +13,18 @@ from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
+from dpbayes_sklearn.base.estimator import FitInput
+from dpbayes_sklearn.counts.plans import CountPlan, TablesPlan
 from dpbayes_sklearn.counts.posterior import ancestral_sample
 from dpbayes_sklearn.counts.tables import CountTables, Tables
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms._temperature import table_budget
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression.coefficients import contrasts
 from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
 __all__ = ["USUAL", "LinearSimulation", "NetworkSimulation", "Simulation", "Spread", "extremes"]
@@ -36,12 +38,10 @@ _NOISES = 40_000  # At least this many noises of counts are drawn.
 class Simulation(ABC):
     """A mechanism run on data that were made up from the declared domains and the prior."""
 
-    kind: ClassVar[str]
     of: ClassVar[str]
 
     def __init__(self, estimator: Any, n: int, n_features: int | None) -> None:
         self.estimator, self.n = estimator, n
-        self.mechanism = estimator._resolve_mechanism()
         # a fixed generator: the same question has the same answer, and no secret is involved
         self.rng, self.noise = np.random.default_rng(0), Noise(random_source(0))
 
@@ -65,35 +65,30 @@ class Simulation(ABC):
     def _differences(self) -> FloatArray:
         """Return the absolute errors for one simulated data set."""
 
-    def _posteriors(self, statistics: Any, prior: Any, budget: Budget) -> tuple[Any, Any]:
-        """Return the released and the exact posterior."""
-        self.mechanism.preflight(statistics, prior, budget)
-        private = self.mechanism.release(statistics, prior, budget, self.noise).posterior
-        return private, prior.update(statistics.without_noise())
-
 
 class NetworkSimulation(Simulation):
     """Data from the prior of a discrete network."""
 
-    kind = "counts"
     of = "counts"
 
     def __init__(
         self, estimator: DiscreteClassifier, n: int, n_features: int | None = None
     ) -> None:
         super().__init__(estimator, n, n_features)
-        prior = estimator._prior(estimator._declared_schema(n, n_features))
-        self.network = prior.network
-        # what is planned for are tables: of the temperature only its share of epsilon matters
-        self.prior = replace(prior, temperature=1.0)
-        _, rest = estimator._shares(estimator._budget())
-        self.budget = table_budget(prior.temperature, n, rest)
+        self.public = estimator._declared_schema(n, n_features)
+        self.prior = estimator._prior(self.public)
+        self.network = self.prior.network
+
+    @cached_property
+    def tables(self) -> TablesPlan:
+        """The plan of the tables: of the temperature only its share of epsilon matters."""
+        _, budget = self.estimator._shares(self.estimator._budget())
+        plan: CountPlan = self.estimator._plan(self.public, Facts(self.n), budget)
+        return plan.tables
 
     def errors(self) -> FloatArray:
         """Return the noise of released counts, which no data influence, or as the base does."""
-        if self.budget.infinite:
-            return np.zeros(1)
-        errors = self.mechanism.simulated_count_errors(self.network, self.n, self.budget, _NOISES)
+        errors = self.tables.simulated_errors(_NOISES)
         return self.after_inference() if errors is None else np.ravel(errors)
 
     def _differences(self) -> FloatArray:
@@ -104,7 +99,8 @@ class NetworkSimulation(Simulation):
         drawn = ancestral_sample(self.network, tables, self.n, self.rng)
         records = drawn.astype(np.min_scalar_type(max(self.network.sizes)))
         counts = CountTables.count(self.network, [(records[:, :-1], drawn[:, -1])])
-        both = self._posteriors(counts, self.prior, self.budget)
+        exact = self.prior.update(counts.without_noise())
+        both = self.tables.release(counts, self.noise), exact
         means = zip(*(posterior.mean() for posterior in both), counts.tables, strict=True)
         return np.concatenate(
             [(np.abs(p - e) * t.sum(axis=-1, keepdims=True)).ravel() for p, e, t in means]
@@ -212,7 +208,6 @@ def extremes(schema: Schema) -> tuple[Spread, Spread]:
 class LinearSimulation(Simulation):
     """Columns of a guessed spread, and a target that they explain to a half."""
 
-    kind: ClassVar[str] = "moments"
     of: ClassVar[str] = "coefficients"
 
     def __init__(
@@ -254,7 +249,9 @@ class LinearSimulation(Simulation):
     def _both(self, table: Table) -> tuple[Any, Any]:
         records = LocalRecords([(table, self._target(table))])
         statistics = Moments(self.design, self.scale, records)
-        return self._posteriors(statistics, self.prior, self.budget)
+        given = FitInput(self.public, statistics, facts=Facts(self.n))
+        private = self.estimator._planned(given, self.budget).release(statistics, self.noise)
+        return private, self.prior.update(statistics.without_noise())
 
     def _differences(self) -> FloatArray:
         private, exact = self._both(self._features())

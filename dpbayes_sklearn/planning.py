@@ -28,7 +28,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
+from dpbayes_sklearn.mechanisms import resolve_mechanism
 from dpbayes_sklearn.privacy import PrivacyUnit, exact
 
 __all__ = [
@@ -218,7 +218,8 @@ def recommend(
     """
     errors = {}
     simulation = _simulation(estimator)
-    for name in sorted(mechanism_names(simulation.kind) - {"auto"}):  # auto is one of the others
+    names, _ = estimator._parameter_constraints["mechanism"]
+    for name in sorted(names.options - {"auto"}):  # auto is one of the others
         if resolve_mechanism(name).needs_delta and not estimator.delta:
             continue
         candidate = _at(estimator, epsilon)

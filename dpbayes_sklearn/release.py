@@ -41,13 +41,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from dpbayes_sklearn.noise import DiscreteLaplace, Noise, NoiseLaw
+from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import Positions
-from dpbayes_sklearn.noise.law import laplace_scale
+from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -59,6 +59,7 @@ __all__ = [
     "Plan",
     "RecordCount",
     "Release",
+    "Released",
     "SizePlan",
     "Step",
     "bound_of",
@@ -159,6 +160,47 @@ class Plan(ABC, Generic[S, P]):
     def steps(self) -> tuple[Step, ...]:
         """What is released one after the other, and what each step spends."""
         return (Step(f"posterior, {self.mechanism}", self.cost),)
+
+
+class Released:
+    """Base of what is public after noise; inference is a function of a prior and of this.
+
+    Attributes
+    ----------
+    n : int
+        The number of records: public, or released.
+    laws : tuple of NoiseLaw
+        The law of the noise of every batch that was added up: none without noise.
+    size_laws : tuple of NoiseLaw
+        The same for ``n``: none if it is public.
+    """
+
+    n: int
+    laws: tuple[NoiseLaw, ...]
+    size_laws: tuple[NoiseLaw, ...]
+
+    @property
+    def size_noise(self) -> Marginal:
+        """The distribution of the noise in n, all batches together; exact if n is public."""
+        return sum_of([law.marginal() for law in self.size_laws])
+
+    @property
+    def grid(self) -> int:
+        """Number of steps in one unit: the finest lattice among the noises."""
+        return max((law.grid for law in self.laws), default=1)
+
+    @property
+    def independent(self) -> bool:
+        """True if every number has a noise of its own."""
+        return all(law.independent for law in self.laws)
+
+    def _together(self, other: Released) -> dict[str, Any]:
+        """Return number of records and laws of both batches."""
+        return {
+            "n": self.n + other.n,
+            "laws": self.laws + other.laws,
+            "size_laws": self.size_laws + other.size_laws,
+        }
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,8 @@ class ExactStatistics:
         return self._sums.structure
 
     def __repr__(self) -> str:
-        return f"<ExactStatistics: {self._sums.kind} of n={self.n} records, SENSITIVE>"
+        what = "counts" if isinstance(self._sums, CountTables) else "moments"
+        return f"<ExactStatistics: {what} of n={self.n} records, SENSITIVE>"
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(

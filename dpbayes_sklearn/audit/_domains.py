@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from itertools import combinations_with_replacement, product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.columns.plans import Plans, SortedColumns
 from dpbayes_sklearn.columns.texts import CommonTexts, TextCounts
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dependence import (
     ColumnChoice,
     ColumnScores,
@@ -30,18 +31,46 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords, Shard
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.mechanisms.base import adapted
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPrior
-from dpbayes_sklearn.release import Facts
+from dpbayes_sklearn.release import Facts, Plan
 from dpbayes_sklearn.schema import Interval
 
-__all__ = ["Domain", "TextDomain", "domain_of"]
+__all__ = ["Domain", "Known", "TextDomain", "domain_of", "plan_for", "released"]
 
 Rows = npt.NDArray[np.intp]
 DataSet = tuple[int, ...]
 Record = tuple[Any, ...]
+
+
+class Known(NamedTuple):
+    """Statistics, and what is public about the number of records."""
+
+    statistics: Any
+    facts: Facts
+
+
+def plan_for(mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget) -> Plan[Any, Any]:
+    """Return the plan of a release of such statistics; their number is public unless it is told."""
+    facts = Facts(statistics.n) if not isinstance(statistics, Known) else statistics.facts
+    exact = statistics.statistics if isinstance(statistics, Known) else statistics
+    if isinstance(exact, CountTables):
+        return plans.plan(mechanism, prior, facts, budget)
+    return adapted(mechanism, exact, prior, Facts(0), budget)
+
+
+def released(
+    mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, noise: Noise
+) -> Any:
+    """Plan and release; return the posterior."""
+    exact = statistics.statistics if isinstance(statistics, Known) else statistics
+    return plan_for(mechanism, statistics, prior, budget).release(exact, noise)
 
 
 class Domain(ABC):
@@ -119,9 +148,6 @@ class _Untouched:
     def update(self, released: Any) -> Any:
         return released
 
-    def update_fourier(self, released: Any) -> Any:
-        return released
-
 
 class _CountPrior(_Untouched, DirichletPrior):
     pass
@@ -147,6 +173,11 @@ class CountDomain(Domain):
         codes = np.array([self.records[i] for i in chosen], np.uint8)
         codes = codes.reshape(-1, len(self.network.sizes))
         return CountTables.count(self.network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
+
+    def observed(self, chosen: Sequence[int], size: Facts | None) -> Any:
+        """Return the counts, and what was released about a secret number of records."""
+        counts = self.statistics(chosen)
+        return counts if size is None else Known(counts, size)
 
     def prior(self, concentration: Any) -> DirichletPrior:
         """Return the same pseudo-counts for every row; a short list is repeated."""

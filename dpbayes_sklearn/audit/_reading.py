@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.audit._domains import released
 from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Opaque, Step
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.mechanisms import Mechanism
@@ -188,10 +189,10 @@ def _run(
     mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, *, marks: int
 ) -> tuple[FloatArray, bytes, Recorder]:
     with Recorder(marks).installed() as recorder:
-        released = mechanism.release(statistics, prior, budget, recorder).posterior
-    arrays, rest = _taken_apart(released)
+        public = released(mechanism, statistics, prior, budget, recorder)
+    arrays, rest = _taken_apart(public)
     numbers = np.concatenate([np.ravel(a).astype(np.float64) for a in arrays] or [np.empty(0)])
-    steps = numbers * getattr(released, "grid", 1)  # where sums lie on a public lattice
+    steps = numbers * getattr(public, "grid", 1)  # where sums lie on a public lattice
     return steps, pickle.dumps(rest), recorder
 
 

@@ -17,6 +17,7 @@ from dpbayes_sklearn.columns.texts import Contents, TextCounts
 from dpbayes_sklearn.counts.dependence import ColumnScores, EdgeScores
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import location
 from dpbayes_sklearn.regression.gram import GramMatrix
@@ -58,7 +59,7 @@ def _public(what: str, one: Any, other: Any) -> list[Shift]:
 
 
 def _counts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    if broken := _public("counts", (one.network, one.n), (other.network, other.n)):
+    if broken := _public("counts", *((s.network, _known_n(s, unit)) for s in (one, other))):
         return broken
     mine, theirs = CharacterSums.of(one), CharacterSums.of(other)
     blocks = mine.blocks.values(), theirs.blocks.values()
@@ -199,6 +200,7 @@ def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:
 
 _BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
     (CountTables, _counts),
+    (LabelledCounts, lambda one, other, unit: _counts(one.counts, other.counts, unit)),
     (SimplexCounts, _simplex),
     (Moments, _moments),
     (SortedColumns, _columns),

@@ -18,7 +18,6 @@ from dpbayes_sklearn.mechanisms import (
     Fourier,
     Laplace,
     Mechanism,
-    mechanism_names,
     resolve_mechanism,
 )
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
@@ -62,7 +61,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
         ("simplex", DirichletMultinomial, {"categories": Categories([0, 1, 2])}, X[:, 0], None),
     ]
     for kind, estimator, options, data, target in families:
-        mechanisms: dict[str, str | Mechanism] = {m: m for m in mechanism_names(kind)}
+        mechanisms: dict[str, str | Mechanism] = {m: m for m in _names(estimator)}
         if kind == "counts":
             mechanisms["fourier with joint noise"] = Fourier(noise="joint")
         if estimator is BayesianNaiveBayes:
@@ -86,6 +85,12 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
             epsilon, bounds=(-1, 3), classes=[0, 1], effects=effects, intervals=effects == "linear"
         )
         yield Case(f"BayesianLogisticRegression, map, {effects}", logistic, numbers[0], y)
+
+
+def _names(estimator: type[PrivateEstimator]) -> set[str]:
+    names, _ = estimator._parameter_constraints["mechanism"]
+    options: set[str] = names.options
+    return options
 
 
 _GRAPH = {"class": [0], 1: ["class", 0], 2: [1]}

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._densities import halved, log_ratio
+from dpbayes_sklearn.audit._domains import released
 from dpbayes_sklearn.audit._parts import ModeSearch, Scored
 from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, Step
 from dpbayes_sklearn.audit.recording import Recording
@@ -46,7 +47,7 @@ def drawn_steps(
 ) -> Recording:
     """Release once, along an earlier release if there was one; return its steps."""
     recording = Recording(along)
-    mechanism.release(statistics, prior, budget, recording.noise(random_source(random_state)))
+    released(mechanism, statistics, prior, budget, recording.noise(random_source(random_state)))
     return recording
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.audit._domains import released
 from dpbayes_sklearn.audit._parts import Calibrated, ModeSearch, Scored, Texts, worst_of_choice
 from dpbayes_sklearn.audit._steps import (
     Added,
@@ -215,12 +216,12 @@ class Transcript:
     ) -> None:
         self._public = mechanism, prior, budget
         self._said = Recording()
-        mechanism.release(statistics, prior, budget, self._said.noise(random_source(seed)))
+        released(mechanism, statistics, prior, budget, self._said.noise(random_source(seed)))
 
     def laws(self, statistics: Any) -> list[Step]:
         """Return the laws of a data set along this transcript; first what carries no noise."""
         (mechanism, prior, budget), own = self._public, Recording(self._said)
-        posterior = mechanism.release(statistics, prior, budget, own.noise()).posterior
+        posterior = released(mechanism, statistics, prior, budget, own.noise())
         kinds, same = ([(type(s), s.n_answers) for s in log.steps] for log in (own, self._said))
         if kinds != same:
             raise ValueError("Which steps a release takes depends on the data.")

@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.audit._domains import released as plan_release
 from dpbayes_sklearn.audit.leaks import numbers
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts
@@ -48,8 +49,6 @@ class _AsReleased:
     def update(self, released: Any, *located: Any) -> Any:
         """Return what was released, not a belief about it."""
         return released
-
-    update_fourier = update
 
 
 def audit_release(
@@ -127,7 +126,7 @@ def released_numbers(
     noise = Noise(random_source(random_state, stream))
 
     def release(exact: Any) -> Any:
-        return mechanism.release(exact, _AsReleased(prior), budget, noise).posterior
+        return plan_release(mechanism, exact, _AsReleased(prior), budget, noise)
 
     return _repeated(statistics, release, runs)
 

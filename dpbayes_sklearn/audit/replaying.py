@@ -23,10 +23,9 @@ from sklearn.base import clone
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.base import estimator, remarks
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.mechanisms import (
     _noisy_categories,
-    _noisy_counts,
-    fourier,
     quantiles,
     stable_histogram,
 )
@@ -50,8 +49,8 @@ SEARCH: Frozen = ((Selection, "release"),)
 """The same boundary of a private search, which releases the best of many runs."""
 
 DRAWS: Frozen = (
-    (_noisy_counts, "ReleasedCounts"),
-    (fourier, "ReleasedCharacters"),
+    (plans, "ReleasedCounts"),
+    (plans, "ReleasedCharacters"),
     (_noisy_categories, "ReleasedSimplex"),
     (Noise, "choose"),
     (step_noise, "add_noise"),

@@ -6,7 +6,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from numbers import Integral, Real
@@ -25,8 +24,10 @@ from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_if_noisy, hint_at_absent_classes
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network, check_cells
+from dpbayes_sklearn.counts.plans import CountPlan
 from dpbayes_sklearn.counts.posterior import ancestral_sample
 from dpbayes_sklearn.counts.predict import (
     RowFunction,
@@ -37,14 +38,13 @@ from dpbayes_sklearn.counts.predict import (
     proba,
 )
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.counts.temperature import LabelledRecords, sizes_of_shares
+from dpbayes_sklearn.counts.temperature import LabelledCounts, LabelledRecords, sizes_of_shares
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import Mechanism, mechanism_names
-from dpbayes_sklearn.mechanisms._temperature import table_budget
+from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Domain, Schema
@@ -77,7 +77,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         **DELTA,
-        "mechanism": [StrOptions(mechanism_names("counts")), Mechanism],
+        "mechanism": [StrOptions(plans.mechanism_names()), Mechanism],
         "inference": [StrOptions({"plug_in", "noise_aware", "adaptive"})],
         "temperature": [StrOptions({"auto"}), Range(Real, 0, 1, closed="right")],
         "alpha": [Range(Real, 0, None, closed="neither"), "array-like"],
@@ -171,14 +171,17 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             network, self._alphas(network), self.inference, (*ordered, False), self.temperature
         )
 
-    def _statistics(self, public: Schema, records: Records) -> CountTables:
+    def _statistics(self, public: Schema, records: Records) -> CountTables | LabelledCounts:
         encoder = Encoder([*public.columns.values()])
         counts = records.total(
             partial(CountTables.of_shard, self._network(public), encoder, public.classes)
         )
         if self.temperature != "auto":
             return counts
-        return replace(counts, records=LabelledRecords(encoder, public.classes, records))
+        return LabelledCounts(counts, LabelledRecords(encoder, public.classes, records))
+
+    def _plan(self, public: Schema, facts: Facts, budget: Budget) -> CountPlan:
+        return plans.plan(self._resolve_mechanism(), self._prior(public), facts, budget)
 
     def _structure(self, public: Schema) -> Network:
         return self._network(public)
@@ -263,10 +266,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         self.guarantee_ = PrivacyGuarantee.parallel(batches)
         return self
 
-    def _advise(self, plan: Any, public: Schema, facts: Facts) -> None:
-        mechanism, prior, _ = plan.parts
-        tables = table_budget(self.temperature, facts.n, plan.cost)
-        ratio = mechanism.noise_ratio(prior.network, facts.n, tables)
+    def _advise(self, plan: CountPlan, public: Schema, facts: Facts) -> None:
+        ratio = plan.tables.noise_ratio()
         if ratio is not None:
             advise_if_noisy(ratio)
 
@@ -371,15 +372,15 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             released = getattr(self.posterior_, "released", None)
             if released is not None:  # by the noise that was added, not the current parameters
                 return float(released.error_bound(delta))
-            share, network = delta / len(self._batches), self.posterior_.network
-            # draws of batches are averaged
-            each = (m.utility_bound(network, 0, self._budget(), share) for m in self._mechanisms)
-            return max(each)
+            share = delta / len(self._batches)  # draws of batches are averaged
+            return max(
+                plans.draws_error(m.name(), getattr(m, "n_samples", 1), share)
+                for m in self._mechanisms
+            )
         if n is None:
             raise ValueError("Before a fit, utility_bound needs the number n of records.")
-        network = self._network(self._declared_schema(n))
-        budget = table_budget(self.temperature, n, self._shares(self._budget())[1])
-        return self._resolve_mechanism().utility_bound(network, n, budget, delta)
+        _, budget = self._shares(self._budget())
+        return self._plan(self._declared_schema(n), Facts(n), budget).tables.error_bound(delta)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,20 +17,6 @@ from dpbayes_sklearn.counts.posterior import NetworkPosterior
 from dpbayes_sklearn.counts.tables import ReleasedCounts, Tables
 
 __all__ = ["DirichletPosterior", "DirichletPrior"]
-
-
-class Released(Protocol):
-    """Counts, or character sums, after noise."""
-
-    @property
-    def network(self) -> Network:
-        """Return the graph that was counted."""
-
-    def merge(self, other: Any) -> Any:
-        """Return both batches together."""
-
-    def clipped(self) -> Tables:
-        """Return tables of counts that are not negative."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +44,11 @@ class DirichletPrior:
     ordered: tuple[bool, ...] = ()
     temperature: float | str = 1.0
 
-    def update(self, released: ReleasedCounts) -> NetworkPosterior:
-        """Return the belief after seeing released counts."""
-        if self.inference == "plug_in" or not released.laws:
-            return DirichletPosterior(self, released)
-        if self.inference == "adaptive":
-            ordered = self.ordered or (False,) * len(self.network.sizes)
-            return AdaptivePosterior(self.network, self.alphas, released, ordered)
-        return NoiseAwarePosterior(self.network, self.alphas, released)
-
-    def update_fourier(self, released: ReleasedCharacters) -> NetworkPosterior:
-        """Return the belief after seeing released character sums; none is learned from them."""
-        if self.inference == "plug_in" or not released.laws:
-            return DirichletPosterior(self, released)
-        return NoiseAwareCharacters(self.network, self.alphas, released)
+    def update(self, released: ReleasedCounts | ReleasedCharacters) -> NetworkPosterior:
+        """Return the belief after seeing released counts or character sums."""
+        if not released.laws:
+            return plug_in(self, released)
+        return _INFERENCE[self.inference](self, released)
 
 
 @dataclass(frozen=True)
@@ -80,7 +56,7 @@ class DirichletPosterior(NetworkPosterior):
     """Dirichlet(alpha + counts), counts being released ones made non-negative ("plug in")."""
 
     prior: DirichletPrior
-    released: Released
+    released: ReleasedCounts | ReleasedCharacters
 
     @property
     def network(self) -> Network:  # type: ignore[override]
@@ -104,4 +80,35 @@ class DirichletPosterior(NetworkPosterior):
 
     def merge(self, other: DirichletPosterior) -> DirichletPosterior:
         """Return the belief after both batches, whose released counts add up."""
-        return DirichletPosterior(self.prior, self.released.merge(other.released))
+        merged = self.released.merge(other.released)  # type: ignore[arg-type]
+        return DirichletPosterior(self.prior, merged)
+
+
+def plug_in(
+    prior: DirichletPrior, released: ReleasedCounts | ReleasedCharacters
+) -> NetworkPosterior:
+    """Read released counts as exact ones."""
+    return DirichletPosterior(prior, released)
+
+
+def noise_aware(
+    prior: DirichletPrior, released: ReleasedCounts | ReleasedCharacters
+) -> NetworkPosterior:
+    """Read released counts as exact ones plus noise of a known law."""
+    if isinstance(released, ReleasedCounts):
+        return NoiseAwarePosterior(prior.network, prior.alphas, released)
+    return NoiseAwareCharacters(prior.network, prior.alphas, released)
+
+
+def adaptive(
+    prior: DirichletPrior, released: ReleasedCounts | ReleasedCharacters
+) -> NetworkPosterior:
+    """Likewise, with a prior that is learned from the counts; none is learned from characters."""
+    if not isinstance(released, ReleasedCounts):
+        return noise_aware(prior, released)
+    ordered = prior.ordered or (False,) * len(prior.network.sizes)
+    return AdaptivePosterior(prior.network, prior.alphas, released, ordered)
+
+
+_INFERENCE = {"plug_in": plug_in, "noise_aware": noise_aware, "adaptive": adaptive}
+"""Inference is a function of the prior and of what was released."""

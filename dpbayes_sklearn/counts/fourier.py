@@ -37,12 +37,20 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.splits import depths, haar, inverse_haar
+from dpbayes_sklearn.counts.splits import depths, haar, inverse_haar, leaf_levels
 from dpbayes_sklearn.counts.tables import CountTables, Tables
-from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, NoiseLaw, SupNorm, least_noise
+from dpbayes_sklearn.noise import (
+    DiscreteLaplace,
+    Marginal,
+    Noise,
+    NoiseLaw,
+    SupNorm,
+    least_noise,
+)
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import bound_of
+from dpbayes_sklearn.release import Released
 
 __all__ = [
     "CharacterSums",
@@ -53,6 +61,9 @@ __all__ = [
     "exact_sensitivity",
     "l1_sensitivity",
     "pair_types",
+    "paper_increment",
+    "simulated_noise",
+    "stealth_increment",
     "sum_count",
     "sup_sensitivity",
     "tables_from_characters",
@@ -61,6 +72,10 @@ __all__ = [
 
 
 Support = tuple[int, ...]
+
+_MOST_DRAWS = 1_000_000
+"""Numbers that the public simulation of an increment draws at most."""
+
 _MOST_TERMS = 1 << 15  # nodes of all supports, each counted as often as it occurs
 _MOST_CELLS = 1 << 20  # of all factors together, and of one table while eliminating
 
@@ -255,13 +270,13 @@ def sum_count(network: Network) -> int:
 class CharacterSums:
     """Sensitive: c_a, the sum over records of the product of one character per node.
 
-    The constant character's sum is n, which is public, or was released before.
+    The constant character's sum is n. A plan asks sums without blocks for laws; their n is a public
+    bound.
     """
 
     network: Network
     blocks: Blocks
     n: int
-    size_laws: tuple[NoiseLaw, ...] = ()
 
     @classmethod
     def of(cls, counts: CountTables) -> CharacterSums:
@@ -281,7 +296,7 @@ class CharacterSums:
                     axes = (*front, *(len(front) + a for a in _sorting(family, support)))
                     at: tuple[Any, ...] = (..., *index)
                     blocks[support] = np.transpose(coefficients[at], axes)
-        return cls(network, blocks, counts.n, counts.size_laws)
+        return cls(network, blocks, counts.n)
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the L1 sensitivity of all sums together."""
@@ -318,13 +333,13 @@ class CharacterSums:
 
     def _sup_norm(self, unit: PrivacyUnit, epsilon: Fraction) -> SupNorm:
         law = SupNorm.of((1,) * self.size, self.sup_sensitivity(unit), epsilon)
-        if bound_of(self.n, self.size_laws) * law.grid >= 2**60:
+        if self.n * law.grid >= 2**60:
             raise ValueError("There are too many records for joint noise; use noise='independent'.")
         return law
 
 
 @dataclass(frozen=True)
-class ReleasedCharacters:
+class ReleasedCharacters(Released):
     """Character sums after noise: public, with the public law of the noise.
 
     Attributes
@@ -347,21 +362,6 @@ class ReleasedCharacters:
     size_laws: tuple[NoiseLaw, ...] = ()
 
     @property
-    def size_noise(self) -> Marginal:
-        """The distribution of the noise in n, all batches together; exact if n is public."""
-        return sum_of([law.marginal() for law in self.size_laws])
-
-    @property
-    def independent(self) -> bool:
-        """True if every sum has a noise of its own."""
-        return all(law.independent for law in self.laws)
-
-    @property
-    def grid(self) -> int:
-        """Sums are multiples of 1/grid, a public power of two."""
-        return max((law.grid for law in self.laws), default=1)
-
-    @property
     def noise(self) -> Marginal:
         """The distribution of the noise in one sum, all batches together."""
         return sum_of([law.marginal() for law in self.laws])
@@ -381,10 +381,8 @@ class ReleasedCharacters:
             blocks={
                 support: block + other.blocks[support] for support, block in self.blocks.items()
             },
-            n=self.n + other.n,
-            laws=self.laws + other.laws,
             increment=self.increment + other.increment,
-            size_laws=self.size_laws + other.size_laws,
+            **self._together(other),
         )
 
     @property
@@ -448,3 +446,37 @@ def coefficient_tables(network: Network, blocks: Blocks, n: float) -> list[Float
                 coefficients[(..., *index)] = np.transpose(blocks[support], axes)
         tables.append(coefficients)
     return tables
+
+
+def paper_increment(network: Network, epsilon: float, t: float) -> float:
+    """Return 4 t N^2 / epsilon, N the number of coefficients of the network's closure.
+
+    >>> paper_increment(Network.star([2] * 16, 2), 1.0, t=2.3)
+    10635.2
+    """
+    return 4 * t * (1 + sum_count(network)) ** 2 / epsilon
+
+
+@lru_cache(maxsize=256)
+def stealth_increment(network: Network, law: NoiseLaw, stealth: float) -> float:
+    """Return the ``stealth`` quantile of the largest max over cells of -noise * 2^h.
+
+    Raising the constant coefficient by s raises a cell by s * 2^-h. The quantile is found by
+    simulating the public noise law with a fixed generator: no data, so no cost.
+    """
+    if sum_count(network) == 0:  # every variable has a single value
+        return 0.0
+    repeats = int(np.clip(_MOST_DRAWS // sum_count(network), 200, 2000))
+    noise = simulated_noise(network, law, repeats, Noise(random_source(0)))
+    needed = np.zeros(repeats)
+    for table in tables_from_characters(network, noise, 0):
+        lack = -table * 2.0 ** leaf_levels(table.shape[1:])
+        needed = np.maximum(needed, lack.reshape(repeats, -1).max(axis=1))
+    return float(np.quantile(needed, stealth, method="higher"))
+
+
+def simulated_noise(network: Network, law: NoiseLaw, repeats: int, noise: Noise) -> Blocks:
+    """Return noises of all sums, ``repeats`` of each."""
+    shapes = {s: (repeats, *(network.sizes[u] - 1 for u in s)) for s in closure(network)}
+    nothing = [np.zeros(shape, np.int64) for shape in shapes.values()]
+    return dict(zip(shapes, noise.add(nothing, law), strict=True))

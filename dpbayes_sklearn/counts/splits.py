@@ -52,7 +52,7 @@ from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.tables import CountTables, Tables
+from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.finite import integer_weights, rounding_loss
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -70,7 +70,6 @@ __all__ = [
     "leaf_levels",
     "leaf_probabilities",
     "log_odds_of",
-    "most_turns",
     "network_loss",
     "release_loss",
     "release_rho",
@@ -292,13 +291,6 @@ SplitPriors = list[tuple[FloatArray, FloatArray]]
 def split_priors(alphas: tuple[FloatArray, ...]) -> SplitPriors:
     """Return the Beta parameters of every split of Dirichlet(alpha) rows."""
     return [sums_left_and_right(alpha) for alpha in alphas]
-
-
-def most_turns(statistics: CountTables) -> tuple[int, int | None]:
-    """Return (most records at a split, clip limit of each side or None)."""
-    if not statistics.size_laws:
-        return statistics.n, None
-    return 2 * statistics.n_bound, statistics.n_bound
 
 
 def grid_size(omega: float, n: int) -> int:

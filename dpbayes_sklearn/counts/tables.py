@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.counts.counting import Space, count_by_state, count_sparse_star
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.temperature import LabelledRecords
 from dpbayes_sklearn.data.encoder import Codes, Encoder
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.noise import (
@@ -38,7 +37,7 @@ from dpbayes_sklearn.noise import (
 )
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import Facts, bound_of
+from dpbayes_sklearn.release import Released, bound_of
 from dpbayes_sklearn.schema.domains import Categories
 
 __all__ = ["CountTables", "ReleasedCounts", "Tables", "table_weights"]
@@ -72,19 +71,14 @@ Tables = tuple[npt.NDArray[Any], ...]
 class CountTables:
     """Sensitive: exact counts of every family of a network.
 
-    ``tables[i][parents' values..., value]`` is the number of records in that state. ``n`` is the
-    number of records if it is public, otherwise a released one: see :meth:`sized`.
+    ``tables[i][parents' values..., value]`` is the number of records in that state, ``n`` the
+    number of records. A plan, which has seen no record, asks tables without cells for laws; their
+    n is a public bound.
     """
 
     network: Network
     tables: Tables
     n: int
-    records: LabelledRecords | None = field(default=None, compare=False, repr=False)
-    """The records that were counted, for further queries; None if they are elsewhere."""
-    size_laws: tuple[NoiseLaw, ...] = ()
-    """The law of the noise in n: none if it is public."""
-
-    kind: ClassVar[str] = "counts"
 
     @classmethod
     def count(
@@ -125,15 +119,6 @@ class CountTables:
             raise ValueError("Counts of different networks cannot be added.")
         pairs = zip(self.tables, other.tables, strict=True)
         return CountTables(self.network, tuple(a + b for a, b in pairs), self.n + other.n)
-
-    def sized(self, size: Facts) -> CountTables:
-        """Return the same counts, with a released number of records for the exact one."""
-        return replace(self, n=size.n, size_laws=size.laws)
-
-    @property
-    def n_bound(self) -> int:
-        """A public number that no count should exceed: n, or a bound if n is secret."""
-        return bound_of(self.n, self.size_laws)
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the L1 sensitivity of all tables together.
@@ -232,13 +217,9 @@ class CountTables:
         noisy = [b if size > least else Fraction(0) for b, size in zip(scales, sizes, strict=True)]
         return DiscreteLaplace(tuple(noisy), tuple(sizes))
 
-    def gaussian_law(
-        self, unit: PrivacyUnit, calibrated: Callable[[dict[tuple[int, int], int]], Fraction]
-    ) -> DiscreteGaussian:
-        """Return Gaussian noise whose variance of weight 1 is ``calibrated`` to the shifts."""
-        sizes, shifts = [prod(shape) for shape in self.network.shapes], self.shifts(unit)
-        variance = calibrated(shifts) if shifts else Fraction(0)
-        weights = self.table_weights(unit)
+    def gaussian_law(self, unit: PrivacyUnit, variance: Fraction) -> DiscreteGaussian:
+        """Return Gaussian noise with this variance of weight 1."""
+        sizes, weights = map(prod, self.network.shapes), self.table_weights(unit)
         return DiscreteGaussian(
             tuple(variance / w if w else Fraction(0) for w in weights), tuple(sizes)
         )
@@ -246,7 +227,7 @@ class CountTables:
     def _class_rows(self, unit: PrivacyUnit, epsilon: Fraction) -> ClassRows:
         *values, n_classes = self.network.sizes
         law = ClassRows.of(tuple(values), n_classes, self.class_row_sensitivity(unit), epsilon)
-        if self.n_bound * law.grid >= 2**60:
+        if self.n * law.grid >= 2**60:
             raise ValueError("There are too many records for joint noise; use noise='independent'.")
         return law
 
@@ -294,7 +275,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class ReleasedCounts:
+class ReleasedCounts(Released):
     """Counts after noise: public, with the public law of the noise.
 
     Attributes
@@ -313,21 +294,6 @@ class ReleasedCounts:
     laws: tuple[NoiseLaw, ...]
     size_laws: tuple[NoiseLaw, ...] = ()
 
-    @property
-    def size_noise(self) -> Marginal:
-        """The distribution of the noise in n, all batches together; exact if n is public."""
-        return sum_of([law.marginal() for law in self.size_laws])
-
-    @property
-    def grid(self) -> int:
-        """Number of steps in one count: the finest lattice among the noises."""
-        return max((law.grid for law in self.laws), default=1)
-
-    @property
-    def independent(self) -> bool:
-        """True if every cell has a noise of its own."""
-        return all(law.independent for law in self.laws)
-
     def noise(self, node: int) -> Marginal:
         """Return the distribution of the noise in one cell of a node's table, all batches."""
         return sum_of([law.marginal(node) for law in self.laws])
@@ -342,13 +308,8 @@ class ReleasedCounts:
 
     def merge(self, other: ReleasedCounts) -> ReleasedCounts:
         """Return the released counts of both batches together."""
-        return replace(
-            self,
-            tables=tuple(a + b for a, b in zip(self.tables, other.tables, strict=True)),
-            n=self.n + other.n,
-            laws=self.laws + other.laws,
-            size_laws=self.size_laws + other.size_laws,
-        )
+        tables = tuple(a + b for a, b in zip(self.tables, other.tables, strict=True))
+        return replace(self, tables=tables, **self._together(other))
 
     def clipped(self) -> Tables:
         """Return the counts clipped to [0, n], or to what n may be if it is secret."""

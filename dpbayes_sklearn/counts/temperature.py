@@ -19,13 +19,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Codes, Encoder, SparseCodes
 from dpbayes_sklearn.data.records import Positions, Records, Shard
+from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_weights
+from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 
@@ -34,12 +38,15 @@ __all__ = [
     "TEMPERINGS",
     "Evidence",
     "EvidenceModel",
+    "LabelledCounts",
     "LabelledRecords",
     "LossSums",
     "Tempering",
+    "share_of_temperature",
     "sizes_of_shares",
     "stride",
     "temperature_share",
+    "tempering_weights",
     "untaught",
 ]
 
@@ -111,6 +118,14 @@ def temperature_share(n: int, epsilon: Fraction) -> Fraction:
     if n * epsilon < 500:
         return Fraction(0)
     return min(max(400 / (n * epsilon), Fraction(1, 25)), Fraction(3, 20))
+
+
+def share_of_temperature(temperature: float | str, n: int, budget: Budget) -> Fraction:
+    """Return the epsilon for learning the temperature; none if it is given."""
+    if temperature != "auto" or budget.infinite:
+        return Fraction(0)
+    epsilon = Fraction(budget.epsilon)
+    return temperature_share(n, Fraction(budget.unit.equivalent(epsilon))) * epsilon
 
 
 def sizes_of_shares(epsilon: Fraction) -> tuple[int, ...]:
@@ -236,6 +251,27 @@ class LabelledRecords:
         """Return the loss sums of all records, or of those at some positions, drawn at random."""
         ask = partial(_loss_sums, self.encoder, self.classes, model.evidence(emphases()))
         return self.records.total(ask, sample)
+
+
+class LabelledCounts(NamedTuple):
+    """Sensitive: the tables, and the records that are asked for the temperature afterwards."""
+
+    counts: CountTables
+    records: LabelledRecords
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.counts.n
+
+
+def tempering_weights(
+    losses: LossSums, epsilon: float, unit: PrivacyUnit
+) -> npt.NDArray[np.uint64]:
+    """Return the integer weights that are drawn from, shape (1, candidates)."""
+    effective = epsilon - choice_loss(len(TEMPERINGS), LossSums.magnitude(losses.n, epsilon, unit))
+    scores = losses.scores(unit, max(effective, 0.0))
+    return integer_weights(choice_log_law(scores[None]))
 
 
 def _loss_sums(encoder: Encoder, classes: Categories, evidence: Evidence, shard: Shard) -> LossSums:

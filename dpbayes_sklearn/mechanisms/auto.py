@@ -19,10 +19,8 @@ from typing import Any, ClassVar
 
 from dpbayes_sklearn.categories.candidates import ReleaseLaw
 from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import gaussian, laplace
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
-from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.mechanisms.base import Mechanism, Release
 from dpbayes_sklearn.mechanisms.gaussian import Gaussian
 from dpbayes_sklearn.mechanisms.geometric import Geometric
@@ -36,7 +34,7 @@ from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrio
 __all__ = ["Auto"]
 
 
-class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
+class Auto(AddsNoiseToCategories):
     """Add the noise with the least variance that epsilon and delta allow.
 
     Examples
@@ -59,12 +57,9 @@ class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
         """Return the mechanism with less variance in the part of the budget for the counts."""
         if budget.infinite or not self.supports(statistics.kind):
             return self  # which refuses other statistics
-        share = self.budget_for(statistics, prior, budget)
-        if statistics.kind == "counts":
-            return _for_counts(statistics, share)
         if statistics.kind == "moments":
-            return _for_moments(statistics, prior, share)
-        return _for_categories(statistics, share)
+            return _for_moments(statistics, prior, budget)
+        return _for_categories(statistics, budget)
 
     def release(self, statistics: Any, prior: Any, budget: Budget, noise: Noise) -> Release[Any]:
         """Let the chosen mechanism release."""
@@ -72,9 +67,6 @@ class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
         if chosen is self:
             return super().release(statistics, prior, budget, noise)
         return chosen.release(statistics, prior, chosen.cost(statistics, prior, budget), noise)
-
-    def _count_law(self, statistics: CountTables, budget: Budget) -> NoiseLaw:
-        return _for_counts(statistics, budget)._count_law(statistics, budget)
 
     def _category_law(self, statistics: SimplexCounts, budget: Budget) -> NoiseLaw:
         return _for_categories(statistics, budget)._category_law(statistics, budget)
@@ -88,14 +80,6 @@ class Auto(AddsNoiseToCounts, AddsNoiseToCategories):
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ReleaseLaw:
         """Return the law of one variable's counts."""
         return _for_categories(SimplexCounts.of_size(n, len(prior)), budget).law(n, prior, budget)
-
-
-def _for_counts(statistics: CountTables, budget: Budget) -> Laplace | Gaussian:
-    pure, other = Laplace(), Gaussian()
-    with suppress(ValueError):  # without a delta, or with too small an epsilon
-        if _mean(other._count_law(statistics, budget)) < _mean(pure._count_law(statistics, budget)):
-            return other
-    return pure
 
 
 def _for_categories(statistics: SimplexCounts, budget: Budget) -> Geometric | Gaussian:

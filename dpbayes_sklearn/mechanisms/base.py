@@ -7,16 +7,10 @@ from fractions import Fraction
 from typing import Any, ClassVar, NoReturn, Protocol
 
 from dpbayes_sklearn._sklearn_compat import HelpfulEstimator
-from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.columns.plans import Answers, Plans, SortedColumns
 from dpbayes_sklearn.columns.texts import CommonTexts, Contents, Found, Questions, TextCounts
-from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.posterior import NetworkPosterior
-from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms._temperature import table_budget, tempered
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
@@ -83,7 +77,7 @@ class SensitiveStatistics(Protocol):
 class Mechanism(HelpfulEstimator):
     """A way to turn exact statistics into a private posterior.
 
-    A mechanism releases those kinds of statistics whose method it overrides: ``_release_counts``,
+    A mechanism releases those kinds of statistics whose method it overrides:
     ``_release_moments`` or ``_release_simplex``. They are called from :meth:`release` and from
     nowhere else. Options are constructor parameters, so an estimator's ``mechanism__option``
     reaches them in a grid search.
@@ -114,7 +108,6 @@ class Mechanism(HelpfulEstimator):
     def supports(cls, kind: str) -> bool:
         """Tell whether statistics of this kind can be released."""
         own: dict[str, tuple[object, object]] = {
-            "counts": (cls._release_counts, Mechanism._release_counts),
             "moments": (cls._release_moments, Mechanism._release_moments),
             "simplex": (cls._release_simplex, Mechanism._release_simplex),
             "quantiles": (cls._release_quantiles, Mechanism._release_quantiles),
@@ -134,7 +127,6 @@ class Mechanism(HelpfulEstimator):
             self._refuse(statistics.kind)
         if not budget.infinite:
             checks: dict[str, Callable[..., None]] = {
-                "counts": self._preflight_counts,
                 "moments": self._preflight_moments,
                 "simplex": self._preflight_simplex,
                 "texts": self._preflight_texts,
@@ -142,17 +134,7 @@ class Mechanism(HelpfulEstimator):
                 "scores": self._preflight_scores,
             }
             if statistics.kind in checks:
-                share = self.budget_for(statistics, prior, budget)
-                checks[statistics.kind](statistics, prior, share)
-
-    def budget_for(self, statistics: SensitiveStatistics, prior: Any, budget: Budget) -> Budget:
-        """Return the part of the budget that the statistics get, from public quantities only.
-
-        The rest is for learning the temperature.
-        """
-        if statistics.kind != "counts":
-            return budget
-        return table_budget(prior.temperature, statistics.n, budget)
+                checks[statistics.kind](statistics, prior, budget)
 
     def chosen(self, statistics: SensitiveStatistics, prior: Any, budget: Budget) -> Mechanism:
         """Return the mechanism that releases, chosen from public quantities: this one."""
@@ -177,7 +159,6 @@ class Mechanism(HelpfulEstimator):
             posterior = exact if prior is None else prior.update(exact)
         else:
             releases: dict[str, Callable[..., Any]] = {
-                "counts": self._release_counts,
                 "moments": self._release_moments,
                 "simplex": self._release_simplex,
                 "quantiles": self._release_quantiles,
@@ -185,21 +166,13 @@ class Mechanism(HelpfulEstimator):
                 "texts": self._release_texts,
                 "contents": self._release_contents,
             }
-            share = self.budget_for(statistics, prior, budget)
-            posterior = releases[statistics.kind](statistics, prior, share, noise)
-        if statistics.kind == "counts":
-            counts: Any = statistics
-            posterior = tempered(posterior, counts, prior, budget, noise)
+            posterior = releases[statistics.kind](statistics, prior, budget, noise)
         conditions = self._conditions(statistics.kind, prior, budget.unit)
         cost = self.cost(statistics, prior, budget)
         return Release(posterior, PrivacyGuarantee.of(cost, self.name(), conditions))
 
     def _refuse(self, kind: str) -> NoReturn:
         raise ValueError(f"The {self.name()} mechanism cannot release {kind} statistics.")
-
-    def _preflight_counts(
-        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
-    ) -> None: ...
 
     def _preflight_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget
@@ -218,11 +191,6 @@ class Mechanism(HelpfulEstimator):
     ) -> None: ...
 
     def _preflight_scores(self, statistics: Any, prior: Any, budget: Budget) -> None: ...
-
-    def _release_counts(
-        self, statistics: CountTables, prior: DirichletPrior, budget: Budget, noise: Noise
-    ) -> NetworkPosterior:
-        self._refuse("counts")
 
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
@@ -253,26 +221,6 @@ class Mechanism(HelpfulEstimator):
         self, statistics: Contents, prior: Questions, budget: Budget, noise: Noise
     ) -> tuple[Answers, Found]:
         self._refuse("contents")
-
-    def simulated_count_errors(
-        self, network: Network, n: int, budget: Budget, at_least: int
-    ) -> FloatArray | None:
-        """Return errors of released counts that depend on public facts only, or None.
-
-        None means that errors depend on the data, as they do for draws from a posterior.
-        """
-        return None
-
-    def noise_ratio(self, network: Network, n: int, budget: Budget) -> float | None:
-        """Return noise over expected count of a cell, on average, or None if it is not public."""
-        return None
-
-    def utility_bound(self, network: Network, n: int, budget: Budget, delta: float) -> float:
-        """(1 - delta) bound on the error of a release of counts."""
-        raise ValueError(
-            f"The {self.name()} mechanism has no utility bound that does not depend on the data; "
-            "see theory.map_score_gap."
-        )
 
     def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> Iterable[str]:
         """Assumptions about releases of this kind that a reader of the guarantee must know."""

@@ -25,7 +25,6 @@ so that the moments are positive semi-definite with probability ``stealth`` and 
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
@@ -34,23 +33,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
-from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.fourier import (
-    Blocks,
-    CharacterSums,
-    ReleasedCharacters,
-    closure,
-    sum_count,
-    tables_from_characters,
-)
-from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.posterior import NetworkPosterior
-from dpbayes_sklearn.counts.splits import leaf_levels
-from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.mechanisms.laplace import moment_shares
-from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -66,9 +51,8 @@ from dpbayes_sklearn.regression.release import (
 from dpbayes_sklearn.regression.sensitivity import whole_block
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import widening
-from dpbayes_sklearn.theory.bounds import table_bound
 
-__all__ = ["Fourier", "paper_increment", "simulated_noise", "stealth_increment"]
+__all__ = ["Fourier"]
 
 _MOST_DRAWS = 1_000_000  # of the public simulation
 _MATRICES = 200  # likewise, of moments
@@ -126,55 +110,6 @@ class Fourier(Mechanism):
         self.t = t
         self.noise = noise
 
-    def _preflight_counts(
-        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
-    ) -> None:
-        self._sum_law(CharacterSums.of(statistics), budget)
-
-    def _sum_law(self, sums: CharacterSums, budget: Budget) -> NoiseLaw:
-        return sums.law(self.noise, budget.unit, Fraction(budget.epsilon))
-
-    def _release_counts(
-        self,
-        statistics: CountTables,
-        prior: DirichletPrior,
-        budget: Budget,
-        noise: Noise,
-    ) -> NetworkPosterior:
-        network, sums = statistics.network, CharacterSums.of(statistics)
-        law = self._sum_law(sums, budget)
-        noisy = noise.add([*sums.blocks.values()], law)
-        blocks: Blocks = dict(zip(sums.blocks, noisy, strict=True))
-        increment = self._increment(network, law, float(budget.epsilon))
-        return prior.update_fourier(
-            ReleasedCharacters(
-                network, blocks, statistics.n, (law,), increment, statistics.size_laws
-            )
-        )
-
-    def _increment(self, network: Network, law: NoiseLaw, epsilon: float) -> float:
-        if self.increment == "paper":
-            # whole, so that tables stay exact in floating point and agree bit for bit
-            return math.ceil(paper_increment(network, epsilon, self.t))
-        return stealth_increment(network, law, self.stealth)
-
-    def simulated_count_errors(
-        self, network: Network, n: int, budget: Budget, at_least: int
-    ) -> FloatArray:
-        """Return noises of all cells in many releases, the public increment left out."""
-        law = self._sum_law(CharacterSums(network, {}, n), budget)
-        cells = sum(math.prod(shape) for shape in network.shapes)
-        blocks = simulated_noise(network, law, 1 + at_least // cells, Noise(random_source(0)))
-        tables = tables_from_characters(network, blocks, 0)
-        return np.concatenate([np.abs(table).ravel() for table in tables])
-
-    def utility_bound(self, network: Network, n: int, budget: Budget, delta: float) -> float:
-        """(1 - delta) bound on the L1 error of any table, the public increment left out."""
-        if budget.infinite:
-            return 0.0
-        law = self._sum_law(CharacterSums(network, {}, n), budget)
-        return max(table_bound(network, node, law, delta) for node in range(len(network.sizes)))
-
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
         _shares(statistics, prior, budget).grid(statistics.design, statistics.n)
 
@@ -193,40 +128,6 @@ class Fourier(Mechanism):
 def _shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
     """Share epsilon as for Laplace; only matrix noise gains if signs are centred."""
     return moment_shares(statistics, prior, budget, centre_signs=False)
-
-
-def paper_increment(network: Network, epsilon: float, t: float) -> float:
-    """Return 4 t N^2 / epsilon, N the number of coefficients of the network's closure.
-
-    >>> paper_increment(Network.star([2] * 16, 2), 1.0, t=2.3)
-    10635.2
-    """
-    return 4 * t * (1 + sum_count(network)) ** 2 / epsilon
-
-
-@lru_cache(maxsize=256)
-def stealth_increment(network: Network, law: NoiseLaw, stealth: float) -> float:
-    """Return the ``stealth`` quantile of the largest max over cells of -noise * 2^h.
-
-    Raising the constant coefficient by s raises a cell by s * 2^-h. The quantile is found by
-    simulating the public noise law with a fixed generator: no data, so no cost.
-    """
-    if sum_count(network) == 0:  # every variable has a single value
-        return 0.0
-    repeats = int(np.clip(_MOST_DRAWS // sum_count(network), 200, 2000))
-    noise = simulated_noise(network, law, repeats, Noise(random_source(0)))
-    needed = np.zeros(repeats)
-    for table in tables_from_characters(network, noise, 0):
-        lack = -table * 2.0 ** leaf_levels(table.shape[1:])
-        needed = np.maximum(needed, lack.reshape(repeats, -1).max(axis=1))
-    return float(np.quantile(needed, stealth, method="higher"))
-
-
-def simulated_noise(network: Network, law: NoiseLaw, repeats: int, noise: Noise) -> Blocks:
-    """Return noises of all sums, ``repeats`` of each."""
-    shapes = {s: (repeats, *(network.sizes[u] - 1 for u in s)) for s in closure(network)}
-    nothing = [np.zeros(shape, np.int64) for shape in shapes.values()]
-    return dict(zip(shapes, noise.add(nothing, law), strict=True))
 
 
 @lru_cache(maxsize=64)

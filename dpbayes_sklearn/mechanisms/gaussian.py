@@ -38,9 +38,7 @@ from typing import Any, ClassVar
 
 from dpbayes_sklearn.categories.candidates import GaussianNoise
 from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
-from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
 from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
 from dpbayes_sklearn.privacy.budget import Budget
@@ -60,7 +58,7 @@ __all__ = ["Gaussian", "moment_shares", "norm_deviations"]
 _WIDER_FROM = 1500.0  # records times epsilon, for windows and for the bound of a record's norm
 
 
-class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
+class Gaussian(AddsNoiseToCategories):
     """Add discrete Gaussian noise to every count or sum; needs a delta.
 
     Examples
@@ -77,9 +75,6 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
 
     needs_delta: ClassVar[bool] = True
     knows_rho: ClassVar[bool] = True
-
-    def _count_law(self, statistics: CountTables, budget: Budget) -> NoiseLaw:
-        return _law(statistics, budget)
 
     def _category_law(self, statistics: SimplexCounts, budget: Budget) -> NoiseLaw:
         return _law(statistics, budget)
@@ -106,9 +101,9 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
             return budget
         if statistics.kind == "moments":
             return budget._replace(rho=moment_shares(statistics, prior, budget).total)
-        share, shifts = self.budget_for(statistics, prior, budget), statistics.shifts(budget.unit)
-        rho = gaussian_rho(_calibrated(share)(shifts), shifts) if shifts else Fraction(0)
-        return budget._replace(rho=rho + Fraction(share.pure_epsilon) ** 2 / 2)
+        shifts = statistics.shifts(budget.unit)
+        rho = gaussian_rho(_calibrated(budget)(shifts), shifts) if shifts else Fraction(0)
+        return budget._replace(rho=rho)
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> GaussianNoise:
         """Return the law of one variable's counts."""
@@ -117,7 +112,7 @@ class Gaussian(AddsNoiseToCounts, AddsNoiseToCategories):
         return GaussianNoise(n, len(prior), variance, counts.shifts()[1, 1])
 
 
-def _law(statistics: CountTables | SimplexCounts, budget: Budget) -> DiscreteGaussian:
+def _law(statistics: SimplexCounts, budget: Budget) -> DiscreteGaussian:
     """Return the law with the least noise that the budget allows for these statistics."""
     law = statistics.gaussian_law(budget.unit, _calibrated(budget))
     if max(law.parameters, default=0) > MAX_VARIANCE:

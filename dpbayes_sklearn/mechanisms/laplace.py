@@ -36,11 +36,9 @@ from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn.categories.candidates import ReleaseLaw, noise_law
-from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
-from dpbayes_sklearn.mechanisms._noisy_counts import AddsNoiseToCounts
-from dpbayes_sklearn.noise import Noise, NoiseLaw
-from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.gram import GramMatrix, gram_block
 from dpbayes_sklearn.regression.location import Located
@@ -66,7 +64,7 @@ _FIRST_STAGE = Fraction(2, 5)  # of the model's share, if there are two stages
 _WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
 
 
-class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
+class Laplace(AddsNoiseToCategories):
     """Add discrete Laplace noise to the statistics that update the prior.
 
     The noise does not depend on the number of records. Independent noise of naive Bayes with d
@@ -103,10 +101,6 @@ class Laplace(AddsNoiseToCounts, AddsNoiseToCategories):
     def __init__(self, *, budget_split: float = 1.0, noise: str = "auto") -> None:
         self.budget_split = budget_split
         self.noise = noise
-
-    def _count_law(self, statistics: CountTables, budget: Budget) -> NoiseLaw:
-        weight = Fraction(exact(self.budget_split, "budget_split"))
-        return statistics.law(self.noise, budget.unit, Fraction(budget.epsilon), weight)
 
     def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ReleaseLaw:
         """Return the law of one variable's counts; cut to [0, n] if there are two."""

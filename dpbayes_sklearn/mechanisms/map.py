@@ -28,30 +28,11 @@ With ``coef_bound``, one draw by the exponential mechanism: the law of the sampl
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.posterior import DrawsPosterior
-from dpbayes_sklearn.counts.splits import (
-    SplitGrid,
-    SplitPriors,
-    draw_tables,
-    grid_size,
-    largest_feasible,
-    most_turns,
-    network_loss,
-    node_losses,
-    release_loss,
-    split_priors,
-    too_small,
-)
-from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
@@ -112,75 +93,6 @@ class MAP(Mechanism):
         self.omega = omega
         self.n_points = n_points
 
-    def _preflight_counts(
-        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
-    ) -> None:
-        self._law(prior, most_turns(statistics)[0], budget)
-
-    def _release_counts(
-        self,
-        statistics: CountTables,
-        prior: DirichletPrior,
-        budget: Budget,
-        noise: Noise,
-    ) -> DrawsPosterior:
-        turns, most = most_turns(statistics)
-        grid, log_law = self._law(prior, turns, budget)
-        draw = draw_tables(statistics.tables, log_law, grid, 1, noise, most)
-        return DrawsPosterior(statistics.network, draw, np.array([float(statistics.n)]))
-
-    def _law(self, prior: DirichletPrior, n: int, budget: Budget) -> tuple[SplitGrid, SplitLaw]:
-        law = self.density_law if self.score == "log_posterior" else self.mass_law
-        return law(prior, n, budget)
-
-    def density_law(
-        self, prior: DirichletPrior, n: int, budget: Budget
-    ) -> tuple[SplitGrid, SplitLaw]:
-        """Return the grid and the law of a split for ``score="log_posterior"``."""
-        grid = SplitGrid(self.omega, self.n_points or grid_size(self.omega, n))
-        priors = split_priors(prior.alphas)
-
-        def loss(tau: float) -> float:
-            return release_loss(prior.network, grid, _sharpened(priors, tau), tau, n, budget.unit)
-
-        tau = largest_feasible(loss, float(budget.epsilon), _LEAST_TAU, _MOST_TAU)
-        powers = _sharpened(priors, tau)
-
-        def log_law(node: int, left: FloatArray, right: FloatArray) -> FloatArray:
-            a, b = powers[node]
-            return grid.log_weights(a + tau * left, b + tau * right)
-
-        return grid, log_law
-
-    def mass_law(self, prior: DirichletPrior, n: int, budget: Budget) -> tuple[SplitGrid, SplitLaw]:
-        """Return the grid and the law of a split for ``score="posterior"``."""
-        grid = SplitGrid(self.omega, self.n_points or _COARSE)
-        priors = split_priors(prior.alphas)
-        turns = network_loss(
-            prior.network,
-            [node_losses(np.full(len(a), 2.0), np.ones(len(a))) for a, _ in priors],
-            budget.unit,
-        )
-        most_power = n + max(float((a + b).max(initial=1.0)) for a, b in priors)
-        per_turn = float(budget.epsilon) / max(turns, 1.0) - 2 * grid.rounding(most_power)
-        if per_turn <= 0:
-            too_small(float(budget.epsilon))
-        strengths = [
-            per_turn
-            / (
-                2
-                * np.array([_mass_sensitivity(grid, *split, n) for split in zip(a, b, strict=True)])
-            )
-            for a, b in priors
-        ]
-
-        def log_law(node: int, left: FloatArray, right: FloatArray) -> FloatArray:
-            a, b = priors[node]
-            score = grid.law(a + left, b + right)
-            return grid.log_weights(a, b) + strengths[node][..., None] * score
-
-        return grid, log_law
-
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
         check_draws(statistics, prior, budget)
 
@@ -199,12 +111,3 @@ class MAP(Mechanism):
     def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> tuple[str, ...]:
         drawn = kind == "moments" and in_a_ball(prior, unit).coef_bound is not None
         return (REAL_ARITHMETIC,) if drawn else ()
-
-
-_mass_sensitivity = lru_cache(maxsize=256)(SplitGrid.mass_sensitivity)
-
-
-def _sharpened(priors: SplitPriors, tau: float) -> SplitPriors:
-    """Return the powers of w * density^max(1, tau), the spacing w being theta (1 - theta)."""
-    power = max(1.0, tau)
-    return [(1 + power * (a - 1), 1 + power * (b - 1)) for a, b in priors]

@@ -32,31 +32,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
-
-import numpy as np
+from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range
-from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.posterior import DrawsPosterior
-from dpbayes_sklearn.counts.splits import (
-    SplitGrid,
-    draw_tables,
-    grid_size,
-    largest_feasible,
-    most_turns,
-    release_loss,
-    release_rho,
-    rounded_up,
-    split_priors,
-)
-from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.ball_draws import (
     REAL_ARITHMETIC,
@@ -67,22 +48,12 @@ from dpbayes_sklearn.regression.ball_draws import (
 )
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.theory.lipschitz import averaging_error
 
-__all__ = ["Sampler", "SamplerPlan"]
+__all__ = ["Sampler"]
 
 _OMEGA = 0.2  # best of 0.02..0.4 in the naive Bayes experiment wherever tempering is needed
 _LEAST_OMEGA = 1e-9
 _LEAST_TAU = 1e-12
-
-
-class SamplerPlan(NamedTuple):
-    """Public choices of one release: where is drawn, and what all draws together cost."""
-
-    grid: SplitGrid
-    tau: float
-    loss: float
-    rho: float
 
 
 class Sampler(Mechanism):
@@ -126,89 +97,13 @@ class Sampler(Mechanism):
         self.omega = omega
         self.n_points = n_points
 
-    def plan(self, prior: DirichletPrior, n: int, budget: Budget) -> SamplerPlan:
-        """Choose the grid and the tempering from public quantities.
-
-        If delta buys nothing, the plan is the one without delta: what is charged, which then has
-        none, is planned again for the release and must come out the same.
-        """
-        rho_left = float(zcdp_rho(budget.epsilon, budget.delta))
-        plan = self._plan(prior, n, budget, rho_left)
-        pure = rho_left and plan.loss <= budget.epsilon
-        return self._plan(prior, n, budget, 0.0) if pure else plan
-
-    def _plan(self, prior: DirichletPrior, n: int, budget: Budget, rho_left: float) -> SamplerPlan:
-        epsilon, priors = float(budget.epsilon), split_priors(prior.alphas)
-
-        def loss(omega: float, tau: float) -> float:
-            public = prior.network, self._grid(omega, n), priors, tau, n, budget.unit
-            return self.n_samples * release_loss(*public)
-
-        def rho(omega: float, tau: float) -> float:
-            public = prior.network, self._grid(omega, n), priors, tau, n, budget.unit
-            return self.n_samples * release_rho(*public)
-
-        def price(omega: float, tau: float) -> float:
-            """Return what is spent of epsilon: purely, or by the zCDP that (epsilon, delta) has."""
-            if not rho_left:
-                return loss(omega, tau)
-            return min(loss(omega, tau), epsilon * rho(omega, tau) / rho_left)
-
-        omega, tau = self.omega or _OMEGA, 1.0
-        if price(omega, tau) > epsilon:
-            tau = largest_feasible(lambda t: price(omega, t), epsilon, _LEAST_TAU, 1.0)
-        elif self.omega is None:
-            omega = 1 / largest_feasible(
-                lambda spread: price(1 / spread, 1.0), epsilon, 1 / omega, 1 / _LEAST_OMEGA
-            )
-        return SamplerPlan(self._grid(omega, n), tau, loss(omega, tau), rho(omega, tau))
-
     def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
         """Return epsilon, zCDP, and delta if the draws need it."""
         if budget.infinite:
             return budget._replace(delta=Fraction(0))
-        share = self.budget_for(statistics, prior, budget)
-        if statistics.kind == "moments":
-            rho, needs_delta = draws_cost(statistics, prior, share, self.n_samples)
-        else:
-            plan = self.plan(prior, most_turns(statistics)[0], share)
-            rho, needs_delta = rounded_up(plan.rho), plan.loss > share.epsilon
+        rho, needs_delta = draws_cost(statistics, prior, budget, self.n_samples)
         delta = budget.delta if needs_delta else Fraction(0)
-        return budget._replace(delta=delta, rho=rho + Fraction(share.pure_epsilon) ** 2 / 2)
-
-    def _grid(self, omega: float, n: int) -> SplitGrid:
-        return SplitGrid(omega, self.n_points or grid_size(omega, n))
-
-    def _preflight_counts(
-        self, statistics: CountTables, prior: DirichletPrior, budget: Budget
-    ) -> None:
-        self.plan(prior, most_turns(statistics)[0], budget)
-
-    def _release_counts(
-        self,
-        statistics: CountTables,
-        prior: DirichletPrior,
-        budget: Budget,
-        noise: Noise,
-    ) -> DrawsPosterior:
-        turns, most = most_turns(statistics)
-        grid, tau, *_ = self.plan(prior, turns, budget)
-        priors = split_priors(prior.alphas)
-
-        def log_law(node: int, left: FloatArray, right: FloatArray) -> FloatArray:
-            a, b = priors[node]
-            return grid.log_weights(a + tau * left, b + tau * right)
-
-        draws = draw_tables(statistics.tables, log_law, grid, self.n_samples, noise, most)
-        weights = np.full(self.n_samples, statistics.n / self.n_samples)
-        return DrawsPosterior(statistics.network, draws, weights)
-
-    def utility_bound(self, network: Network, n: int, budget: Budget, delta: float) -> float:
-        """(1 - delta) bound on the average over draws of any query with values in [0, 1].
-
-        Against its mean under the tempered posterior.
-        """
-        return averaging_error(self.n_samples, delta)
+        return budget._replace(delta=delta, rho=rho)
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
         check_draws(statistics, prior, budget)

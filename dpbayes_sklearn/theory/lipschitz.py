@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import betainc, betaln, lambertw
 
+from dpbayes_sklearn.counts.draws import averaging_error
 from dpbayes_sklearn.counts.network import Network
 
 __all__ = [
@@ -390,15 +391,3 @@ def truncation_for(epsilon: float) -> float:
     (0.378, 1.0)
     """
     return 1 / (1 + math.exp(epsilon / 2))
-
-
-def averaging_error(n_draws: int, delta: float) -> float:
-    r"""Return :math:`\sqrt{\ln(2/\delta)/2N}`.
-
-    The average answer of N draws to a query with values in [0, 1] is so close to the posterior mean
-    of the query, with probability at least 1 - δ (Hoeffding).
-
-    >>> round(averaging_error(1000, delta=0.05), 3)
-    0.043
-    """
-    return math.sqrt(math.log(2 / delta) / (2 * n_draws))

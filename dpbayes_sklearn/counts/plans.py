@@ -1,0 +1,495 @@
+r"""How counts are released: a plan for each mechanism, then the temperature.
+
+Guarantee
+---------
+The proofs for the tables stand with the mechanisms' options. *The temperature*. *Precondition*:
+the tables were released before; given them, neighbours change the sums of clipped losses of all
+candidate temperatures by numbers that lie within a range of R. *Claim*: the choice is
+:math:`\varepsilon_t`-DP, and with the tables at :math:`\varepsilon - \varepsilon_t` the release is
+:math:`\varepsilon`-DP. *Proof*: permute-and-flip with scores
+:math:`\log w - \varepsilon_t S/R`, :math:`\varepsilon_t` less what rounding to integers can
+add (a change that all scores share cancels); adaptive composition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache, singledispatch
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import entr
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.counts import draws
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.fourier import (
+    CharacterSums,
+    ReleasedCharacters,
+    paper_increment,
+    simulated_noise,
+    stealth_increment,
+    sum_count,
+    tables_from_characters,
+)
+from dpbayes_sklearn.counts.posterior import DrawsPosterior, NetworkPosterior, TemperedPosterior
+from dpbayes_sklearn.counts.splits import draw_tables, rounded_up
+from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
+from dpbayes_sklearn.counts.temperature import (
+    DEFAULT,
+    TEMPERINGS,
+    LabelledCounts,
+    LabelledRecords,
+    Tempering,
+    share_of_temperature,
+    stride,
+    tempering_weights,
+    untaught,
+)
+from dpbayes_sklearn.mechanisms import (
+    MAP,
+    Auto,
+    Fourier,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    Sampler,
+    mechanism_class,
+)
+from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.gaussian import gaussian_rho, gaussian_variance
+from dpbayes_sklearn.release import Facts, Plan, Step, drawn_sample
+
+__all__ = [
+    "CountPlan",
+    "LearnsTemperature",
+    "TablesPlan",
+    "default_tempering",
+    "draws_error",
+    "mechanism_names",
+    "plan",
+    "tables_plan",
+]
+
+
+NO_BOUND = (
+    "The {} mechanism has no utility bound that does not depend on the data; see "
+    "theory.map_score_gap."
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TablesPlan(Plan[CountTables, NetworkPosterior]):
+    """A release of all tables of a network; the cost is that of the tables alone."""
+
+    prior: DirichletPrior
+    facts: Facts
+
+    @property
+    def tables(self) -> TablesPlan:
+        """The plan of the tables: this one."""
+        return self
+
+    def error_bound(self, delta: float) -> float:
+        """(1 - delta) bound on the error of the release."""
+        raise ValueError(NO_BOUND.format(self.mechanism))
+
+    def noise_ratio(self) -> float | None:
+        """Return noise over expected count of a cell, on average, or None if it is not public."""
+        return None
+
+    def simulated_errors(self, at_least: int) -> FloatArray | None:
+        """Return errors of released counts in many releases, or None if they depend on the data."""
+        return None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The tables."""
+        cells = sum(map(prod, self.prior.network.shapes))
+        return (Step(f"{cells} counts of all tables", self.cost, self._described),)
+
+    @property
+    def _described(self) -> str:
+        return ""
+
+
+class ExactTables(TablesPlan):
+    """No noise: no privacy is asked for."""
+
+    def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
+        """Return the exact posterior."""
+        return self.prior.update(statistics.without_noise())
+
+    def error_bound(self, delta: float) -> float:
+        """Return 0."""
+        return 0.0
+
+    def simulated_errors(self, at_least: int) -> FloatArray:
+        """Return no error."""
+        return np.zeros(1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyTables(TablesPlan):
+    """Noise in every cell of every table."""
+
+    law: NoiseLaw
+
+    def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
+        """Add noise to the tables."""
+        noisy = noise.add(statistics.tables, self.law)
+        n, size_laws = self.facts.n, self.facts.laws
+        released = ReleasedCounts(self.prior.network, noisy, n, (self.law,), size_laws)
+        return self.prior.update(released)
+
+    def error_bound(self, delta: float) -> float:
+        """(1 - delta) bound on the largest error of a released count."""
+        return self.law.error_bound(delta)
+
+    def noise_ratio(self) -> float:
+        """Return noise over expected count of a cell, on average over all tables."""
+        shapes = self.prior.network.shapes
+        deviations = [math.sqrt(self.law.variance(u)) for u in range(len(shapes))]
+        noise = sum(s * prod(shape) for s, shape in zip(deviations, shapes, strict=True))
+        return noise / (self.facts.n * len(deviations))
+
+    def simulated_errors(self, at_least: int) -> FloatArray:
+        """Return noises of all cells in many releases."""
+        law, factor = self.law.standard
+        # joint noise takes longer to draw
+        noises = at_least if law.independent else at_least // 5
+        return factor / law.grid * _simulated(law, 1 + noises // law.size)
+
+    @property
+    def _described(self) -> str:
+        least, most = (float(f(self.law.variances)) ** 0.5 for f in (np.min, np.max))
+        deviation = f"{most:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
+        return f"{type(self.law).__name__} noise of standard deviation {deviation}"
+
+
+@lru_cache(maxsize=16)
+def _simulated(law: NoiseLaw, count: int) -> FloatArray:
+    """Return absolute noises of a law from a fixed generator: public numbers."""
+    return np.abs(Noise(random_source(0)).draw(law, count)).astype(float)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyCharacters(TablesPlan):
+    """Noise in every character sum of the tables."""
+
+    law: NoiseLaw
+    options: Fourier
+
+    @cached_property
+    def increment(self) -> float:
+        """How much the constant character is raised: a simulation of the public noise."""
+        network, options = self.prior.network, self.options
+        if options.increment == "scaled_by_residuals":
+            return stealth_increment(network, self.law, options.stealth)
+        # whole, so that tables stay exact in floating point and agree bit for bit
+        return math.ceil(paper_increment(network, float(self.cost.epsilon), options.t))
+
+    def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
+        """Add noise to the character sums."""
+        sums = CharacterSums.of(statistics)
+        noisy = noise.add([*sums.blocks.values()], self.law)
+        blocks = dict(zip(sums.blocks, noisy, strict=True))
+        n, size_laws = self.facts.n, self.facts.laws
+        return self.prior.update(
+            ReleasedCharacters(
+                self.prior.network, blocks, n, (self.law,), self.increment, size_laws
+            )
+        )
+
+    def error_bound(self, delta: float) -> float:
+        """(1 - delta) bound on the L1 error of any table, the public increment left out."""
+        return (max(map(prod, self.prior.network.shapes)) - 1) * self.law.error_bound(delta)
+
+    def simulated_errors(self, at_least: int) -> FloatArray:
+        """Return noises of all cells in many releases, the public increment left out."""
+        network = self.prior.network
+        cells = sum(map(prod, network.shapes))
+        blocks = simulated_noise(network, self.law, 1 + at_least // cells, Noise(random_source(0)))
+        tables = tables_from_characters(network, blocks, 0)
+        return np.concatenate([np.abs(table).ravel() for table in tables])
+
+    @property
+    def _described(self) -> str:
+        deviation = float(self.law.variances.max()) ** 0.5
+        sums, name = sum_count(self.prior.network), type(self.law).__name__
+        return f"{name} noise of standard deviation {deviation:.3g} in {sums} sums"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrawnTables(TablesPlan):
+    """Draws of all tables from a public grid."""
+
+    law: draws.TemperedLaw | draws.MassLaw
+    n_draws: int = 1
+    most: int | None = None
+    """Turns of a split are cut here, if the number of records is secret."""
+
+    def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
+        """Draw the tables."""
+        network, law = self.prior.network, self.law
+        drawn = draw_tables(
+            statistics.tables, law.log_weights, law.grid, self.n_draws, noise, self.most
+        )
+        weights = np.full(self.n_draws, self.facts.n / self.n_draws)
+        return DrawsPosterior(network, drawn, weights)
+
+    def error_bound(self, delta: float) -> float:
+        """(1 - delta) bound on averages over draws; the most probable tables have none."""
+        return draws_error(self.mechanism, self.n_draws, delta)
+
+    @property
+    def _described(self) -> str:
+        omega = self.law.grid.omega
+        return f"{self.n_draws} draws of probabilities from {omega:.3g} to {1 - omega:.3g}"
+
+
+def draws_error(mechanism: str, n_draws: int, delta: float) -> float:
+    """(1 - delta) bound on the average over draws of any query with values in [0, 1].
+
+    Against its mean under the tempered posterior; a draw of the most probable tables has none.
+    """
+    if mechanism != Sampler.name():
+        raise ValueError(NO_BOUND.format(mechanism))
+    return draws.averaging_error(n_draws, delta)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AtTemperature(Plan[CountTables, TemperedPosterior]):
+    """The tables, believed at a given temperature."""
+
+    tables: TablesPlan
+    tempering: Tempering
+
+    def release(self, statistics: CountTables, noise: Noise) -> TemperedPosterior:
+        """Release the tables."""
+        posterior = self.tables.release(statistics, noise)
+        return TemperedPosterior(posterior, self.tempering, self.tables.facts.n)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The tables."""
+        return self.tables.steps
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LearnsTemperature(Plan[LabelledCounts, TemperedPosterior]):
+    """The tables, then the temperature at which they are believed.
+
+    Attributes
+    ----------
+    share : Fraction
+        Epsilon of the second step; 0 if there are too few records to learn a temperature.
+    """
+
+    tables: TablesPlan
+    share: Fraction
+
+    def release(self, statistics: LabelledCounts, noise: Noise) -> TemperedPosterior:
+        """Release the tables, then ask the records for the temperature."""
+        posterior = self.tables.release(statistics.counts, noise)
+        tempering = self._chosen(posterior, statistics.records, noise)
+        return TemperedPosterior(posterior, tempering, self.tables.facts.n)
+
+    def _chosen(
+        self, posterior: NetworkPosterior, records: LabelledRecords, noise: Noise
+    ) -> Tempering:
+        candidates, (n, unit) = [*TEMPERINGS], (self.tables.facts.n, self.cost.unit)
+        if self.cost.infinite:  # no privacy is asked for
+            return candidates[int(np.argmin(records.loss_sums(posterior).sums))]
+        if not self.share:
+            return default_tempering(posterior)
+        sample = drawn_sample(n, stride(n, float(self.share)), unit, noise)
+        losses = records.loss_sums(posterior, sample)
+        if unit.size_is_secret:
+            losses = losses.at_most(self.tables.facts.n_bound)
+
+        def weights(scores: IntArray) -> npt.NDArray[np.uint64]:
+            return tempering_weights(replace(losses, sums=-scores), float(self.share), unit)
+
+        most = losses.sensitivity(unit)
+        others = 0 if unit.size_is_secret else most  # who comes or goes moves all in one way
+        return candidates[noise.choose_by(-losses.sums, weights, most, others)]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The tables and the temperature."""
+        own = Budget(self.share, unit=self.cost.unit)
+        what = f"temperature, one of {len(TEMPERINGS)}"
+        return (*self.tables.steps, *([Step(what, own, "permute-and-flip")] * bool(self.share)))
+
+
+def default_tempering(posterior: NetworkPosterior) -> Tempering:
+    """Return the temperature that no record is asked about: a function of what was released."""
+    if not posterior.network.is_star:
+        return DEFAULT
+    entropy = float(entr(posterior.mean()[-1]).sum())
+    return untaught(float(posterior.information.sum()), entropy)
+
+
+CountPlan = TablesPlan | AtTemperature | LearnsTemperature
+
+
+def plan(mechanism: Mechanism, prior: DirichletPrior, facts: Facts, budget: Budget) -> CountPlan:
+    """Return how tables, and a temperature that is to be learned, are released.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn.counts.network import Network
+    >>> star = Network.star([2, 2], 2)
+    >>> prior = DirichletPrior(star, tuple(np.ones(k) for k in star.sizes))
+    >>> made = plan(Auto(), prior, Facts(100), Budget(Fraction(1)))
+    >>> made.mechanism, made.cost.epsilon, made.law
+    ('laplace', Fraction(1, 1), ...)
+    """
+    share = share_of_temperature(prior.temperature, facts.n, budget)
+    own = budget._replace(epsilon=budget.epsilon - share, pure_epsilon=share)
+    make: Callable[..., TablesPlan] = tables_plan.dispatch(type(mechanism))
+    if budget.infinite and make is not tables_plan.dispatch(object):
+        make = _exact
+    tables = make(mechanism, prior, facts, own)
+    if prior.temperature == 1:
+        return tables
+    cost, name = _followed_by(tables.cost, share), tables.mechanism
+    if prior.temperature == "auto":
+        return LearnsTemperature(cost=cost, mechanism=name, tables=tables, share=share)
+    tempering = Tempering(float(prior.temperature))
+    return AtTemperature(cost=cost, mechanism=name, tables=tables, tempering=tempering)
+
+
+def _followed_by(cost: Budget, epsilon: Fraction) -> Budget:
+    r"""Return the cost of a release and of a purely private one after it.
+
+    The latter is :math:`\varepsilon^2/2`-zCDP.
+    """
+    rho = None if cost.rho is None else cost.rho + epsilon**2 / 2
+    return cost._replace(epsilon=cost.epsilon + epsilon, rho=rho, pure_epsilon=Fraction(0))
+
+
+@singledispatch
+def tables_plan(
+    mechanism: Mechanism, prior: DirichletPrior, facts: Facts, budget: Budget
+) -> TablesPlan:
+    """Return how tables are released, by the type of the mechanism; others are refused."""
+    raise ValueError(f"The {mechanism.name()} mechanism cannot release counts statistics.")
+
+
+def mechanism_names() -> set[str]:
+    """Return the names of the mechanisms that release counts.
+
+    >>> sorted(mechanism_names())
+    ['auto', 'fourier', 'gaussian', 'laplace', 'map', 'sampler']
+    """
+    kinds = (kind for kind in tables_plan.registry if kind and issubclass(kind, Mechanism))
+    return {kind.name() for kind in kinds if mechanism_class(kind.name()) is kind}
+
+
+@tables_plan.register
+def _laplace(
+    mechanism: Laplace, prior: DirichletPrior, facts: Facts, budget: Budget
+) -> NoisyTables:
+    structure = CountTables(prior.network, (), facts.n_bound)
+    weight = Fraction(exact(mechanism.budget_split, "budget_split"))
+    law = structure.law(mechanism.noise, budget.unit, Fraction(budget.epsilon), weight)
+    return NoisyTables(
+        cost=_pure(budget), mechanism=mechanism.name(), prior=prior, facts=facts, law=law
+    )
+
+
+@tables_plan.register
+def _gaussian(
+    mechanism: Gaussian, prior: DirichletPrior, facts: Facts, budget: Budget
+) -> NoisyTables:
+    structure, unit = CountTables(prior.network, (), facts.n_bound), budget.unit
+    shifts = structure.shifts(unit)
+    variance = rho = Fraction(0)
+    if shifts:
+        together = Fraction(budget.epsilon) + Fraction(budget.pure_epsilon)
+        # several records make many patterns of shifts: only their largest norm is looked at
+        several = unit.max_records > 1
+        variance = gaussian_variance(
+            together, budget.delta, shifts, pure=budget.pure_epsilon, zcdp_only=several
+        )
+        rho = gaussian_rho(variance, shifts)
+    law = structure.gaussian_law(unit, variance)
+    if max(law.parameters, default=0) > MAX_VARIANCE:
+        raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
+    cost = budget._replace(rho=rho)
+    return NoisyTables(cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts, law=law)
+
+
+@tables_plan.register
+def _(mechanism: Auto, prior: DirichletPrior, facts: Facts, budget: Budget) -> TablesPlan:
+    """Take what has less variance on average over the released counts."""
+    pure = _laplace(Laplace(), prior, facts, budget)
+    with suppress(ValueError):  # without a delta, or with too small an epsilon
+        other = _gaussian(Gaussian(), prior, facts, budget)
+        if other.law.variances.mean() < pure.law.variances.mean():
+            return other
+    return pure
+
+
+@tables_plan.register
+def _(mechanism: Fourier, prior: DirichletPrior, facts: Facts, budget: Budget) -> NoisyCharacters:
+    structure = CharacterSums(prior.network, {}, facts.n_bound)
+    law = structure.law(mechanism.noise, budget.unit, Fraction(budget.epsilon))
+    return NoisyCharacters(
+        cost=_pure(budget),
+        mechanism=mechanism.name(),
+        prior=prior,
+        facts=facts,
+        law=law,
+        options=mechanism,
+    )
+
+
+@tables_plan.register
+def _(mechanism: Sampler, prior: DirichletPrior, facts: Facts, budget: Budget) -> DrawnTables:
+    turns, most = draws.most_turns(facts)
+    law = draws.sampler_law(mechanism, prior, turns, budget)
+    delta = budget.delta if law.loss > budget.epsilon else Fraction(0)
+    return DrawnTables(
+        cost=budget._replace(delta=delta, rho=rounded_up(law.rho)),
+        mechanism=mechanism.name(),
+        prior=prior,
+        facts=facts,
+        law=law,
+        n_draws=mechanism.n_samples,
+        most=most,
+    )
+
+
+@tables_plan.register
+def _(mechanism: MAP, prior: DirichletPrior, facts: Facts, budget: Budget) -> DrawnTables:
+    turns, most = draws.most_turns(facts)
+    return DrawnTables(
+        cost=_pure(budget),
+        mechanism=mechanism.name(),
+        prior=prior,
+        facts=facts,
+        law=draws.mode_law(mechanism, prior, turns, budget),
+        most=most,
+    )
+
+
+def _exact(
+    mechanism: Mechanism, prior: DirichletPrior, facts: Facts, budget: Budget
+) -> ExactTables:
+    return ExactTables(cost=_pure(budget), mechanism=mechanism.name(), prior=prior, facts=facts)
+
+
+def _pure(budget: Budget) -> Budget:
+    """Return the cost of a purely private release."""
+    return budget._replace(delta=Fraction(0), rho=None)
