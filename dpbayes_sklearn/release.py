@@ -39,6 +39,9 @@ With a secret number of records the size of a sample would tell it, so all recor
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -63,6 +66,7 @@ __all__ = [
     "SizePlan",
     "Step",
     "bound_of",
+    "boundary",
     "carry_out",
     "drawn_sample",
     "size_share",
@@ -213,8 +217,29 @@ class Release(Generic[P]):
 
 def carry_out(plan: Plan[S, P], statistics: S, noise: Noise) -> Release[P]:
     """Release what is planned: the one boundary that private data cross."""
+    return _BOUNDARY.get()(plan, statistics, noise)
+
+
+def _released(plan: Plan[S, P], statistics: S, noise: Noise) -> Release[P]:
     posterior = plan.release(statistics, noise)
     return Release(posterior, plan.promise(posterior))
+
+
+_BOUNDARY: ContextVar[Callable[..., Release[Any]]] = ContextVar("boundary", default=_released)
+
+
+@contextmanager
+def boundary(stand_in: Callable[..., Release[Any]]) -> Iterator[None]:
+    """Let ``stand_in(release, plan, statistics, noise)`` see all that is released in a block.
+
+    For audits and tests. ``release(plan, statistics, noise)`` is what would have been called.
+    """
+    real = _BOUNDARY.get()
+    token = _BOUNDARY.set(lambda *released: stand_in(real, *released))
+    try:
+        yield
+    finally:
+        _BOUNDARY.reset(token)
 
 
 @dataclass(frozen=True)

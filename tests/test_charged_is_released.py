@@ -15,6 +15,7 @@ from dpbayes_sklearn import (
     BayesianNetworkClassifier,
     BudgetAccountant,
 )
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.mechanisms import Sampler, mechanism_names
 from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -45,7 +46,7 @@ def assert_charged_is_released(model: Any) -> None:
     assert guarantee.rho == (None if rho is None else round_up(rho))
 
 
-@pytest.mark.parametrize("mechanism", [*sorted(mechanism_names("counts")), *SAMPLERS], ids=str)
+@pytest.mark.parametrize("mechanism", [*sorted(plans.mechanism_names()), *SAMPLERS], ids=str)
 @pytest.mark.parametrize("unit", [*UNITS, {"privacy_unit": "feature"}], ids=str)
 def test_of_counts(mechanism: Any, unit: dict[str, Any]) -> None:
     for epsilon, delta, temperature in product((0.1, 1.0, 3.0), (0.0, 1e-6), (1, "auto")):

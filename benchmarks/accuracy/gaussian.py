@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,10 +21,12 @@ from joblib import Parallel, delayed
 from benchmarks.accuracy.defaults import Score, score_of
 from benchmarks.data.tables import table_split
 from dpbayes_sklearn import BayesianNaiveBayes
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.counts.plans import tables_plan
 from dpbayes_sklearn.mechanisms import Auto, Gaussian, Laplace
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.release import Facts
 
 DELTA = 1e-6
 EPSILONS = (0.1, 1.0)
@@ -34,9 +37,11 @@ TABLES = ("splice", "mushroom", "spambase", "marketing", "rare_items")
 
 def deviation(mechanism: Laplace | Gaussian, d: int, values: int, epsilon: float) -> float:
     """Return the standard deviation of a released count, on average over all cells."""
-    counts = CountTables(Network.star([values] * d, 2), (), 10_000)
-    law = mechanism._count_law(counts, Budget(Fraction(str(epsilon)), Fraction(str(DELTA))))
-    return math.sqrt(float(law.variances.mean()))
+    network = Network.star([values] * d, 2)
+    prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
+    budget = Budget(Fraction(str(epsilon)), Fraction(str(DELTA)))
+    plan: Any = tables_plan(mechanism, prior, Facts(10_000), budget)
+    return math.sqrt(float(plan.law.variances.mean()))
 
 
 def noise_table(epsilon: float) -> list[str]:

@@ -17,9 +17,9 @@ from benchmarks.accuracy.defaults import score_of
 from benchmarks.data.classification import Split
 from benchmarks.data.tables import CHOSEN_ON, REPORTED_ON, table_split
 from dpbayes_sklearn import BayesianNaiveBayes
+from dpbayes_sklearn.counts.plans import default_tempering
 from dpbayes_sklearn.counts.posterior import TemperedPosterior
 from dpbayes_sklearn.counts.temperature import Tempering
-from dpbayes_sklearn.mechanisms._temperature import default_tempering
 
 TEMPERATURES = (1.0, 0.65, 0.5, 0.4, 0.3, 0.2, 0.12, 0.06)
 BEFORE = 0.65  # a default that does not look at the release

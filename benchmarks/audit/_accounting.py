@@ -9,7 +9,6 @@ from contextlib import suppress
 from fractions import Fraction
 from threading import Thread
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from sklearn.base import clone
@@ -22,8 +21,8 @@ from dpbayes_sklearn import (
     BudgetError,
     DirichletMultinomial,
 )
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import boundary
 
 __all__ = ["accounting"]
 
@@ -66,7 +65,6 @@ def _exact_sums() -> Iterator[str]:
 
 def _order_and_amount() -> Iterator[str]:
     """See at the choke point that everything is paid for by then, and no more than once."""
-    real = Mechanism.release
     for model, data in (
         (naive_bayes(), (X, Y)),
         (naive_bayes(mechanism="sampler"), (X, Y)),
@@ -75,13 +73,11 @@ def _order_and_amount() -> Iterator[str]:
     ):
         ledger, released = BudgetAccountant(), []
 
-        def watched(
-            self: Any, statistics: Any, prior: Any, budget: Any, source: Any, _log: Any = released
-        ) -> Any:
-            _log.append((budget.epsilon, ledger._ledger.spent().epsilon))  # noqa: B023
-            return real(self, statistics, prior, budget, source)
+        def watched(release: Any, plan: Any, *rest: Any, _log: Any = released) -> Any:
+            _log.append((plan.cost.epsilon, ledger._ledger.spent().epsilon))  # noqa: B023
+            return release(plan, *rest)
 
-        with mock.patch.object(Mechanism, "release", watched):
+        with boundary(watched):
             fitted = model.set_params(accountant=ledger).fit(*data)
         asked = sum(epsilon for epsilon, _ in released)
         name = type(model).__name__
@@ -115,7 +111,7 @@ def _no_refund() -> Iterator[str]:
         raise MemoryError
 
     ledger = BudgetAccountant()
-    with mock.patch.object(Mechanism, "release", broken), suppress(MemoryError):
+    with boundary(broken), suppress(MemoryError):
         naive_bayes(accountant=ledger).fit(X, Y)
     if len(ledger) != 1:
         yield "a release that failed half-way was not charged"

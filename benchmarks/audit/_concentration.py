@@ -19,14 +19,15 @@ import numpy as np
 
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import Sampler, sampler
+from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import ball_draws, step_noise
+from dpbayes_sklearn.release import Facts
 
 __all__ = ["concentration"]
 
@@ -57,7 +58,7 @@ def _draws_of_tables() -> Iterator[str]:
             0.5, delta=delta, mechanism=Sampler(30, n_points=2), temperature=1, accountant=ledger,
             bounds=(0, 1), classes=[0, 1], n_bins=2, **unit,
         )  # fmt: skip
-        with _watched(sampler, "draw_tables", drawn):
+        with _watched(plans, "draw_tables", drawn):
             model.fit(BITS, CLASSES, groups=np.arange(RECORDS) if unit else None)
         ((_, log_law, _, n_draws, *_),) = drawn
         turned, half = PrivacyUnit.of(unit.get("privacy_unit", "record")).max_records, RECORDS // 4
@@ -85,12 +86,11 @@ def _a_delta_of_tables() -> Iterator[str]:
     """See that draws without a delta lose no more than epsilon, the temperature included."""
     network = Network.star([2] * 3, 2)
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes), temperature="auto")
-    counts = CountTables(network, (), 500)
     for draws, epsilon in product((2, 1, 3, 8), (Fraction(3), Fraction(4), Fraction(1))):
         mechanism, budget = Sampler(draws), Budget(epsilon, DELTA)
-        share = mechanism.budget_for(counts, prior, budget)
-        loss = mechanism.plan(prior, counts.n, share).loss + float(epsilon - share.epsilon)
-        if not mechanism.cost(counts, prior, budget).delta and loss > epsilon * TINY:
+        plan: Any = plans.plan(mechanism, prior, Facts(500), budget)
+        loss = plan.tables.law.loss + float(plan.share)
+        if not plan.cost.delta and loss > epsilon * TINY:
             yield f"{draws} draws at epsilon {float(epsilon):g} lose {loss:.4g} without a delta"
 
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
 from dpbayes_sklearn.audit.fuzzing import Outcome, fit_with
-from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.release import boundary
 
 __all__ = ["declarations", "statistics_of"]
 
@@ -23,17 +23,13 @@ CODES = np.arange(N) % 2
 def statistics_of(model: Any, X: Any, y: Any) -> Any:
     """Return the exact statistics that a fit hands to its mechanism."""
     seen: list[Any] = []
-    real = Mechanism.release
 
-    def watched(self: Any, statistics: Any, *rest: Any) -> Any:
-        seen.append(statistics)
-        return real(self, statistics, *rest)
+    def watched(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
+        seen.append(getattr(statistics, "counts", statistics))
+        return release(plan, statistics, noise)
 
-    Mechanism.release = watched  # type: ignore[method-assign]
-    try:
+    with boundary(watched):
         model.fit(X, y)
-    finally:
-        Mechanism.release = real  # type: ignore[method-assign]
     return seen[0]
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 from zlib import crc32
 
 import numpy as np
@@ -53,9 +52,9 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.containers import CONTAINERS
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
+from dpbayes_sklearn.release import boundary
 
 __all__ = ["LAYERS", "few_subjects", "source_code"]
 
@@ -112,13 +111,12 @@ def leak_walk() -> Iterator[str]:
     X, y = rng.random((400, 2)), rng.integers(0, 2, 400)
     secrets = {"a column": X[:, 0], "the labels": y, "class counts": np.bincount(y)}
     seen: list[Any] = []
-    real = Mechanism.release
 
-    def watched(self: Any, statistics: Any, *rest: Any) -> Any:
-        seen.append(statistics)
-        return real(self, statistics, *rest)
+    def watched(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
+        seen.append(getattr(statistics, "counts", statistics))
+        return release(plan, statistics, noise)
 
-    with mock.patch.object(Mechanism, "release", watched):
+    with boundary(watched):
         for mechanism in ("laplace", "fourier", "sampler", "map", "gaussian"):
             common = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2, "mechanism": mechanism}
             for inference in ("plug_in", "noise_aware"):

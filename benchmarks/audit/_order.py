@@ -23,9 +23,8 @@ import numpy as np
 from benchmarks.audit._cases import Case
 from benchmarks.audit._units import ADDED, PERSON, THERE
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, PrivateSearchCV
-from dpbayes_sklearn.counts import temperature
+from dpbayes_sklearn.counts import plans, temperature
 from dpbayes_sklearn.counts.temperature import LossSums
-from dpbayes_sklearn.mechanisms import _temperature
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import location, release
 from dpbayes_sklearn.regression.moments import Moments, Predictive, Windows
@@ -186,7 +185,7 @@ def _classifier(unit: PrivacyUnit, where: str, seed: int) -> Asked:
         privacy_unit=unit,
     )
     seen: Asked = {}
-    real = _temperature.tempering_weights
+    real = plans.tempering_weights
 
     def of(log_prior: Any, evidence: Any, classes: Any) -> LossSums:
         return LossSums(np.full(len(temperature.TEMPERINGS), (1 << classes).sum()), len(classes), N)
@@ -199,7 +198,7 @@ def _classifier(unit: PrivacyUnit, where: str, seed: int) -> Asked:
         _few_are_enough(unit),
         mock.patch.object(LossSums, "of", of),
         mock.patch.object(LossSums, "at_most", lambda self, n: self),
-        mock.patch.object(_temperature, "tempering_weights", chosen),
+        mock.patch.object(plans, "tempering_weights", chosen),
     ):
         model.fit(*_contained(where, np.zeros((N, 1)), np.arange(N)), **_own_groups(unit))
     return seen

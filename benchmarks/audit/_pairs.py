@@ -24,6 +24,7 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
 from dpbayes_sklearn.preprocessing import (
@@ -52,7 +53,8 @@ TEXTS = (
 )
 LABELS = (0, 1, 2, 9, -1)
 SIZES = (1, 2, 3, 7, 40)
-COUNTS, SIMPLEX, MOMENTS = (sorted(mechanism_names(k)) for k in ("counts", "simplex", "moments"))
+COUNTS = sorted(plans.mechanism_names())
+SIMPLEX, MOMENTS = (sorted(mechanism_names(k)) for k in ("simplex", "moments"))
 
 
 def _cell(rng: Rng, column: int) -> Any:

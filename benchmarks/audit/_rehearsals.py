@@ -32,9 +32,9 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import boundary
 
 __all__ = ["rehearsals"]
 
@@ -112,11 +112,11 @@ def _before_the_charge(name: str, unit: str) -> Iterator[str]:
 def _up_to_the_charge(estimator: Any, column: str, y: Any) -> tuple[Any, ...]:
     """Return what is released, said and raised before the charge."""
     released: list[bytes] = []
-    release, ear, logger = Mechanism.release, Ear(), logging.getLogger("dpbayes_sklearn")
+    ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
 
-    def noted(self: Any, *given: Any) -> Any:
-        released.append(pickle.dumps(given[:3]))
-        return release(self, *given)
+    def noted(release: Any, *given: Any) -> Any:
+        released.append(pickle.dumps(given[:2]))
+        return release(*given)
 
     y = y.astype(int)
     groups = np.arange(len(y)) // 2 if _unit_of(estimator) == "person" else None
@@ -125,7 +125,7 @@ def _up_to_the_charge(estimator: Any, column: str, y: Any) -> tuple[Any, ...]:
     logger.addHandler(ear)
     with (
         warnings.catch_warnings(record=True) as caught,
-        mock.patch.object(Mechanism, "release", noted),
+        boundary(noted),
         mock.patch.object(os, "urandom", random.Random(0).randbytes),
     ):
         warnings.simplefilter("always")

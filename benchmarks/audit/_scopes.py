@@ -33,11 +33,11 @@ from dpbayes_sklearn import (
     LedgerError,
     PosteriorQuerySession,
 )
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import active
 from dpbayes_sklearn.privacy.composition import Spend, best_order
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import boundary
 
 __all__ = ["scopes"]
 
@@ -155,13 +155,12 @@ def _sessions() -> Iterator[str]:
 def _streams() -> Iterator[str]:
     """Look at the first bytes of every release of a fit with a seed."""
     seen: list[bytes] = []
-    real = Mechanism.release
 
-    def watched(self: Any, statistics: Any, prior: Any, budget: Any, noise: Any) -> Any:
+    def watched(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
         seen.append(noise.coins(4).tobytes())
-        return real(self, statistics, prior, budget, noise)
+        return release(plan, statistics, noise)
 
-    with mock.patch.object(Mechanism, "release", watched):
+    with boundary(watched):
         model = naive_bayes(random_state=0).partial_fit(X, Y)
         model.partial_fit(X, Y)
     if len({*seen}) != 4:

@@ -18,10 +18,11 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
-from dpbayes_sklearn.mechanisms import Mechanism
-from dpbayes_sklearn.model_selection.pipelines import StepByStep
+from dpbayes_sklearn.model_selection.pipelines import People, StepByStep
+from dpbayes_sklearn.model_selection.runs import HeldOutSplit
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import boundary
 
 __all__ = ["steps_of_pipelines"]
 
@@ -52,20 +53,15 @@ def _pipe(bins: Any = None, model: Any = None, **options: Any) -> Pipeline:
 def _shares() -> Iterator[str]:
     """See that the steps of a pipeline share the epsilon of a run."""
     spent: list[Any] = []
-    inner, whole = Mechanism.release, StepByStep.release
 
-    def step(self: Any, s: Any, p: Any, budget: Any, *rest: Any) -> Any:
-        spent[-1] += budget.epsilon
-        return inner(self, s, p, budget, *rest)
+    def step(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
+        if isinstance(statistics, People):
+            spent.append(Fraction(0))
+        elif not isinstance(statistics, HeldOutSplit) and spent:  # and after the rehearsal
+            spent[-1] += plan.cost.epsilon
+        return release(plan, statistics, noise)
 
-    def run(self: Any, *args: Any) -> Any:
-        spent.append(Fraction(0))
-        return whole(self, *args)
-
-    with (
-        mock.patch.object(Mechanism, "release", step),
-        mock.patch.object(StepByStep, "release", run),
-    ):
+    with boundary(step):
         PrivateSearchCV(_pipe(), GRID, epsilon=0.9, runs_per_candidate=1).fit(X, Y)
     if any(total > Fraction(3, 10) for total in spent):
         yield "the steps of a pipeline have more than a third of epsilon"

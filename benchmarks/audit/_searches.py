@@ -23,7 +23,6 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit.fuzzing import Ear
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.model_selection import runs as of_runs
 from dpbayes_sklearn.model_selection.runs import Selection, held_out
@@ -32,6 +31,7 @@ from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import boundary
 
 __all__ = ["searches"]
 
@@ -60,11 +60,12 @@ def _what_runs_get() -> Iterator[str]:
     ):
         epsilons: list[Any] = []
         scales: list[Any] = []
-        release, law_of = Mechanism.release, of_runs.score_law
+        law_of = of_runs.score_law
 
-        def fits(self: Any, s: Any, p: Any, budget: Any, *rest: Any, _log: Any = epsilons) -> Any:
-            _log.append(budget.epsilon)
-            return release(self, s, p, budget, *rest)  # noqa: B023
+        def fits(release: Any, plan: Any, *rest: Any, _log: Any = epsilons) -> Any:
+            if not isinstance(rest[0], of_runs.HeldOutSplit):  # of a run, not of the search
+                _log.append(plan.cost.epsilon)
+            return release(plan, *rest)
 
         def scores(*args: Any, _log: Any = scales) -> Any:
             law = law_of(*args)  # noqa: B023
@@ -74,7 +75,7 @@ def _what_runs_get() -> Iterator[str]:
         ledger = BudgetAccountant()
         search = PrivateSearchCV(model, GRID, epsilon=0.9, runs_per_candidate=3, accountant=ledger)
         with (
-            mock.patch.object(Mechanism, "release", fits),
+            boundary(fits),
             mock.patch.object(of_runs, "score_law", scores),
         ):
             search.fit(X, Y)
@@ -277,11 +278,13 @@ def _with_a_delta() -> Iterator[str]:
     """See that the fits and scores of a search with a delta are far below its own zCDP."""
     fits: list[Any] = []
     scores: list[Any] = []
-    release, law_of = Mechanism.release, of_runs.score_law
+    law_of = of_runs.score_law
 
-    def fitted(self: Any, s: Any, p: Any, budget: Any, *rest: Any) -> Any:
-        fits.append(Fraction(budget.epsilon) ** 2 / 2 if budget.rho is None else budget.rho)
-        return release(self, s, p, budget, *rest)
+    def fitted(release: Any, plan: Any, *rest: Any) -> Any:
+        cost = plan.cost
+        if not isinstance(rest[0], of_runs.HeldOutSplit):  # of a run, not of the search
+            fits.append(Fraction(cost.epsilon) ** 2 / 2 if cost.rho is None else cost.rho)
+        return release(plan, *rest)
 
     def scored(*args: Any) -> Any:
         law = law_of(*args)
@@ -292,7 +295,7 @@ def _with_a_delta() -> Iterator[str]:
     search = PrivateSearchCV(model, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3)
     secret = clone(model).set_params(privacy_unit=PrivacyUnit("record", neighbours="add_remove"))
     with (
-        mock.patch.object(Mechanism, "release", fitted),
+        boundary(fitted),
         mock.patch.object(of_runs, "score_law", scored),
     ):
         search.fit(X, Y)

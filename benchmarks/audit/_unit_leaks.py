@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from sklearn.base import clone
@@ -21,12 +20,12 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
+from dpbayes_sklearn.release import boundary
 
 __all__ = ["leaks_of_units"]
 
@@ -78,18 +77,17 @@ class _watched:
 
     def __enter__(self) -> list[Any]:
         seen: list[Any] = []
-        real = Mechanism.release
 
-        def release(mechanism: Any, statistics: Any, *rest: Any) -> Any:
+        def noted(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
             seen.append(statistics)
-            return real(mechanism, statistics, *rest)
+            return release(plan, statistics, noise)
 
-        self._patch = mock.patch.object(Mechanism, "release", release)
-        self._patch.start()
+        self._boundary = boundary(noted)
+        self._boundary.__enter__()
         return seen
 
-    def __exit__(self, *exception: object) -> None:
-        self._patch.stop()
+    def __exit__(self, *exception: Any) -> None:
+        self._boundary.__exit__(*exception)
 
 
 def _exact(statistics: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain
+from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain, plan_for
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.columns.plans import (
@@ -191,7 +191,7 @@ def _gaussian_steps(domain: MomentDomain, tight: bool) -> Iterator[str]:
     transcript = Transcript(mechanism, data[0], prior, budget, 0)
     steps = zip(*(transcript.laws(one)[1:] for one in data), strict=True)
     worst = sum(map(_worst_rho, steps))
-    claim = float(mechanism.cost(data[0], prior, budget).rho or 0)
+    claim = float(plan_for(mechanism, data[0], prior, budget).cost.rho or 0)
     if worst > claim * (1 + 1e-9) or (tight and worst < 0.89 * claim):
         yield f"gaussian regression: rho {worst:g} of {claim:g}"
     if normal_delta(math.sqrt(2 * claim), epsilon) > delta:

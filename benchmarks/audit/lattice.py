@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from benchmarks.audit._table import Row
 from dpbayes_sklearn import BayesianLinearRegression, mechanisms
+from dpbayes_sklearn.audit._domains import released
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.categories.counts import SimplexCounts
@@ -159,7 +160,7 @@ def moments(scale: float) -> Iterator[Row]:
         counted[:] = [0, 0]
         with mock.patch.object(step_noise, "add_noise", watched):
             while counted[0] < VALUES * scale:
-                mechanism.release(statistics, prior, BUDGET, Noise())
+                released(mechanism, statistics, prior, BUDGET, Noise())
         yield row(f"moments, {mechanism.name()}", *counted)
 
 
@@ -187,7 +188,7 @@ def coefficients(scale: float) -> Iterator[Row]:
             mock.patch.object(modes, "perturbed_mode", mode),
         ):
             while counted[0] < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
-                mechanism.release(statistics, prior, BUDGET, Noise())
+                released(mechanism, statistics, prior, BUDGET, Noise())
         yield row(f"coefficients, {mechanism.name()}", *counted)
     X, y = np.zeros((20, 1)), np.zeros(20)
     silent = [

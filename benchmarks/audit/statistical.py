@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.audit._table import Row
 from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn.audit._domains import Known
 from dpbayes_sklearn.audit._steps import Step
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.releases import audit_release
@@ -103,7 +104,7 @@ def with_and_without(
     for some in (records, records[:-gone]):
         codes = np.array(some, np.uint8)
         counts = CountTables.count(network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
-        sides.append(counts.sized(size))
+        sides.append(Known(counts, size))
     return tuple(sides), DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
 
 

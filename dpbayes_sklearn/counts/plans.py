@@ -392,7 +392,7 @@ def mechanism_names() -> set[str]:
     >>> sorted(mechanism_names())
     ['auto', 'fourier', 'gaussian', 'laplace', 'map', 'sampler']
     """
-    kinds = (kind for kind in tables_plan.registry if kind and issubclass(kind, Mechanism))
+    kinds: list[Any] = [kind for kind in tables_plan.registry if kind is not object]
     return {kind.name() for kind in kinds if mechanism_class(kind.name()) is kind}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,10 +13,10 @@ from benchmarks.audit.hockey_stick import enumerated_delta
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
 from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.plans import NoisyTables, tables_plan
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise import DiscreteGaussian
-from dpbayes_sklearn.privacy import Budget
 
 PAIR = Network.star([2], 2)
 
@@ -50,10 +51,26 @@ def test_draws_are_gone_through_outcome_by_outcome() -> None:
 class ByData(Gaussian):
     """A planted fault: the variance depends on the data."""
 
-    def _count_law(self, statistics: CountTables, budget: Budget) -> Any:
-        law = super()._count_law(statistics, budget)
+
+class NoisyByData(NoisyTables):
+    """A release that changes its law when it sees the counts."""
+
+    def release(self, statistics: CountTables, noise: Any) -> Any:
         more = Fraction(1 + int(np.ravel(statistics.tables[0])[0]))
-        return DiscreteGaussian(tuple(more * s for s in law.parameters), law.sizes)  # type: ignore[attr-defined]
+        law = DiscreteGaussian(tuple(more * s for s in self.law.parameters), self.law.sizes)  # type: ignore[attr-defined]
+        return replace(tables_plan(Gaussian(), *self.public), law=law).release(statistics, noise)
+
+    @property
+    def public(self) -> tuple[Any, ...]:
+        return self.prior, self.facts, self.cost
+
+
+@tables_plan.register(ByData)
+def _(mechanism: ByData, *public: Any) -> Any:
+    plan = tables_plan(Gaussian(), *public)
+    return NoisyByData(
+        cost=plan.cost, mechanism="gaussian", prior=plan.prior, facts=plan.facts, law=plan.law
+    )
 
 
 def test_a_variance_that_depends_on_the_data_is_seen() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -12,12 +13,11 @@ import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Fixed, quadratic_range
-from dpbayes_sklearn.counts import tables
+from dpbayes_sklearn.counts import plans, tables
+from dpbayes_sklearn.counts.fourier import stealth_increment
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler
-from dpbayes_sklearn.mechanisms import _noisy_counts as noisy_counts
-from dpbayes_sklearn.mechanisms.fourier import stealth_increment
 from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
 from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.regression import release, step_noise
@@ -127,12 +127,14 @@ def test_noise_that_the_recorders_do_not_know(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_scale_that_depends_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = CountTables.sensitivity
+    real = plans.NoisyTables.release
 
-    def local(self: CountTables, unit: str) -> int:
-        return real(self, unit) + int(self.tables[-1][0] == 0)
+    def local(self: Any, statistics: CountTables, noise: Any) -> Any:
+        more = Fraction(1 + int(statistics.tables[-1][0] == 0))
+        law = DiscreteLaplace(tuple(b * more for b in self.law.scales), self.law.numbers)
+        return real(replace(self, law=law), statistics, noise)
 
-    monkeypatch.setattr(CountTables, "sensitivity", local)
+    monkeypatch.setattr(plans.NoisyTables, "release", local)
     assert math.isinf(enumerate_loss(Laplace(noise="independent"), STAR, 2).loss)
 
 
@@ -142,14 +144,14 @@ def test_an_exact_number_beside_the_noisy_ones(monkeypatch: pytest.MonkeyPatch) 
             super().__init__(network, tables, exact[0], *laws)
 
     exact: list[int] = []
-    real = Laplace._count_law
+    real = plans.NoisyTables.release
 
-    def remembers(self: Any, statistics: Any, budget: Any) -> Any:
+    def remembers(self: Any, statistics: Any, noise: Any) -> Any:
         exact[:] = [int(statistics.tables[-1][0])]
-        return real(self, statistics, budget)
+        return real(self, statistics, noise)
 
-    monkeypatch.setattr(noisy_counts, "ReleasedCounts", Leaky)
-    monkeypatch.setattr(Laplace, "_count_law", remembers)
+    monkeypatch.setattr(plans, "ReleasedCounts", Leaky)
+    monkeypatch.setattr(plans.NoisyTables, "release", remembers)
     assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
 

@@ -11,7 +11,7 @@ from benchmarks.audit._planned import EDGES
 from benchmarks.audit._plans import KINDS, attempt, failures, random_plans
 from benchmarks.audit.preflight import tried
 from dpbayes_sklearn import BayesianNaiveBayes
-from dpbayes_sklearn.mechanisms import Laplace
+from dpbayes_sklearn.counts import plans
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -32,17 +32,17 @@ def test_plans_are_not_all_refused():
 
 def test_a_failure_after_the_charge_is_found():
     plan = EDGES["shares that differ"]
-    with mock.patch.object(Laplace, "_release_counts", side_effect=ValueError("no")):
+    with mock.patch.object(plans.NoisyTables, "release", side_effect=ValueError("no")):
         (found,) = failures(iter([plan]))
     assert found.startswith("ValueError (no) after the charge: BayesianNaiveBayes")
 
 
 def test_a_refusal_without_a_reason_is_found():
     plan = EDGES["shares that differ"]
-    with mock.patch.object(Laplace, "_preflight_counts", side_effect=ZeroDivisionError("1/0")):
+    with mock.patch.object(plans, "NoisyTables", side_effect=ZeroDivisionError("1/0")):
         (found,) = failures(iter([plan]))
     assert "before the charge" in found
-    with mock.patch.object(Laplace, "_preflight_counts", side_effect=ValueError("too small")):
+    with mock.patch.object(plans, "NoisyTables", side_effect=ValueError("too small")):
         assert [*failures(iter([plan]))] == []
 
 

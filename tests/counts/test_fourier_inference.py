@@ -141,7 +141,7 @@ def test_it_is_nearer_to_the_counts_than_plugging_in(network):
         truth = DirichletPrior(network, alphas(network)).update(counts.without_noise()).mean()
         for inference in errors:
             prior = DirichletPrior(network, alphas(network), inference)
-            means = prior.update_fourier(released).mean()
+            means = prior.update(released).mean()
             errors[inference] += sum(
                 np.square(a - b).mean() for a, b in zip(means, truth, strict=True)
             )
@@ -204,9 +204,7 @@ def test_the_increment_is_only_for_plug_in():
     raised = ReleasedCharacters(BOOLEAN, released.blocks, released.n, released.laws, 900.0)
     for inference, changes in (("plug_in", True), ("noise_aware", False)):
         prior = DirichletPrior(BOOLEAN, alphas(BOOLEAN), inference)
-        same = np.array_equal(
-            prior.update_fourier(released).mean()[0], prior.update_fourier(raised).mean()[0]
-        )
+        same = np.array_equal(prior.update(released).mean()[0], prior.update(raised).mean()[0])
         assert same != changes
 
 
@@ -228,7 +226,7 @@ def test_no_noise_is_conjugate_bayes():
     counts, _ = release(BOOLEAN, 8)
     sums = CharacterSums.of(counts)
     released = ReleasedCharacters(BOOLEAN, sums.blocks, sums.n, ())
-    posterior = DirichletPrior(BOOLEAN, alphas(BOOLEAN), "noise_aware").update_fourier(released)
+    posterior = DirichletPrior(BOOLEAN, alphas(BOOLEAN), "noise_aware").update(released)
     assert isinstance(posterior, DirichletPosterior)
 
 

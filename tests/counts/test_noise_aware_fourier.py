@@ -83,7 +83,7 @@ def test_a_tiny_problem_equals_brute_force(sums: tuple[float, ...], epsilon: flo
     blocks = {(1,): np.array([sums[0]]), (0,): np.array([sums[1]]), (0, 1): np.array([[sums[2]]])}
     released = ReleasedCharacters(network, blocks, n, (law,), 3.0)
     prior = DirichletPrior(network, (np.full(2, alpha),) * 2, "noise_aware")
-    posterior = prior.update_fourier(released)
+    posterior = prior.update(released)
     assert isinstance(posterior, NoiseAwareCharacters)
     assert not posterior.exact  # the entries share a radius, which is left out
     table, classes = posterior.mean()

@@ -11,6 +11,7 @@ import pytest
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.draws import sampler_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, release_rho, split_priors
 from dpbayes_sklearn.mechanisms import Sampler
@@ -70,7 +71,9 @@ def test_no_neighbours_of_a_small_world_exceed_delta(unit, epsilon, delta):
 def test_many_draws_cost_their_root():
     network, n = Network.star([2] * 20, 2), 2000
     taus = {
-        (draws, delta): Sampler(draws).plan(prior_of(network), n, Budget(Fraction(1), delta)).tau
+        (draws, delta): sampler_law(
+            Sampler(draws), prior_of(network), n, Budget(Fraction(1), delta)
+        ).tau
         for draws in (1, 100)
         for delta in (Fraction(0), DELTA)
     }

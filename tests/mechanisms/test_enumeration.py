@@ -19,11 +19,11 @@ from dpbayes_sklearn.audit import Enumeration, enumerate_loss
 from dpbayes_sklearn.audit._domains import domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Choice
-from dpbayes_sklearn.counts import splits
+from dpbayes_sklearn.counts import draws, splits
 from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.plans import tables_plan
 from dpbayes_sklearn.counts.splits import depths, log_odds_of
-from dpbayes_sklearn.mechanisms import MAP, Mechanism, Sampler, sampler
-from dpbayes_sklearn.mechanisms import map as map_module
+from dpbayes_sklearn.mechanisms import MAP, Mechanism, Sampler
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 
@@ -125,9 +125,12 @@ MASS = replace(PLAIN, mechanism=MAP(score="posterior"), unit=FEATURE)
 
 def with_tempering(factor: float) -> Sampler:
     class Wrong(Sampler):
-        def plan(self, *args: Any) -> sampler.SamplerPlan:
-            plan = super().plan(*args)
-            return plan._replace(tau=factor * plan.tau)
+        pass
+
+    @tables_plan.register(Wrong)
+    def _(mechanism: Wrong, *public: Any) -> Any:
+        plan: Any = tables_plan(Sampler(), *public)
+        return replace(plan, law=plan.law._replace(tau=factor * plan.law.tau))
 
     return Wrong()
 
@@ -143,17 +146,20 @@ def test_a_wrong_tempering_is_caught(unit: PrivacyUnit) -> None:
 
 def test_one_draw_too_many_is_caught() -> None:
     class Wrong(Sampler):
-        def plan(self, *args: Any) -> sampler.SamplerPlan:
-            return Sampler(n_samples=1).plan(*args)
+        pass
+
+    @tables_plan.register(Wrong)
+    def _(mechanism: Wrong, *public: Any) -> Any:
+        return replace(tables_plan(Sampler(n_samples=1), *public), n_draws=mechanism.n_samples)
 
     assert replace(PLAIN, mechanism=Wrong(n_samples=2)).worst() > 1
 
 
-@pytest.mark.parametrize("module", [sampler, map_module])
-def test_half_of_the_loss_is_caught(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = module.release_loss
-    monkeypatch.setattr(module, "release_loss", lambda *args: real(*args) / 2)
-    assert (PLAIN if module is sampler else SHARP).worst() > 1.5
+@pytest.mark.parametrize("case", [PLAIN, SHARP], ids=["sampler", "map"])
+def test_half_of_the_loss_is_caught(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = draws.release_loss
+    monkeypatch.setattr(draws, "release_loss", lambda *args: real(*args) / 2)
+    assert case.worst() > 1.5
 
 
 def test_a_forgotten_feature_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,15 +174,18 @@ def test_a_forgotten_feature_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_record_counted_as_one_feature_is_caught() -> None:
     class Wrong(Sampler):
-        def plan(self, prior: Any, n: int, budget: Budget) -> sampler.SamplerPlan:
-            return super().plan(prior, n, budget._replace(unit=FEATURE))
+        pass
+
+    @tables_plan.register(Wrong)
+    def _(mechanism: Wrong, prior: Any, facts: Any, budget: Budget) -> Any:
+        return tables_plan(Sampler(), prior, facts, budget._replace(unit=FEATURE))
 
     assert replace(PLAIN, mechanism=Wrong()).worst() > 1
 
 
 def test_a_sensitivity_of_masses_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right, real = MASS.worst(), map_module._mass_sensitivity
-    monkeypatch.setattr(map_module, "_mass_sensitivity", lambda *args: real(*args) / 5)
+    right, real = MASS.worst(), draws._mass_sensitivity
+    monkeypatch.setattr(draws, "_mass_sensitivity", lambda *args: real(*args) / 5)
     assert MASS.worst() > 1 > 3 * right / 3.5
 
 

@@ -12,15 +12,20 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.fourier import CharacterSums, sum_count
+from dpbayes_sklearn.counts.fourier import (
+    CharacterSums,
+    paper_increment,
+    stealth_increment,
+    sum_count,
+)
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
-from dpbayes_sklearn.mechanisms.fourier import paper_increment, stealth_increment
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from tests.releasing import carried_out
 
 
 def counts_of(network: Network, n: int = 60) -> CountTables:
@@ -39,7 +44,7 @@ def release(
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     budget = Budget(exact(epsilon), unit=unit)
     mechanism = Fourier(**{"noise": "independent"} | options)
-    return mechanism.release(counts_of(network), prior, budget, Noise.of(seed))
+    return carried_out(mechanism, counts_of(network), prior, budget, Noise.of(seed))
 
 
 BOOLEAN = Network.star([2] * 4, 2)
@@ -125,7 +130,7 @@ def test_cells_are_non_negative_with_the_promised_probability(network: Network) 
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     noise, runs = Noise.of(77), 400
     released = [
-        Fourier().release(empty, prior, Budget(exact(1)), noise).posterior.released
+        carried_out(Fourier(), empty, prior, Budget(exact(1)), noise).posterior.released
         for _ in range(runs)
     ]
     for stealth in (0.5, 0.9, 0.98):
@@ -172,7 +177,7 @@ def test_cells_are_clipped_only_where_they_are_negative() -> None:
 def test_the_increment_does_not_depend_on_the_data() -> None:
     prior = DirichletPrior(BOOLEAN, (np.ones(2),) * 5)
     increments = {
-        Fourier().release(c, prior, Budget(exact(1)), Noise()).posterior.released.increment
+        carried_out(Fourier(), c, prior, Budget(exact(1)), Noise()).posterior.released.increment
         for c in (counts_of(BOOLEAN, 60), counts_of(BOOLEAN, 7), counts_of(BOOLEAN, 900))
     }
     assert len(increments) == 1

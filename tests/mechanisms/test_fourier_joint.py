@@ -21,11 +21,10 @@ from dpbayes_sklearn.audit import enumerate_loss, replay
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.audit.replaying import DRAWS
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.fourier import CharacterSums
+from dpbayes_sklearn.counts.fourier import CharacterSums, stealth_increment
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
-from dpbayes_sklearn.mechanisms.fourier import stealth_increment
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, SupNorm
 from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.planning import epsilon_for, expected_error
@@ -33,6 +32,7 @@ from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.theory import table_bound
 from tests.random_networks import count, random_records
+from tests.releasing import carried_out, plan_for
 
 PAIR = Network((2, 2), ((1,), ()))
 STAR = Network.star([2] * 8, 2)
@@ -53,8 +53,8 @@ def release(
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     mechanism, budget = Fourier(**{"noise": "joint", **options}), Budget(exact(epsilon), unit=unit)
     statistics = counts_of(network)
-    mechanism.preflight(statistics, prior, budget)
-    return mechanism.release(statistics, prior, budget, Noise.of(seed)).posterior.released
+    plan_for(mechanism, statistics, prior, budget)
+    return carried_out(mechanism, statistics, prior, budget, Noise.of(seed)).posterior.released
 
 
 def noise_of(released: Any) -> Any:
@@ -299,7 +299,7 @@ def test_cells_are_non_negative_with_the_promised_probability(network: Network) 
     noise, runs = Noise.of(7), 400
     mechanism, budget = Fourier(noise="joint", stealth=0.8), Budget(exact(1))
     released = [
-        mechanism.release(empty, prior, budget, noise).posterior.released for _ in range(runs)
+        carried_out(mechanism, empty, prior, budget, noise).posterior.released for _ in range(runs)
     ]
     assert {r.increment for r in released} == {stealth_increment(network, released[0].laws[0], 0.8)}
     kept = sum(all((t >= 0).all() for t in r.tables) for r in released)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,12 +32,14 @@ from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.conjugate import certify
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.plans import tables_plan
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Gaussian
 from dpbayes_sklearn.noise import DiscreteGaussian, Noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.budget import exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from tests.releasing import carried_out
 
 DELTA = Fraction(1, 10**6)
 NETWORKS = [
@@ -60,7 +63,7 @@ def released(
     network: Network, epsilon: Any, unit: PrivacyUnit = RECORD, seed: int | None = None
 ) -> Any:
     budget = Budget(exact(epsilon), DELTA, unit)
-    return Gaussian().release(counts_of(network), prior_of(network), budget, Noise.of(seed))
+    return carried_out(Gaussian(), counts_of(network), prior_of(network), budget, Noise.of(seed))
 
 
 def analytic_sigma(epsilon: float, delta: float) -> float:
@@ -128,12 +131,12 @@ def test_no_neighbours_need_more_than_delta_and_some_need_nearly_all(
 class TooLittle(Gaussian):
     """Noise whose standard deviation is five percent too small."""
 
-    def _count_law(self, statistics: CountTables, budget: Budget) -> Any:
-        law = super()._count_law(statistics, budget)
-        return DiscreteGaussian(
-            tuple(s * Fraction(9025, 10000) for s in law.parameters),  # type: ignore[attr-defined]
-            law.sizes,
-        )
+
+@tables_plan.register(TooLittle)
+def _(mechanism: TooLittle, *public: Any) -> Any:
+    plan = tables_plan(Gaussian(), *public)
+    variances = tuple(s * Fraction(9025, 10000) for s in plan.law.parameters)
+    return replace(plan, law=DiscreteGaussian(variances, plan.law.sizes))
 
 
 def test_noise_that_is_five_percent_too_small_is_seen_by_the_enumeration() -> None:
@@ -180,7 +183,7 @@ def test_one_of_two_counts_is_enough() -> None:
     law = Gaussian()._category_law(SimplexCounts(np.array([3, 4])), budget)
     assert law.sizes == (1,)
     assert math.sqrt(law.variance()) == pytest.approx(analytic_sigma(1, 1e-6), rel=0.01)
-    both = Gaussian().release(SimplexCounts(np.array([3, 4])), prior, budget, Noise.of(0))
+    both = carried_out(Gaussian(), SimplexCounts(np.array([3, 4])), prior, budget, Noise.of(0))
     assert both.posterior.concentration.sum() == 9
 
 

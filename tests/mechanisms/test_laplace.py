@@ -18,6 +18,7 @@ from dpbayes_sklearn.noise import DiscreteLaplace, Noise
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from tests.releasing import carried_out
 
 
 def counts_of(network: Network, n: int = 500) -> CountTables:
@@ -32,7 +33,7 @@ def released(
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     budget = Budget(exact(epsilon), unit=unit)
     mechanism = Laplace(noise="independent")
-    return mechanism.release(counts_of(network), prior, budget, Noise.of(seed))
+    return carried_out(mechanism, counts_of(network), prior, budget, Noise.of(seed))
 
 
 NETWORKS = [

@@ -15,6 +15,7 @@ from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
+from tests.releasing import carried_out
 
 STAR = Network.star([2, 3, 2], 2)
 TREE = Network((2, 3, 2), ((2,), (2, 0), ()))
@@ -34,7 +35,7 @@ def scales(network, split, epsilon=0.7, unit=RECORD):
     budget = Budget(exact(epsilon), unit=unit)
     statistics = counts(network, all_records(network))
     mechanism = Laplace(budget_split=split, noise="independent")
-    release = mechanism.release(statistics, prior, budget, Noise.of(0))
+    release = carried_out(mechanism, statistics, prior, budget, Noise.of(0))
     (law,) = release.posterior.released.laws
     return law.scales
 

@@ -21,6 +21,7 @@ from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from tests.random_networks import count, random_records
+from tests.releasing import carried_out, plan_for
 
 PAIR = Network.star([2, 2], 2)
 STAR = Network.star([2] * 8, 2)
@@ -43,8 +44,8 @@ def release(
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
     mechanism, budget = Laplace(**{"noise": "joint", **options}), Budget(exact(epsilon), unit=unit)
     statistics = counts_of(network)
-    mechanism.preflight(statistics, prior, budget)
-    return mechanism.release(statistics, prior, budget, Noise.of(seed)).posterior.released
+    plan_for(mechanism, statistics, prior, budget)
+    return carried_out(mechanism, statistics, prior, budget, Noise.of(seed)).posterior.released
 
 
 def noise_of(released: Any) -> list[Any]:
@@ -303,9 +304,9 @@ def test_a_million_billion_records_are_too_many() -> None:
     prior = DirichletPrior(STAR, tuple(np.ones(k) for k in STAR.sizes))
     many = CountTables(STAR, tables, 2**58)
     with pytest.raises(ValueError, match="too many records"):
-        Laplace(noise="joint").preflight(many, prior, Budget(1))
+        plan_for(Laplace(noise="joint"), many, prior, Budget(1))
     for noise in ("independent", "auto"):
-        Laplace(noise=noise).preflight(many, prior, Budget(1))
+        plan_for(Laplace(noise=noise), many, prior, Budget(1))
 
 
 def test_without_privacy_nothing_is_added() -> None:

@@ -18,6 +18,7 @@ from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD
+from tests.releasing import carried_out, plan_for
 
 MANY = 5000  # values: 4**MANY is far beyond the largest float
 
@@ -48,7 +49,7 @@ def test_the_choice_of_noise_does_not_overflow():
     network = Network.star([MANY], 2)
     exact = CountTables(network, tuple(np.zeros(s, np.int64) for s in network.shapes), 0)
     prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
-    Laplace(noise="auto").preflight(exact, prior, Budget(Fraction(1)))
+    plan_for(Laplace(noise="auto"), exact, prior, Budget(Fraction(1)))
 
 
 def test_the_reading_of_many_values_does_not_overflow():
@@ -67,7 +68,7 @@ def surprises(fresh=None, n_features=24, n=400, releases=24):
         codes, classes = rng.integers(0, 2, (n, n_features), np.uint8), rng.integers(0, 2, n)
         exact = CountTables.count(network, [(codes, classes)])
         budget, noise = Budget(Fraction(1)), Noise.of(seed)
-        posterior = Laplace(noise="joint").release(exact, prior, budget, noise).posterior
+        posterior = carried_out(Laplace(noise="joint"), exact, prior, budget, noise).posterior
         ((nodes, totals),) = siblings(posterior.released)
         if fresh is None:
             star = posterior._infer(nodes, totals)

@@ -21,13 +21,16 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import replay
 from dpbayes_sklearn.audit.replaying import DRAWS
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.plans import plan
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import ClassRows, add
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.planning import epsilon_for, expected_error
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.release import Facts
 
 STAR = Network.star([2] * 8, 2)
 JOINT = '{"type":"ClassRows","scale":"2/1","values":[2,2,2,2,2,2,2,2],"n_classes":2,"grid":8}'
@@ -245,7 +248,11 @@ def test_a_graph_is_refused_before_anything_is_spent() -> None:
 def test_a_bound_for_a_graph_is_refused() -> None:
     tree = Network((2, 2, 2), ((2,), (0,), ()))
     with pytest.raises(ValueError, match="is for naive Bayes"):
-        Laplace(noise="joint").utility_bound(tree, 9, Budget(1), 0.1)
-    plain = Laplace().utility_bound(tree, 9, Budget(1), 0.1)
-    assert Laplace(noise="auto").utility_bound(tree, 9, Budget(1), 0.1) == plain
-    assert Laplace(noise="joint").utility_bound(STAR, 9, Budget(math.inf), 0.1) == 0
+        bound("joint", tree, 1)
+    assert bound("auto", tree, 1) == bound("independent", tree, 1)
+    assert bound("joint", STAR, math.inf) == 0
+
+
+def bound(noise: str, network: Network, epsilon: float) -> float:
+    prior = DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
+    return plan(Laplace(noise=noise), prior, Facts(9), Budget(epsilon)).tables.error_bound(0.1)

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
+from dpbayes_sklearn.counts.draws import mode_law, sampler_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import log_odds_of, split_tree
 from dpbayes_sklearn.counts.tables import CountTables
@@ -16,6 +17,7 @@ from dpbayes_sklearn.mechanisms import MAP, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from tests.releasing import carried_out, plan_for
 
 STAR = Network.star([2, 3], 2)
 
@@ -36,13 +38,11 @@ def budget(epsilon: Any, unit: PrivacyUnit = RECORD) -> Budget:
 
 @pytest.mark.parametrize("mechanism", [Sampler(5), Sampler(omega=0.3, n_points=6), MAP()])
 def test_draws_lie_on_the_public_grid(mechanism: Any) -> None:
-    release = mechanism.release(counts_of(), prior_of(), budget(1), Noise())
+    release = carried_out(mechanism, counts_of(), prior_of(), budget(1), Noise())
     draws = release.posterior.draws
     n_draws = getattr(mechanism, "n_samples", 1)
-    if isinstance(mechanism, Sampler):
-        grid = mechanism.plan(prior_of(), 100, budget(1)).grid
-    else:
-        grid, _ = mechanism.density_law(prior_of(), 100, budget(1))
+    law = sampler_law if isinstance(mechanism, Sampler) else mode_law
+    grid = law(mechanism, prior_of(), 100, budget(1)).grid
     for table, shape in zip(draws, STAR.shapes, strict=True):
         assert table.shape == (n_draws, *shape)
         np.testing.assert_allclose(table.sum(axis=-1), 1, rtol=1e-12)
@@ -59,17 +59,17 @@ def test_draws_lie_on_the_public_grid(mechanism: Any) -> None:
 @pytest.mark.parametrize("unit", [RECORD, FEATURE])
 def test_the_plan_uses_its_budget(unit: PrivacyUnit) -> None:
     for epsilon in (0.01, 0.5, 3.0):
-        plan = Sampler(omega=0.1).plan(prior_of(), 200, budget(epsilon, unit))
+        plan = sampler_law(Sampler(omega=0.1), prior_of(), 200, budget(epsilon, unit))
         assert 0 < plan.tau < 1
         assert 0.99999 * epsilon < plan.loss <= epsilon
 
 
 def test_tempering_falls_with_the_number_of_draws_and_rises_with_epsilon() -> None:
-    taus = [Sampler(n, omega=0.1).plan(prior_of(), 200, budget(1)).tau for n in (1, 2, 10)]
+    taus = [sampler_law(Sampler(n, omega=0.1), prior_of(), 200, budget(1)).tau for n in (1, 2, 10)]
     assert taus[0] > taus[1] > taus[2]
     # where tau is small the loss is nearly linear in it: 10 draws cost 10 times one draw
     assert taus[2] * 10 == pytest.approx(taus[0], rel=0.3)
-    more = [Sampler(omega=0.1).plan(prior_of(), 200, budget(e)).tau for e in (0.1, 1, 10)]
+    more = [sampler_law(Sampler(omega=0.1), prior_of(), 200, budget(e)).tau for e in (0.1, 1, 10)]
     assert more[0] < more[1] < more[2]
     # the exact calibration allows more than the closed form
     closed_form = 1 / (2 * (1 + 2 + 1) * log_odds_of(0.1))
@@ -77,11 +77,11 @@ def test_tempering_falls_with_the_number_of_draws_and_rises_with_epsilon() -> No
 
 
 def test_the_truncation_shrinks_where_the_budget_allows_the_whole_posterior() -> None:
-    plan = Sampler().plan(prior_of(), 50, budget(40))
+    plan = sampler_law(Sampler(), prior_of(), 50, budget(40))
     assert plan.tau == 1
     assert plan.grid.omega < 0.01
     assert plan.loss <= 40
-    fixed = Sampler(omega=0.1).plan(prior_of(), 50, budget(40))
+    fixed = sampler_law(Sampler(omega=0.1), prior_of(), 50, budget(40))
     assert fixed.tau == 1
     assert fixed.grid.omega == 0.1
 
@@ -91,7 +91,7 @@ def test_one_feature_and_one_draw_as_in_the_closed_form() -> None:
     network = Network.star([2], 2)
     for epsilon in (0.5, 1.0, 4.0):
         omega = 1 / (1 + np.exp(epsilon / 2))
-        plan = Sampler(omega=omega).plan(prior_of(network), 50, budget(epsilon, FEATURE))
+        plan = sampler_law(Sampler(omega=omega), prior_of(network), 50, budget(epsilon, FEATURE))
         assert plan.tau == 1
         assert 0.5 * epsilon < plan.loss <= epsilon
 
@@ -101,15 +101,15 @@ def test_one_feature_and_one_draw_as_in_the_closed_form() -> None:
 )
 def test_a_budget_below_the_rounding_is_refused_before_anything_is_spent(mechanism: Any) -> None:
     with pytest.raises(ValueError, match=r"epsilon=1e-09 is too small .* use mechanism='laplace'"):
-        mechanism.preflight(counts_of(), prior_of(), budget(1e-9))
-    mechanism.preflight(counts_of(), prior_of(), budget(1))
-    mechanism.preflight(counts_of(), prior_of(), budget(float("inf")))
+        plan_for(mechanism, counts_of(), prior_of(), budget(1e-9))
+    plan_for(mechanism, counts_of(), prior_of(), budget(1))
+    plan_for(mechanism, counts_of(), prior_of(), budget(float("inf")))
 
 
 def test_without_privacy_bayes_is_exact() -> None:
     for mechanism in (Sampler(3), MAP(), MAP(score="posterior")):
-        posterior = mechanism.release(
-            counts_of(), prior_of(), budget(float("inf")), Noise()
+        posterior = carried_out(
+            mechanism, counts_of(), prior_of(), budget(float("inf")), Noise()
         ).posterior
         assert isinstance(posterior, DirichletPosterior)
         for got, table in zip(posterior.concentrations, counts_of().tables, strict=True):
@@ -118,16 +118,15 @@ def test_without_privacy_bayes_is_exact() -> None:
 
 def test_the_plan_knows_the_data_by_their_number_only() -> None:
     first, second = counts_of(n=100), counts_of(n=100)
-    assert Sampler().plan(prior_of(), first.n, budget(1)) == Sampler().plan(
-        prior_of(), second.n, budget(1)
-    )
+    laws = [sampler_law(Sampler(), prior_of(), c.n, budget(1)) for c in (first, second)]
+    assert laws[0][:2] == laws[1][:2]
     other = CountTables(STAR, tuple(t[::-1].copy() for t in first.tables), first.n)
     assert (other.tables[0] != first.tables[0]).any()
     grids = [
         np.unique(
-            Sampler(n_points=3, omega=0.2)
-            .release(c, prior_of(), budget(1), Noise.of(1))
-            .posterior.draws[2]
+            carried_out(
+                Sampler(n_points=3, omega=0.2), c, prior_of(), budget(1), Noise.of(1)
+            ).posterior.draws[2]
         )
         for c in (first, other)
     ]
@@ -138,10 +137,10 @@ def test_draws_follow_the_tempered_posterior() -> None:
     network = Network.star([2], 1)
     counts = CountTables(network, (np.array([[90, 10]]), np.array([100])), 100)
     mechanism = Sampler(20_000, omega=0.1, n_points=9)
-    posterior = mechanism.release(
-        counts, prior_of(network, 0.7), budget(4000), Noise.of(4)
+    posterior = carried_out(
+        mechanism, counts, prior_of(network, 0.7), budget(4000), Noise.of(4)
     ).posterior
-    grid, tau, *_ = mechanism.plan(prior_of(network, 0.7), 100, budget(4000))
+    grid, tau, *_ = sampler_law(mechanism, prior_of(network, 0.7), 100, budget(4000))
     assert 0 < tau < 1
     left = posterior.draws[0][:, 0, 0]
     seen = np.bincount(np.abs(left[:, None] - grid.left).argmin(axis=1), minlength=9)

@@ -16,21 +16,25 @@ from dpbayes_sklearn import (
     BayesianNetworkClassifier,
     BudgetAccountant,
 )
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts import temperature as losses
 from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.plans import default_tempering, tables_plan
 from dpbayes_sklearn.counts.posterior import TemperedPosterior
 from dpbayes_sklearn.counts.tables import ReleasedCounts
-from dpbayes_sklearn.counts.temperature import DEFAULT, TEMPERINGS, LabelledRecords, LossSums
+from dpbayes_sklearn.counts.temperature import (
+    DEFAULT,
+    TEMPERINGS,
+    LabelledRecords,
+    LossSums,
+    share_of_temperature,
+    tempering_weights,
+)
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import Laplace, Mechanism, _temperature
-from dpbayes_sklearn.mechanisms._temperature import (
-    default_tempering,
-    table_budget,
-    tempering_weights,
-)
+from dpbayes_sklearn.mechanisms import Laplace, Mechanism
 from dpbayes_sklearn.noise.finite import law_loss
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -133,22 +137,23 @@ def test_unclipped_losses_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 class Seen(Laplace):
     """Remembers what the tables were given."""
 
-    def _release_counts(self, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
-        Seen.given = budget.epsilon
-        return super()._release_counts(statistics, prior, budget, source)
-
 
 class Greedy(Seen):
     """Gives the tables what was to pay for the temperature."""
 
-    def budget_for(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
-        return budget
+
+@tables_plan.register(Seen)
+def _(mechanism: Seen, prior: Any, facts: Any, budget: Budget) -> Any:
+    if isinstance(mechanism, Greedy):
+        budget = budget._replace(epsilon=Fraction(budget.epsilon) + Fraction(budget.pure_epsilon))
+    Seen.given = budget.epsilon
+    return tables_plan(Laplace(), prior, facts, budget)
 
 
 def spent(mechanism: Mechanism, n: int, epsilon: Fraction) -> Fraction:
     """Return the epsilons that tables and temperature were released with, added exactly."""
     chosen: list[float] = []
-    real = _temperature.tempering_weights
+    real = plans.tempering_weights
 
     def noted(sums: LossSums, share: float, unit: PrivacyUnit) -> Any:
         chosen.append(share)
@@ -156,9 +161,9 @@ def spent(mechanism: Mechanism, n: int, epsilon: Fraction) -> Fraction:
 
     X, y = labelled(n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_temperature, "tempering_weights", noted)
+        patch.setattr(plans, "tempering_weights", noted)
         classifier(epsilon=epsilon, mechanism=mechanism).fit(X, y)
-    share = epsilon - table_budget("auto", n, Budget(epsilon)).epsilon
+    share = share_of_temperature("auto", n, Budget(epsilon))
     assert chosen == ([float(share)] if share else [])
     return Fraction(Seen.given) + (share if chosen else 0)
 
@@ -192,12 +197,11 @@ def test_a_share_that_is_not_taken_off_the_tables_is_caught() -> None:
 @pytest.mark.parametrize("n", [1, 10, 499, 500, 501, 5000, 12345, 10**6, 10**9])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1, 3), Fraction(1), Fraction(50)])
 def test_the_tables_keep_the_larger_part(n: int, epsilon: Fraction) -> None:
-    left = table_budget("auto", n, Budget(epsilon)).epsilon
-    share = epsilon - left
+    share = share_of_temperature("auto", n, Budget(epsilon))
     assert share == epsilon * losses.temperature_share(n, epsilon)
     assert 0 <= share <= Fraction(3, 20) * epsilon
     assert (share == 0) == (n * epsilon < 500)
-    assert table_budget(0.5, n, Budget(epsilon)).epsilon == epsilon
+    assert share_of_temperature(0.5, n, Budget(epsilon)) == 0
 
 
 def test_one_epsilon_in_guarantee_and_ledger() -> None:
@@ -337,13 +341,13 @@ def test_every_so_many_th_record_is_the_same_in_chunks(monkeypatch: pytest.Monke
     X, y = labelled(1234)
     X[:, 0] = np.arange(1234) % 7 < 3
     sums = []
-    real = _temperature.tempering_weights
+    real = plans.tempering_weights
 
     def noted(found: LossSums, share: float, unit: PrivacyUnit) -> Any:
         sums.append(found)
         return real(found, share, unit)
 
-    monkeypatch.setattr(_temperature, "tempering_weights", noted)
+    monkeypatch.setattr(plans, "tempering_weights", noted)
     classifier(random_state=3).fit(X, y)
     for rows in (1234, 100, 33):
         classifier(random_state=3).fit(da.from_array(X, (rows, -1)), da.from_array(y, rows))

@@ -12,13 +12,13 @@ import pytest
 from dpbayes_sklearn import BayesianNaiveBayes, BayesianNetworkClassifier, from_json
 from dpbayes_sklearn.audit import leaks, replay
 from dpbayes_sklearn.audit.replaying import DRAWS
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.adaptive import AdaptivePosterior
 from dpbayes_sklearn.counts.posterior import TemperedPosterior
 from dpbayes_sklearn.counts.temperature import TEMPERINGS, LabelledRecords
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import _temperature
 from dpbayes_sklearn.noise import noise as drawing
 
 
@@ -137,7 +137,7 @@ def test_replay_finds_nothing_but_the_draws(estimator: Any, mechanism: str) -> N
 
 def test_replay_notices_a_temperature_that_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        _temperature,
+        plans,
         "tempering_weights",
         lambda sums, share, unit: sums.sums[None].astype(np.uint64),
     )

@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.plans import plan
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.mechanisms import Gaussian
@@ -23,6 +24,7 @@ from dpbayes_sklearn.privacy.composition import (
     zcdp_epsilon,
     zcdp_rho,
 )
+from dpbayes_sklearn.release import Facts
 from tests.privacy.ledgers import ADDED
 
 CONVERTS = Fraction(14, 16 * 10**6)  # what a zCDP ledger converts with, of a ceiling of 1e-6
@@ -353,7 +355,7 @@ class TestWithThePackage:
         counts = CountTables(Network.star([2] * 20, 2), (), 1000)
         budget = Budget(Fraction(str(epsilon)), Fraction(1, 10**9))
         prior = DirichletPrior(counts.network, (), temperature=1)
-        cost = Gaussian().cost(counts, prior, budget)
+        cost = plan(Gaussian(), prior, Facts(counts.n), budget).cost
         accountant = BudgetAccountant(100, 1e-6, composition="zcdp")
         for _ in range(1000):
             accountant.spend(cost.epsilon, cost.delta, rho=cost.rho)

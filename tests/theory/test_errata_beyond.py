@@ -12,6 +12,7 @@ from scipy.stats import gamma
 
 from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.draws import mode_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid
 from dpbayes_sklearn.mechanisms import MAP
@@ -42,7 +43,8 @@ def test_11_which_score_concentrates_on_the_map():
     """The paper's posterior does and so does the mechanism; the log-likelihood gives the MLE."""
     n, heads, budget = 10, 8, Budget(1000)
     prior = DirichletPrior(Network((2,), ((),)), (np.array([20.0, 20.0]),))
-    grid, log_law = MAP(omega=0.05, n_points=401).density_law(prior, n, budget)
+    law = mode_law(MAP(omega=0.05, n_points=401), prior, n, budget)
+    grid, log_law = law.grid, law.log_weights
     theta = grid.left
     log_likelihood = heads * grid.log_left + (n - heads) * grid.log_right
     log_prior = 19 * (grid.log_left + grid.log_right)

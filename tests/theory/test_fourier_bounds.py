@@ -23,6 +23,7 @@ from dpbayes_sklearn.theory import (
     paper_fourier_table_bound,
     table_bound,
 )
+from tests.releasing import carried_out
 
 RELEASES = 2000
 N = 50
@@ -45,7 +46,7 @@ def errors_of(network):
     tables = (np.broadcast_to(table, (RELEASES, *table.shape)) for table in counts.tables)
     many, prior = replace(counts, tables=tuple(tables)), CountDomain(network).prior(1.0)
     mechanism = Fourier(increment="paper", t=T, noise="independent")
-    released = mechanism.release(many, prior, Budget(EPSILON), Noise.of(1)).posterior
+    released = carried_out(mechanism, many, prior, Budget(EPSILON), Noise.of(1)).posterior
     plain, raised = np.empty((2, RELEASES, len(network.sizes)))
     for node, (table, exact) in enumerate(zip(released.tables, counts.tables, strict=True)):
         share = released.increment * 0.5 ** leaf_levels(exact.shape)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.draws import mode_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid
 from dpbayes_sklearn.mechanisms import MAP
@@ -22,7 +23,8 @@ def released_law(epsilon, heads, n):
     """Law of the production mechanism, its score, exponent and base measure."""
     prior = DirichletPrior(COIN, (np.array([2.0, 2.0]),))
     mechanism = MAP(omega=0.1, n_points=65)
-    grid, log_law = mechanism.density_law(prior, n, Budget(epsilon))
+    law = mode_law(mechanism, prior, n, Budget(epsilon))
+    grid, log_law = law.grid, law.log_weights
     log_weights = log_law(0, np.array([float(heads)]), np.array([float(n - heads)]))[0]
     base = np.exp(log_law(0, np.zeros(1), np.zeros(1))[0])
     score = heads * grid.log_left + (n - heads) * grid.log_right

@@ -24,6 +24,7 @@ from dpbayes_sklearn.theory import (
     update_bound,
 )
 from dpbayes_sklearn.theory.bounds import noise_scale
+from tests.releasing import carried_out
 
 RELEASES = 2000
 N = 60
@@ -46,7 +47,7 @@ def released_tables(counts, epsilon, releases=RELEASES, seed=1, unit=RECORD, bud
     prior = CountDomain(counts.network).prior(1.0)  # hands back what was released
     mechanism = Laplace(budget_split=budget_split, noise="independent")
     many, budget = replace(counts, tables=tuple(tables)), Budget(epsilon, unit=unit)
-    return mechanism.release(many, prior, budget, Noise.of(seed)).posterior.tables
+    return carried_out(mechanism, many, prior, budget, Noise.of(seed)).posterior.tables
 
 
 def largest_errors(counts, releases):

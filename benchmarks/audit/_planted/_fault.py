@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 from dpbayes_sklearn.audit.planting import planted
 
-__all__ = ["Fault", "fault"]
+__all__ = ["Fault", "fault", "with_cost"]
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -42,3 +43,10 @@ def fault(
 ) -> Callable[[Callable[[], Replacements]], Fault]:
     """Make a fault of a generator of (owner, attribute, wrong part)."""
     return lambda replacements: Fault(area, name, seen_by, replacements, shows_in)
+
+
+def with_cost(plan: Any, cost: Any) -> Any:
+    """Return a plan that claims another cost."""
+    claimed = copy(plan)
+    object.__setattr__(claimed, "cost", cost)
+    return claimed

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.counts import splits
+from dpbayes_sklearn.counts import draws, plans, splits
 from dpbayes_sklearn.mechanisms import Sampler, sampler
 from dpbayes_sklearn.privacy import accountant, gaussian, guarantee
 from dpbayes_sklearn.privacy.composition import Filter, zcdp_rho
@@ -47,7 +48,7 @@ def a_person_counts_once() -> Replacements:
     def linear(*public: Any) -> float:
         return real(*public) / public[-1].max_records
 
-    yield sampler, "release_rho", linear
+    yield draws, "release_rho", linear
 
 
 @fault(
@@ -83,17 +84,15 @@ def residuals_left_out() -> Replacements:
     "a delta of tables",
 )
 def delta_beyond_the_whole_epsilon() -> Replacements:
-    real = Sampler.cost
+    real = plans.plan
 
-    def late(self: Any, statistics: Any, prior: Any, budget: Any) -> Any:
-        cost = real(self, statistics, prior, budget)
-        if statistics.kind != "counts" or not cost.delta:
-            return cost
-        share = self.budget_for(statistics, prior, budget)
-        plan = self.plan(prior, sampler.most_turns(statistics)[0], share)
-        return cost if plan.loss > budget.epsilon else cost._replace(delta=Fraction(0))
+    def late(mechanism: Any, prior: Any, facts: Any, budget: Any) -> Any:
+        plan: Any = real(mechanism, prior, facts, budget)
+        if not isinstance(mechanism, Sampler) or plan.tables.law.loss > budget.epsilon:
+            return plan
+        return replace(plan, cost=plan.cost._replace(delta=Fraction(0)))
 
-    yield Sampler, "cost", late
+    yield plans, "plan", late
 
 
 @fault(
@@ -103,11 +102,15 @@ def delta_beyond_the_whole_epsilon() -> Replacements:
     "planned once",
 )
 def planned_twice() -> Replacements:
-    def plan(self: Any, prior: Any, n: int, budget: Any) -> Any:
-        left = float(zcdp_rho(budget.epsilon, budget.delta))
-        return self._plan(prior, n, budget, left)
+    real = plans.DrawnTables.promise
 
-    yield Sampler, "plan", plan
+    def again(self: Any, released: Any) -> Any:
+        pure = self.cost._replace(delta=Fraction(0))
+        return real(
+            plans.tables_plan(Sampler(self.n_draws), self.prior, self.facts, pure), released
+        )
+
+    yield plans.LearnsTemperature, "promise", lambda self, released: again(self.tables, released)
 
 
 @fault("budgets", "composition", "The bound of a tiny delta underflows to 0", "smallest deltas")

@@ -14,14 +14,11 @@ from dpbayes_sklearn.base import estimator, parameters
 from dpbayes_sklearn.columns import plans
 from dpbayes_sklearn.columns.texts import TextCounts
 from dpbayes_sklearn.counts import dependence, splits
+from dpbayes_sklearn.counts import plans as counts
 from dpbayes_sklearn.counts.dependence import ColumnChoice
 from dpbayes_sklearn.counts.temperature import LossSums
 from dpbayes_sklearn.mechanisms import (
-    Gaussian,
     Sampler,
-    _temperature,
-    base,
-    gaussian,
     permute_and_flip,
     quantiles,
 )
@@ -36,38 +33,37 @@ TENTH = Fraction(11, 10)
 variance_of_counts = slip_of_parts(
     "Gaussian noise of counts has a tenth less variance",
     "counts, gaussian, record",
-    (gaussian, "gaussian_variance", times(1 / TENTH)),
+    (counts, "gaussian_variance", times(1 / TENTH)),
 )
 variance_beside_nothing = slip_of_parts(
     "Gaussian noise is calibrated as if no temperature were chosen",
     "counts, gaussian, record",
-    (gaussian, "gaussian_variance", lambda real: lambda *a, pure, **o: real(*a, pure=0, **o)),
+    (counts, "gaussian_variance", lambda real: lambda *a, pure, **o: real(*a, pure=0, **o)),
 )
 rho_of_temperature = slip_of_parts(
     "The zCDP of the choice of a temperature is left out",
     "counts, gaussian, record",
-    (Gaussian, "cost", lambda real: _without_pure(real)),
+    (counts, "_followed_by", lambda real: lambda c, e: real(c, e)._replace(rho=c.rho)),
 )
 
 
-def _without_pure(real: Any) -> Any:
-    def cost(self: Any, statistics: Any, prior: Any, budget: Any) -> Any:
-        found = real(self, statistics, prior, budget)
-        pure = Fraction(self.budget_for(statistics, prior, budget).pure_epsilon)
-        return found._replace(rho=found.rho - pure**2 / 2)
+def _greedy(real: Any) -> Any:
+    def plan(mechanism: Any, prior: Any, facts: Any, budget: Any) -> Any:
+        made = real(mechanism, prior, facts, budget)
+        return replace(made, tables=counts.tables_plan(mechanism, prior, facts, budget))
 
-    return cost
+    return plan
 
 
 tables_take_all = slip_of_parts(
     "Tables take all of epsilon, and the temperature its share besides",
     "counts, laplace, record",
-    (base, "table_budget", lambda real: lambda t, n, budget: budget),
+    (counts, "plan", _greedy),
 )
 temperature_takes_more = slip_of_parts(
     "The temperature is chosen with twice its share",
     "counts, laplace, record",
-    (_temperature, "tempering_weights", lambda real: lambda lo, e, unit: real(lo, 2 * e, unit)),
+    (counts, "tempering_weights", lambda real: lambda lo, e, unit: real(lo, 2 * e, unit)),
 )
 spread_of_losses = slip_of_parts(
     "Losses that all rise are thought to lie within half of the largest",

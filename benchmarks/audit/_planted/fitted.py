@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.base import estimator
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
-from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import Mechanism, _noisy_counts, laplace
-from dpbayes_sklearn.mechanisms.base import Adapter
 from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.regression import location
 
@@ -25,7 +25,8 @@ def exact_counts_kept() -> Replacements:
     real = PrivateEstimator._carried_out
 
     def keeping(self: Any, plan: Any, given: Any, *rest: Any) -> Any:
-        self._counts = getattr(given.statistics, "tables", None)
+        counts = getattr(given.statistics, "counts", given.statistics)
+        self._counts = getattr(counts, "tables", None)
         return real(self, plan, given, *rest)
 
     yield PrivateEstimator, "_carried_out", keeping
@@ -33,14 +34,14 @@ def exact_counts_kept() -> Replacements:
 
 @fault("fitted", "leak walk", "A function that is kept holds on to the exact statistics")
 def exact_counts_in_a_closure() -> Replacements:
-    real = Mechanism.release
+    real = vars(estimator)["carry_out"]
 
-    def keeping(self: Any, statistics: Any, *rest: Any) -> Any:
-        released = real(self, statistics, *rest)
+    def keeping(plan: Any, statistics: Any, noise: Any) -> Any:
+        released = real(plan, statistics, noise)
         object.__setattr__(released.posterior, "_recount", lambda: statistics)
         return released
 
-    yield Mechanism, "release", keeping
+    yield estimator, "carry_out", keeping
 
 
 @fault("fitted", "leak walk", "The labels stay on the fitted object, as if for later use")
@@ -136,19 +137,19 @@ def repaired_counts() -> Replacements:
     "Noisy counts are cut at the exact number of records of their class",
 )
 def clipped_at_the_exact_total() -> Replacements:
-    real = _noisy_counts.ReleasedCounts
+    real = vars(plans)["ReleasedCounts"]
     seen: list[Any] = []
-    law = laplace.Laplace._count_law
+    release = plans.NoisyTables.release
 
-    def remembering(self: Any, statistics: Any, budget: Any) -> Any:
+    def remembering(self: Any, statistics: Any, noise: Any) -> Any:
         seen[:] = [int(statistics.tables[-1].max())]
-        return law(self, statistics, budget)
+        return release(self, statistics, noise)
 
     def cut(network: Any, tables: Any, *rest: Any) -> Any:
         return real(network, tuple(np.minimum(t, seen[0]) for t in tables), *rest)
 
-    yield laplace.Laplace, "_count_law", remembering
-    yield _noisy_counts, "ReleasedCounts", cut
+    yield plans.NoisyTables, "release", remembering
+    yield plans, "ReleasedCounts", cut
 
 
 @fault(
@@ -160,11 +161,11 @@ def a_prior_of_the_data() -> Replacements:
     real = PrivateEstimator._carried_out
 
     def centred(self: Any, plan: Any, given: Any, *rest: Any) -> Any:
-        of, prior, facts = plan.parts
-        if isinstance(prior, DirichletPrior):
-            counts = given.statistics
+        if hasattr(plan, "tables"):
+            counts, prior = getattr(given.statistics, "counts", given.statistics), plan.tables.prior
             alphas = (*prior.alphas[:-1], 1.0 + counts.tables[-1] / counts.n)
-            prior = DirichletPrior(prior.network, alphas, prior.inference)
-        return real(self, Adapter(of, prior, plan.cost, facts), given, *rest)
+            tables = replace(plan.tables, prior=replace(prior, alphas=alphas))
+            plan = tables if plan is plan.tables else replace(plan, tables=tables)
+        return real(self, plan, given, *rest)
 
     yield PrivateEstimator, "_carried_out", centred

@@ -8,9 +8,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from benchmarks.audit._planted._fault import fault
+from benchmarks.audit._planted._fault import fault, with_cost
+from dpbayes_sklearn.base import estimator
+from dpbayes_sklearn.counts import draws, plans
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import Gaussian, Mechanism, gaussian, sampler
+from dpbayes_sklearn.mechanisms import gaussian
 from dpbayes_sklearn.noise import discrete_gaussian
 from dpbayes_sklearn.privacy import gaussian as calibration
 from dpbayes_sklearn.privacy.budget import Cost
@@ -29,7 +31,8 @@ Replacements = Iterator[tuple[Any, str, Any]]
 def five_percent_less() -> Replacements:
     real = gaussian.gaussian_variance
     less = Fraction(95, 100) ** 2
-    yield gaussian, "gaussian_variance", lambda *args, **kw: real(*args, **kw) * less
+    for module in (gaussian, plans):
+        yield module, "gaussian_variance", lambda *args, **kw: real(*args, **kw) * less
 
 
 @fault(
@@ -71,8 +74,8 @@ def not_squared() -> Replacements:
 def weight_counted_twice() -> Replacements:
     real = CountTables.gaussian_law
 
-    def sharper(self: CountTables, unit: PrivacyUnit, calibrated: Any) -> Any:
-        law, weights = real(self, unit, calibrated), self.table_weights(unit)
+    def sharper(self: CountTables, unit: PrivacyUnit, variance: Any) -> Any:
+        law, weights = real(self, unit, variance), self.table_weights(unit)
         pairs = zip(law.parameters, weights, strict=True)
         return replace(law, parameters=tuple(s / w if w else s for s, w in pairs))
 
@@ -101,20 +104,21 @@ def conversion_inverted() -> Replacements:
 
 @fault("gaussian", "composition", "The ledger is told half of the zCDP of a release")
 def half_of_rho() -> Replacements:
-    real = gaussian.gaussian_rho
-    yield gaussian, "gaussian_rho", lambda *args: real(*args) / 2
+    real = vars(plans)["gaussian_rho"]
+    yield plans, "gaussian_rho", lambda *args: real(*args) / 2
 
 
 @fault(
     "gaussian", "replay of estimators", "The mechanism is handed twice the delta that was charged"
 )
 def delta_spent_twice() -> Replacements:
-    real = Mechanism.release
+    real = vars(estimator)["carry_out"]
 
-    def generous(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
-        return real(self, statistics, prior, budget._replace(delta=2 * budget.delta), source)
+    def generous(plan: Any, statistics: Any, noise: Any) -> Any:
+        twice = plan.cost._replace(delta=2 * plan.cost.delta)
+        return real(with_cost(plan, twice), statistics, noise)
 
-    yield Mechanism, "release", generous
+    yield estimator, "carry_out", generous
 
 
 @fault("gaussian", "replay of estimators", "The delta of Gaussian noise is not charged")
@@ -129,7 +133,14 @@ def delta_not_charged() -> Replacements:
 
 @fault("gaussian", "composition", "A learned temperature is paid neither by epsilon nor by rho")
 def temperature_is_free() -> Replacements:
-    yield Gaussian, "budget_for", lambda self, statistics, prior, budget: budget
+    real = plans.plan
+
+    def free(mechanism: Any, prior: Any, facts: Any, budget: Any) -> Any:
+        made = real(mechanism, prior, facts, budget)
+        tables = plans.tables_plan(mechanism, prior, facts, budget)
+        return replace(made, tables=tables, cost=tables.cost)
+
+    yield plans, "plan", free
 
 
 @fault(
@@ -246,5 +257,5 @@ def composed_for_more() -> Replacements:
     "several draws",
 )
 def draws_for_a_quarter() -> Replacements:
-    real = sampler.release_rho
-    yield sampler, "release_rho", lambda *public: real(*public) / 4
+    real = draws.release_rho
+    yield draws, "release_rho", lambda *public: real(*public) / 4

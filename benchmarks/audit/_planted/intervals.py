@@ -11,9 +11,9 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.categories.counts import ReleasedSimplex
 from dpbayes_sklearn.categories.noise_aware import ShareMoments
 from dpbayes_sklearn.categories.posterior import Dirichlet, NoisyDirichlet, SimplexPrior
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.temperature import DEFAULT
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
-from dpbayes_sklearn.mechanisms import _temperature
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -101,4 +101,4 @@ def nominal_intervals() -> Replacements:
     "forty dependent columns",
 )
 def fixed_temperature() -> Replacements:
-    yield _temperature, "default_tempering", lambda posterior: DEFAULT
+    yield plans, "default_tempering", lambda posterior: DEFAULT

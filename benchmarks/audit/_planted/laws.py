@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import _noisy_counts
 from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteLaplace,
@@ -71,13 +71,13 @@ def one_count_of_two() -> Replacements:
 
 @fault("laws", "sampler laws", "The law that is told with the counts is not the one that was drawn")
 def another_law_is_told() -> Replacements:
-    real = _noisy_counts.ReleasedCounts
+    real = plans.ReleasedCounts
 
     def telling(network: Any, tables: Any, n: int, laws: Any, *size_laws: Any) -> Any:
         sizes = [table.size for table in tables]
         return real(network, tables, n, (DiscreteLaplace.of(Fraction(1), sizes),), *size_laws)
 
-    yield _noisy_counts, "ReleasedCounts", telling
+    yield plans, "ReleasedCounts", telling
 
 
 @fault(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.data.dask import PartitionedRecords
 from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.mechanisms import _temperature
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise import noise as drawing
@@ -40,7 +40,7 @@ def residuals_by_place() -> Replacements:
 
 @fault("order", ORDER, "A temperature is learned from every s-th record", "sorted: temperature")
 def temperature_by_place() -> Replacements:
-    yield _temperature, "drawn_sample", _by_place
+    yield plans, "drawn_sample", _by_place
 
 
 @fault(
@@ -119,7 +119,7 @@ def sample_of_a_secret_number() -> Replacements:
     def drawn(n: int, every: int, unit: Any, source: Any) -> Any:
         return drawn_sample(n, every, RECORD, source)
 
-    for module in (location, release, _temperature):
+    for module in (location, release, plans):
         yield module, "drawn_sample", drawn
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.columns.texts import TextCounts
-from dpbayes_sklearn.counts import dependence, splits
+from dpbayes_sklearn.counts import dependence, plans, splits
 from dpbayes_sklearn.counts.temperature import LossSums
-from dpbayes_sklearn.mechanisms import domains, fourier, map, sampler
+from dpbayes_sklearn.mechanisms import domains, fourier
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.regression import ball_draws, gram, mode, moments, record_sums, sensitivity
@@ -125,8 +125,7 @@ def turns_not_cut() -> Replacements:
     def uncut(tables: Any, law: Any, grid: Any, n: int, source: Any, most: Any = None) -> Any:
         return real(tables, law, grid, n, source)
 
-    yield sampler, "draw_tables", uncut
-    yield map, "draw_tables", uncut
+    yield plans, "draw_tables", uncut
 
 
 @fault("parts", "parts", "An empty table is told without noise", "empty")

@@ -20,6 +20,7 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, integer_allowance
 from dpbayes_sklearn.privacy import gaussian
 from dpbayes_sklearn.regression import shares
+from dpbayes_sklearn.release import carry_out
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -141,10 +142,9 @@ def a_point_for_every_integer() -> Replacements:
     "nothing can change",
 )
 def no_rho() -> Replacements:
-    def charged(
-        self: Any, mechanism: Any, statistics: Any, cost: Any, stream: int, prior: Any = None
-    ) -> Any:
+    def charged(self: Any, plan: Any, statistics: Any, stream: int) -> Any:
+        cost = plan.cost
         self._ledger().spend(cost.epsilon, cost.delta, rho=cost.rho, unit=cost.unit)
-        return mechanism.release(statistics, prior, cost, Noise.of(self.random_state, stream))
+        return carry_out(plan, statistics, Noise.of(self.random_state, stream))
 
     yield PrivateEstimator, "_charged", charged

@@ -11,12 +11,11 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.counts import draws, splits
 from dpbayes_sklearn.counts import fourier as characters
-from dpbayes_sklearn.counts import splits
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Sampler, fourier
-from dpbayes_sklearn.mechanisms import map as map_module
 from dpbayes_sklearn.mechanisms.exponential import Exponential
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import ball_draws, location, mode, shares
@@ -119,8 +118,8 @@ def one_count_for_two() -> Replacements:
     "n_samples=2",
 )
 def draws_that_cost_nothing() -> Replacements:
-    real = Sampler.plan
-    yield Sampler, "plan", lambda self, *args: real(Sampler(1, n_points=self.n_points), *args)
+    real = draws.sampler_law
+    yield draws, "sampler_law", lambda m, *args: real(Sampler(1, n_points=m.n_points), *args)
 
 
 @fault(
@@ -142,8 +141,8 @@ def half_a_turn() -> Replacements:
     "MAP(score",
 )
 def posterior_mass_moves_less() -> Replacements:
-    real = map_module._mass_sensitivity
-    yield map_module, "_mass_sensitivity", lambda *args: real(*args) / 5
+    real = draws._mass_sensitivity
+    yield draws, "_mass_sensitivity", lambda *args: real(*args) / 5
 
 
 @fault(

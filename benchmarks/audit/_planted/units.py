@@ -13,17 +13,18 @@ from dpbayes_sklearn import linear_model
 from dpbayes_sklearn.base import estimator, parameters
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
-from dpbayes_sklearn.counts import predict, splits
+from dpbayes_sklearn.counts import plans, predict, splits
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data import persons
 from dpbayes_sklearn.mechanisms import _noisy_categories, exponential
 from dpbayes_sklearn.model_selection import runs
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.sensitivity import Block
-from dpbayes_sklearn.release import RecordCount
+from dpbayes_sklearn.release import RecordCount, SizePlan, carry_out
 
 Replacements = Iterator[tuple[Any, str, Any]]
 WORLDS, REPLAY = "enumeration of units", "replay of units"
@@ -148,7 +149,13 @@ def simplex_shows_n() -> Replacements:
 
 @fault("units", REPLAY, "The exact number of records is used after another was released")
 def exact_number_used() -> Replacements:
-    yield CountTables, "sized", lambda self, size: replace(self, size_laws=size.laws)
+    real = plans.NoisyTables.release
+
+    def exact(self: Any, statistics: Any, noise: Any) -> Any:
+        facts = replace(self.facts, n=statistics.n)
+        return real(replace(self, facts=facts), statistics, noise)
+
+    yield plans.NoisyTables, "release", exact
 
 
 @fault("units", "leak walk of units", "A model remembers how many records there were")
@@ -204,10 +211,10 @@ def number_of_one_record() -> Replacements:
 def number_for_free() -> Replacements:
     real = PrivateEstimator._charged
 
-    def free(self: Any, mechanism: Any, statistics: Any, cost: Any, *rest: Any) -> Any:
-        if statistics.kind != "size":
-            return real(self, mechanism, statistics, cost, *rest)
-        return mechanism.release(statistics, None, cost, np.random.default_rng().bytes)
+    def free(self: Any, plan: Any, statistics: Any, *rest: Any) -> Any:
+        if not isinstance(plan, SizePlan):
+            return real(self, plan, statistics, *rest)
+        return carry_out(plan, statistics, Noise(np.random.default_rng().bytes))
 
     yield PrivateEstimator, "_charged", free
 
