@@ -19,7 +19,6 @@ from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, Budget
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
 from dpbayes_sklearn.model_selection.cost import run_rho
 from dpbayes_sklearn.model_selection.runs import POINTS, points, prepared, run, sensitivity
@@ -27,6 +26,7 @@ from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import boundary
 
 SURE = 1e-4
 RNG = np.random.default_rng(0)
@@ -233,22 +233,23 @@ def gaussian_search(**options):
 @pytest.mark.parametrize("stopping", ["geometric", "logarithmic"])
 def test_every_run_keeps_to_the_zcdp_of_a_run(monkeypatch, stopping):
     spent, scores = [], []
-    release, law_of = Mechanism.release, runs.score_law
+    law_of = runs.score_law
 
-    def released(self, statistics, prior, budget, source):
-        rho = budget.rho if budget.rho is not None else Fraction(budget.epsilon) ** 2 / 2
-        spent.append(rho)
-        return release(self, statistics, prior, budget, source)
+    def released(release, plan, statistics, noise):
+        cost = plan.cost
+        if not isinstance(statistics, runs.HeldOutSplit):
+            spent.append(cost.rho if cost.rho is not None else Fraction(cost.epsilon) ** 2 / 2)
+        return release(plan, statistics, noise)
 
     def scored(*args):
         law = law_of(*args)
         scores.append(law.rho(np.ones(1, np.int64)))
         return law
 
-    monkeypatch.setattr(Mechanism, "release", released)
     monkeypatch.setattr(runs, "score_law", scored)
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-4)
-    search = gaussian_search(stopping=stopping, accountant=accountant).fit(RECORDS, LABELS)
+    with boundary(released):
+        search = gaussian_search(stopping=stopping, accountant=accountant).fit(RECORDS, LABELS)
     law = Stopping.of_mean(stopping, 9)
     rho = run_rho(Fraction(1), Fraction(1, 10**4), law.eta, law.inverse, law.mean)
     fits = spent[3:]  # after the rehearsal of three candidates
@@ -333,9 +334,8 @@ def test_the_training_people_are_counted_once_for_all_runs_of_a_candidate(monkey
     monkeypatch.setattr(
         CountTables, "of_shard", classmethod(lambda *args: counted.append(1) or count(*args))
     )
-    release = Mechanism.release
-    monkeypatch.setattr(Mechanism, "release", lambda *args: drawn.append(1) or release(*args))
-    gaussian_search(runs_per_candidate=10).fit(RECORDS, LABELS)
+    with boundary(lambda release, *given: drawn.append(1) or release(*given)):
+        gaussian_search(runs_per_candidate=10).fit(RECORDS, LABELS)
     assert len(counted) == 6  # three candidates, rehearsed and prepared
     assert len(drawn) > 6
 

@@ -20,6 +20,7 @@ from dpbayes_sklearn import (
     mechanisms,
 )
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Release, boundary
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 CLASSES_READ = "classes were read from the data"
@@ -155,12 +156,11 @@ def split(table):
 @given(table=tables, other=rows, at=st.integers(0, 5), feature=st.integers(0, 2))
 def test_nothing_but_the_release_leaves_a_fit(mechanism, unit, table, other, at, feature):
     frozen, seen = [], []
-    production = mechanisms.Mechanism.release
 
-    def replay(self, statistics, prior, budget, source):
-        seen.append((statistics, budget))
+    def replay(release, plan, statistics, noise):
+        seen.append((statistics.counts, plan.cost))
         if not frozen:
-            frozen.append(production(self, statistics, prior, budget, source))
+            frozen.append(release(plan, statistics, noise))
         return frozen[0]
 
     changed, at = list(table), at % len(table)
@@ -168,8 +168,7 @@ def test_nothing_but_the_release_leaves_a_fit(mechanism, unit, table, other, at,
         other = (*table[at][:feature], other[feature], *table[at][feature + 1 :])
     changed[at] = other
     params = {"mechanism": mechanism, "privacy_unit": unit, "classes": [0, 1, 2], "n_bins": 3}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mechanisms.Mechanism, "release", replay)
+    with boundary(replay):
         one, two = (pickle.dumps(declared(**params).fit(*split(t))) for t in (table, changed))
     assert one == two
     (first, budget), (second, other_budget) = seen  # one release each
@@ -189,9 +188,8 @@ def test_replay_sees_a_leak():
 
     X, y = records()
     fitted = declared().fit(X, y)
-    frozen = mechanisms.Release(fitted.posterior_, fitted.guarantee_)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mechanisms.Mechanism, "release", lambda *args: frozen)
+    frozen = Release(fitted.posterior_, fitted.guarantee_)
+    with boundary(lambda *args: frozen):
         y_other = np.where(np.arange(len(y)) == 0, 1 - y, y)
         pickles = {
             cls: [

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, singledispatch
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt

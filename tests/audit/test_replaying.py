@@ -23,12 +23,14 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import Replay, replay
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, SEARCH
+from dpbayes_sklearn.base import estimator
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import Mechanism, Release
+from dpbayes_sklearn.mechanisms import Release
 from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.regression import record_sums
+from dpbayes_sklearn.release import Release
 
 rng = np.random.default_rng(0)
 X, Y = rng.integers(0, 2, (30, 3)).astype(float), rng.integers(0, 2, 30)
@@ -111,14 +113,15 @@ def test_an_exact_value_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_posterior_that_has_read_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only freezing the draws shows what a mechanism does besides drawing."""
-    real = Mechanism.release
+    real = vars(estimator)["carry_out"]
 
-    def leaky(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
-        release = real(self, statistics, prior, budget, source)
-        object.__setattr__(release.posterior.released, "window", int(statistics.tables[-1][0]))
+    def leaky(plan: Any, statistics: Any, noise: Any) -> Any:
+        release = real(plan, statistics, noise)
+        exact = int(statistics.counts.tables[-1][0])
+        object.__setattr__(release.posterior.released, "window", exact)
         return release
 
-    monkeypatch.setattr(Mechanism, "release", leaky)
+    monkeypatch.setattr(estimator, "carry_out", leaky)
     model = declared(inference="plug_in")
     assert found(model).sound
     assert noticed("pickles of", model, freeze=DRAWS)
@@ -216,19 +219,19 @@ def test_statistics_that_cannot_be_made_of_every_value(monkeypatch: pytest.Monke
 
 
 def test_a_charge_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    spend, release = BudgetAccountant.spend, Mechanism.release
+    spend, release = BudgetAccountant.spend, vars(estimator)["carry_out"]
     owed: list[Any] = []
 
     def late(self: Any, *args: Any, **options: Any) -> None:
         owed.append(lambda: spend(self, *args, **options))
 
-    def then_pay(self: Any, *args: Any) -> Release[Any]:
-        released = release(self, *args)
+    def then_pay(*args: Any) -> Release[Any]:
+        released: Release[Any] = release(*args)
         owed.pop()()
         return released
 
     monkeypatch.setattr(BudgetAccountant, "spend", late)
-    monkeypatch.setattr(Mechanism, "release", then_pay)
+    monkeypatch.setattr(estimator, "carry_out", then_pay)
     assert noticed("released before it was charged")
 
 

@@ -23,13 +23,13 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import boundary
 
 N = 300
 LABELS = np.arange(N) % 2
@@ -123,15 +123,14 @@ class Stop(BudgetAccountant):
 
 def before_the_charge(model, X, y, groups, monkeypatch):
     """Return the statistics of all releases before the charge, with the same noise every time."""
-    released, release, noise = [], Mechanism.release, random.Random(0)
+    released, noise = [], random.Random(0)
 
-    def noted(self, statistics, prior, budget, source):
-        released.append(pickle.dumps((statistics, prior, budget)))
-        return release(self, statistics, prior, budget, source)
+    def noted(release, plan, statistics, source):
+        released.append(pickle.dumps((plan, statistics)))
+        return release(plan, statistics, source)
 
     model.set_params(accountant=Stop(), random_state=0)
-    with monkeypatch.context() as patch:
-        patch.setattr(Mechanism, "release", noted)
+    with monkeypatch.context() as patch, boundary(noted):
         patch.setattr(os, "urandom", noise.randbytes)
         with pytest.raises(Charged):
             model.fit(X, y, groups)

@@ -26,7 +26,6 @@ from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM, PROMISED
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
@@ -34,6 +33,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateStandardScaler,
 )
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import boundary
 
 ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 PERSON = {"privacy_unit": PrivacyUnit("person", max_records=3)}
@@ -242,16 +242,16 @@ def test_an_exact_tree_protects_nobody(whom):
 
 @whom
 @pytest.mark.parametrize("model", TRANSFORMERS, ids=str)
-def test_nothing_exact_survives(model, whom, monkeypatch):
+def test_nothing_exact_survives(model, whom):
     X, y, who = visits(400)
-    seen, real = [], Mechanism.release
+    seen = []
 
-    def watched(self, statistics, *rest):
+    def watched(release, plan, statistics, noise):
         seen.append(statistics)
-        return real(self, statistics, *rest)
+        return release(plan, statistics, noise)
 
-    monkeypatch.setattr(Mechanism, "release", watched)
-    fitted = clone(model).set_params(epsilon=0.1, **whom).fit(X, y, groups=labels(whom, who))
+    with boundary(watched):
+        fitted = clone(model).set_params(epsilon=0.1, **whom).fit(X, y, groups=labels(whom, who))
     secrets = {"a column": X[:, 0], "sorted": np.sort(X[:, 1]), "persons": who}
     if hasattr(seen[-1], "scores"):
         secrets["scores"] = seen[-1].scores
