@@ -197,6 +197,9 @@ class SplitGrid:
     omega: float
     points: int
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"omega": self.omega, "points": self.points}
+
     @cached_property
     def log_left(self) -> FloatArray:
         """Return ln theta of every point."""

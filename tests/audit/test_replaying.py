@@ -88,7 +88,7 @@ def test_a_largest_move_is_seen() -> None:
     result = found()
     assert [(m.moved, m.sensitivity) for m in result.shifts][:2] == [(8, 8), (8, 12)]
     assert result.epsilon == 1.0
-    assert result.calls == ("release",)
+    assert result.calls == ("carry_out",)
 
 
 # ------------------------------------------------------------- what it has to notice
