@@ -2,7 +2,7 @@
 
 What is looked at is what the mechanism hands to the prior, noisy counts for example, before any
 post-processing: the sharpest view that anybody can have. Tables of counts are repeated along a new
-first axis, so one call of :meth:`Mechanism.release` draws many runs through the production code;
+first axis, so one call of :meth:`Plan.release` draws many runs through the production code;
 what cannot be repeated so is released run by run.
 """
 

@@ -61,7 +61,7 @@ __all__ = [
 def mechanism_names(kind: str) -> set[str]:
     """Return the names of the mechanisms that release statistics of this kind.
 
-    >>> sorted(mechanism_names("counts"))
+    >>> sorted(mechanism_names("moments"))
     ['auto', 'fourier', 'gaussian', 'laplace', 'map', 'sampler']
     """
     return {name for name, cls in _BY_NAME.items() if cls.supports(kind)}
