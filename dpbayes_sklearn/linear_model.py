@@ -21,6 +21,7 @@ from dpbayes_sklearn.base.contributions import (
     Contributions,
     Effect,
     column_number,
+    draws_generator,
     summed_by_column,
 )
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
@@ -328,6 +329,35 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     def _predict_by_row(self, X: Any) -> FloatArray:
         """Return the expected targets; no row changes another, not even by rounding."""
         return means_by_row(self._released, self._read_rows(X))
+
+    def sample_targets(
+        self, X: Any, n_draws: int = 100, random_state: int | np.random.RandomState | None = None
+    ) -> FloatArray:
+        """Return targets of the rows of X, drawn from the posterior predictive distribution.
+
+        For every draw, coefficients are drawn from the released posterior, and then a residual for
+        every row. Post-processing, at no further privacy cost.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        n_draws : int, default=100
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n_samples)
+        """
+        check_is_fitted(self)
+        rng, table = draws_generator(n_draws, random_state), self._read_rows(X)
+        if isinstance(table, PartitionedTable):
+            raise TypeError("Records in memory are required: pass X.compute().")
+        posterior = self.posterior_
+        drawn = posterior.sample(rng, n_draws)
+        targets = rng.normal(0, math.sqrt(posterior.noise_variance), (n_draws, table.n_rows))
+        for rows, x in self._design.chunks(table):
+            targets[:, rows] += drawn[:, 1:] @ posterior.windows.clip(x).T + drawn[:, :1]
+        return np.asarray(self._scale.centre + self._scale.half * targets)
 
     def contributions(self, X: Any) -> Contributions:
         r"""Return what every column of every record adds to its predicted target.

@@ -12,8 +12,6 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.contributions import Contributions, Effect, column_number
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.data.dask import PartitionedTable
-from dpbayes_sklearn.data.encoder import Encoder, SparseCodes
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -208,15 +206,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
         """
         check_is_fitted(self)
         *features, classes = self._evidence_tables()
-        encoder, table = Encoder([*self.schema_.columns.values()]), self._read_rows(X)
-        if isinstance(table, PartitionedTable):
-            raise TypeError("contributions needs records in memory: pass X.compute().")
-        shape = (table.n_rows, len(features), len(classes))
-        values = np.empty(shape)
-        for rows, some in encoder.compact_chunks(table):
-            codes = some.dense() if isinstance(some, SparseCodes) else some
-            for j, part in enumerate(features):
-                values[rows, j] = part[codes[:, j]]
+        codes = self._codes_of(X)
+        values = np.stack([part[codes[:, j]] for j, part in enumerate(features)], axis=1)
         binary = len(self.classes_) == 2
         return Contributions(
             values[..., 0] if binary else values,

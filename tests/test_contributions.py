@@ -80,6 +80,8 @@ def test_averages_over_draws_are_no_sums():
     with pytest.raises(ValueError, match="averages over several draws"):
         model.contributions(TABLE)
 
+    assert "## Contributions" not in model.card()
+
 
 def test_sparse_rows():
     X = csr_matrix((RNG.random((50, 6)) < 0.2).astype(float))

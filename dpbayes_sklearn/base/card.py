@@ -49,7 +49,7 @@ def model_card(model: Any, form: str, evaluation: Any = None) -> str:
         _columns(model),
         _accuracy(model, evaluation),
         *([] if evaluation is None else [_evaluation(evaluation)]),
-        *([_contributions(model)] if hasattr(model, "effect") else []),
+        *_contributions(model),
         _inference(model),
         _parameters(model),
     ]
@@ -116,14 +116,17 @@ def _accuracy(model: Any, evaluation: Any) -> _Section:
     return _Section("Accuracy", tuple(facts), tuple(heads), tuple(rows))
 
 
-def _contributions(model: Any) -> _Section:
-    """Return the columns that change predictions most."""
-    effects = [model.effect(name) for name in model.schema_.columns]
+def _contributions(model: Any) -> list[_Section]:
+    """Return the columns that change predictions most, if predictions are sums over columns."""
+    try:
+        effects = [model.effect(name) for name in model.schema_.columns]
+    except (AttributeError, ValueError):  # averages over several draws are none
+        return []
     widths = [float(np.ptp(effect.value, axis=-1).max()) for effect in effects]
     order = np.argsort(widths)[::-1][:_COLUMNS]
     rows = tuple((effects[j].name, f"{widths[j]:.3g}") for j in order)
     why = f"By how much the values of a column can change the {effects[0].what}, at most."
-    return _Section("Contributions", (why,), ("column", "largest difference"), rows)
+    return [_Section("Contributions", (why,), ("column", "largest difference"), rows)]
 
 
 def _inference(model: Any) -> _Section:

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _fit_context
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.base.contributions import draws_generator
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_if_noisy, hint_at_absent_classes
@@ -32,15 +33,17 @@ from dpbayes_sklearn.counts.posterior import ancestral_sample
 from dpbayes_sklearn.counts.predict import (
     RowFunction,
     answer_by_row,
+    log_joint,
     log_proba,
     log_sum,
     most_probable,
     proba,
+    weighted,
 )
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.counts.temperature import LabelledCounts, LabelledRecords, sizes_of_shares
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
-from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.encoder import Encoder, SparseCodes
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
@@ -344,13 +347,55 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         """
         check_is_fitted(self)
         check_scalar(n_samples, "n_samples", Integral, min_val=1)
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
+        rng = draws_generator(1, random_state)
         tables = tuple(table[0] for table in self.posterior_.sample(rng, 1))
         records = ancestral_sample(self.posterior_.network, tables, n_samples, rng)
         domains = self.schema_.columns.values()
         columns = [domain.decode(records[:, j], rng) for j, domain in enumerate(domains)]
         return np.stack(columns, axis=1), self.classes_[records[:, -1]]
+
+    def sample_targets(
+        self, X: Any, n_draws: int = 100, random_state: int | np.random.RandomState | None = None
+    ) -> npt.NDArray[Any]:
+        """Return classes of the rows of X, drawn from the posterior predictive distribution.
+
+        For every draw, tables are drawn from the released posterior, and then a class for every
+        row: the spread between draws includes what the noise leaves open. Post-processing.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        n_draws : int, default=100
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n_samples)
+        """
+        check_is_fitted(self)
+        rng, codes = draws_generator(n_draws, random_state), self._codes_of(X)
+        posterior = self.posterior_
+        weights = None if posterior.untempered is posterior else posterior.weights
+        tables = posterior.sample(rng, n_draws)
+        drawn = np.empty((n_draws, len(codes)), np.intp)
+        for k in range(n_draws):
+            with np.errstate(divide="ignore"):
+                logs = weighted(tuple(np.log(table[k]) for table in tables), weights)
+            shares = proba(log_joint(posterior.network, logs, codes)).cumsum(axis=1)
+            drawn[k] = (shares[:, :-1] < rng.random((len(codes), 1))).sum(axis=1)
+        return np.asarray(self.classes_[drawn])
+
+    def _codes_of(self, X: Any) -> npt.NDArray[Any]:
+        """Return the code of every cell, of records in memory."""
+        table = self._read_rows(X)
+        if isinstance(table, PartitionedTable):
+            raise TypeError("Records in memory are required: pass X.compute().")
+        encoder = Encoder([*self.schema_.columns.values()])
+        parts = [
+            some.dense() if isinstance(some, SparseCodes) else some.copy()
+            for _, some in encoder.compact_chunks(table)
+        ]
+        return np.concatenate(parts)
 
     def utility_bound(self, delta: float = 0.05, n: int | None = None) -> float:
         """Return a bound on the error of the release that holds with probability 1 - delta.

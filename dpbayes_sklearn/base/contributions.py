@@ -1,4 +1,4 @@
-"""What every column adds to a prediction: post-processing of a released model."""
+"""What columns add to predictions, and draws of predictions: post-processing of a model."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import check_random_state, check_scalar
 
 from dpbayes_sklearn._typing import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Contributions", "Effect", "column_number", "summed_by_column"]
+__all__ = ["Contributions", "Effect", "column_number", "draws_generator", "summed_by_column"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,13 @@ def summed_by_column(
     """
     member = (np.arange(n_columns) == column_of[:, None]).astype(np.float64)
     return np.asarray(terms @ member)
+
+
+def draws_generator(n_draws: int, random_state: Any) -> np.random.Generator:
+    """Return a generator for so many public draws, by the parameter ``random_state``."""
+    check_scalar(n_draws, "n_draws", Integral, min_val=1)
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return np.random.default_rng(seed)
 
 
 def column_number(names: Sequence[str], feature: Any) -> int:

@@ -5,13 +5,14 @@ A prior updated by released counts is a posterior of the same family, so one cla
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 from scipy.stats import beta as beta_law
 
+from dpbayes_sklearn._arviz import ToArviz
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.categories.counts import ReleasedSimplex
 from dpbayes_sklearn.categories.distances import hellinger, log_beta
@@ -27,7 +28,7 @@ from dpbayes_sklearn.counts.lattice import log_lattice_weight
 __all__ = ["Beta", "Dirichlet", "NoisyDirichlet", "SimplexPrior"]
 
 
-class Dirichlet:
+class Dirichlet(ToArviz):
     """A Dirichlet law over the probabilities of k categories.
 
     Parameters
@@ -41,6 +42,8 @@ class Dirichlet:
     >>> belief.mean().tolist(), belief.mode().tolist()
     ([0.5, 0.25, 0.25], [1.0, 0.0, 0.0])
     """
+
+    _parameter: ClassVar[str] = "probabilities"
 
     def __init__(self, concentration: npt.ArrayLike) -> None:
         parameters = np.array(concentration, dtype=float)
@@ -163,6 +166,8 @@ class Beta(Dirichlet):
     >>> belief.mean(), belief.mode(), round(belief.variance(), 4)
     (0.75, 1.0, 0.0375)
     """
+
+    _parameter: ClassVar[str] = "probability"
 
     def __init__(self, alpha: float, beta: float) -> None:
         super().__init__([alpha, beta])

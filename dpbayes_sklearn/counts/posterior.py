@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
+from dpbayes_sklearn._arviz import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.counts.adaptive_cells import mutual_information
 from dpbayes_sklearn.counts.network import Network
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 
-class NetworkPosterior(ABC):
+class NetworkPosterior(ToArviz, ABC):
     """A released belief about the conditional tables of a network.
 
     ``tables[i][parents' values..., value]`` is the probability of the node's value given its

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, log_expit
 
+from dpbayes_sklearn._arviz import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.data.table import Table
@@ -58,7 +59,7 @@ class Effects(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LogisticPosterior:
+class LogisticPosterior(ToArviz):
     """A released mode with what is known about its error: all public.
 
     Attributes
@@ -76,6 +77,8 @@ class LogisticPosterior:
     curvature_noise : array of the same shape
         Variance of the noise in every entry.
     """
+
+    _parameter: ClassVar[str] = "coefficients"
 
     parameters: FloatArray
     nodes: FloatArray

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from dpbayes_sklearn._arviz import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.regression.design import Design
@@ -78,7 +79,7 @@ class GaussianPrior:
 
 
 @dataclass(frozen=True)
-class GaussianPosterior:
+class GaussianPosterior(ToArviz):
     """A Gaussian belief about (constant, coefficients) on the scale of the bounds.
 
     Attributes
@@ -96,6 +97,8 @@ class GaussianPosterior:
     windows : Windows
         Where the coordinates were clipped: the model is constant outside.
     """
+
+    _parameter: ClassVar[str] = "coefficients"
 
     coefficients: FloatArray
     covariance: FloatArray

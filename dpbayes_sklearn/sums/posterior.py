@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import gamma, norm
 
+from dpbayes_sklearn._arviz import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 
 __all__ = ["SumsPosterior"]
 
 
-class SumsPosterior:
+class SumsPosterior(ToArviz):
     """Independent laws of the parameters of d columns: normal, or Gamma if they are positive.
 
     Parameters
