@@ -49,7 +49,7 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
 
     Parameters
     ----------
-    k : int or "auto", default=10
+    k : int or "auto", default="auto"
         Number of columns. ``"auto"``: as many as a classifier with three times this budget can
         learn well, a fifth of the size of an average count being noise: a public rule, which
         keeps all columns if there are enough records.
@@ -123,7 +123,7 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
 
     def __init__(
         self,
-        k: int | str = 10,
+        k: int | str = "auto",
         *,
         epsilon: float = 1.0,
         classes: npt.ArrayLike | None = None,
@@ -203,6 +203,11 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         if isinstance(self.k, str):
             epsilon = 3 * float(self._unit.equivalent(float(self.epsilon)))
             return ColumnChoice(network, columns_for(network, n, epsilon))
+        if self.k >= len(schema) > 1:
+            raise ValueError(
+                f"k={self.k} of {len(schema)} columns leaves nothing to select: set k below their "
+                "number, or leave this step out. Nothing was spent."
+            )
         return ColumnChoice(network, int(self.k))
 
     def _statistics(self, public: Any, records: Records) -> ColumnScores:

@@ -29,8 +29,8 @@ TABLE.loc[::7, "a"] = np.nan
 SCHEMA = Schema(
     {
         "a": Interval(0, 10, bins=5, missing="indicator"),
-        "b": Categories("xyz"),
-        "c": Categories("ny"),
+        "b": Categories([*"xyz"]),
+        "c": Categories([*"ny"]),
     }
 )
 SCORE = TABLE["a"].fillna(5) - 5 + 3 * (TABLE["b"] == "z") + RNG.normal(size=3000)

@@ -89,7 +89,7 @@ def refusal(model, X, y):
         ),
         (
             {
-                "schema": Schema(dict.fromkeys("abc", Interval(0, 1)), Categories("uv")),
+                "schema": Schema(dict.fromkeys("abc", Interval(0, 1)), Categories([*"uv"])),
                 "bounds_X": None,
                 "bounds_y": None,
             },

@@ -54,7 +54,7 @@ def frame(n=4000, seed=0):
 
 
 SCHEMA = Schema(
-    {"age": Interval(0, 100, missing="indicator"), "job": Categories("abc")},
+    {"age": Interval(0, 100, missing="indicator"), "job": Categories([*"abc"])},
     target=Categories(["well", "ill"]),
 )
 

@@ -362,7 +362,7 @@ def test_correlation_and_rare_levels_make_planned_errors_larger(monkeypatch):
         for correlation in (0.0, 0.95)
     )
     assert tied > 1.5 * loose
-    schema = Schema({"ward": Categories("abc")}, Interval(0, 1))
+    schema = Schema({"ward": Categories([*"abc"])}, Interval(0, 1))
     even, rare = (
         expected_error(
             BayesianLinearRegression(schema=schema), 4000, 3.0, spread=Spread(shares, 0.1)

@@ -93,9 +93,9 @@ SCHEMA = Schema(
     {
         "x": Interval(-1, 1),
         "m": Interval(-1, 1, missing="indicator"),
-        "s": Categories("ab"),
-        "l": Categories("pqr"),
-        "k": Categories("uvw"),
+        "s": Categories([*"ab"]),
+        "l": Categories([*"pqr"]),
+        "k": Categories([*"uvw"]),
     },
     Interval(-1, 1),
 )
@@ -164,7 +164,7 @@ def _regressions() -> Iterator[World]:
 def _signs() -> Iterator[World]:
     """Yield regressions over signs, which are centred first; some pairs are orthogonal."""
     rng, d = np.random.default_rng(4), 6
-    schema = Schema({name: Categories("ab") for name in "abcdef"}, Interval(-1, 1))
+    schema = Schema({name: Categories([*"ab"]) for name in "abcdef"}, Interval(-1, 1))
     own = [("a",) * d + (1.0,), *(("b",) * k + ("a",) * (d - k) + (-1.0,) for k in range(d + 1))]
     rows = [(*rng.choice([*"ab"], d).tolist(), float(rng.uniform(-1, 1))) for _ in range(1000)]
     for mechanism, delta in (("laplace", 0.0), ("gaussian", 1e-6)):

@@ -131,7 +131,7 @@ def _models() -> list[Any]:
 
 
 def _pairs(model: Any, unit: PrivacyUnit) -> Iterator[tuple[Any, Any]]:
-    """Yield neighbours: without a person of five records, one without a label, the first record."""
+    """Yield neighbours: without a person of five, one without a label, the first, a target."""
     n = _where_bins_change()
     rng = np.random.default_rng(n)
     who = np.repeat(np.arange(n), rng.integers(1, 5, n))[:n].astype(float)
@@ -151,6 +151,11 @@ def _pairs(model: Any, unit: PrivacyUnit) -> Iterator[tuple[Any, Any]]:
             ((y_, None) if one_column else (X_, y_)) + ((w if whose else None),)
             for X_, y_, w in data
         )
+    if not one_column:  # somebody whose target is missing, and somebody who has one
+        y2 = y.astype(float)
+        y2[gone[0]] = np.nan
+        groups = (who if unit.name == "person" else None,)
+        yield (X, y.astype(float), *groups), (X, y2, *groups)
 
 
 def _where_bins_change() -> int:

@@ -45,10 +45,10 @@ class Twins(MomentDomain):
 
 STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
 TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
-NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories("abc"),))
+NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories([*"abc"]),))
 SLOPE = Design((Interval(-1, 1),), intercept=False)
-MATRIX = Twins(Design((Categories("abc"),) * 4), levels=2)  # has matrix noise
-SIGNS = MomentDomain(Design((Categories("ab"),) * 4), levels=2)  # likewise, and they are centred
+MATRIX = Twins(Design((Categories([*"abc"]),) * 4), levels=2)  # has matrix noise
+SIGNS = MomentDomain(Design((Categories([*"ab"]),) * 4), levels=2)  # likewise, and they are centred
 ODD = 0.12345678901234567  # its fraction is longer than what samplers take
 LOCATED = 1500.0  # so large that the number of one record is located too
 

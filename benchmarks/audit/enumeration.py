@@ -26,13 +26,13 @@ SMALL = ((Network.star([2], 2), 8), (Network.star([2, 2], 2), 4), (TREE, 2), (CO
 DESIGNS = (
     Design((Interval(-1, 3),)),
     Design((Interval(0, 1),), intercept=False),
-    Design((Categories("abc"),)),
-    Design((Categories("ab"),), intercept=False),
-    Design((Interval(5, 6), Categories("ab"))),
+    Design((Categories([*"abc"]),)),
+    Design((Categories([*"ab"]),), intercept=False),
+    Design((Interval(5, 6), Categories([*"ab"]))),
     Design((Interval(-1, 1), Interval(0, 1))),
 )
-MATRIX = Design((Categories("abc"),) * 4)
-SIGNS = Design((Categories("ab"),) * 4)
+MATRIX = Design((Categories([*"abc"]),) * 4)
+SIGNS = Design((Categories([*"ab"]),) * 4)
 LOCATED = 2500.0  # so large that numbers are located too
 PRIORS = (1.0, 0.01, (0.01, 5.0), (20.0, 3.0), 50.0)
 
@@ -111,7 +111,7 @@ def moments() -> Iterator[Case]:
     for design, epsilon in ((MATRIX, 0.5), (MATRIX, 4.0), (SIGNS, 4.0), (SIGNS, LOCATED)):
         options = {"epsilon": epsilon, "transcripts": 1}
         yield Case("moments, laplace, matrix noise", "laplace", design, 1, options)
-    world = MomentDomain(Design((Interval(-1, 1), Categories("ab"))), levels=2)
+    world = MomentDomain(Design((Interval(-1, 1), Categories([*"ab"]))), levels=2)
     for mechanism, change in product(("laplace", "fourier"), ("replace", "add_remove")):
         unit = PrivacyUnit("person", max_records=3, by_construction=True, neighbours=change)
         options = {"unit": unit, "epsilon": 1.0, "transcripts": 1}

@@ -78,7 +78,12 @@ def _columns(model: Any) -> _Section:
         values = "0 and 1" if known is None else known.described().domain
         return _Section("Values", (f"{values}.",))
     rows = [(name, *domain.described()) for name, domain in schema.columns.items()]
-    rows += [] if schema.target is None else [("target", *schema.target.described())]
+    if schema.target is not None:
+        domain, other = schema.target.described()
+        left_out = getattr(model, "_leaves_out", False)
+        rows.append(
+            ("target", domain, "not counted: the record is left out" if left_out else other)
+        )
     why = "Values outside their domain are mapped into it, both in fitting and in prediction."
     return _Section("Columns", (why,), ("column", "domain", "other values count as"), tuple(rows))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpbayes_sklearn.data.reading import (
     read_records,
     read_table,
 )
-from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
+from dpbayes_sklearn.data.records import LocalRecords, Shard, quiet_numpy
 from dpbayes_sklearn.data.table import SealedTable, Table
 from dpbayes_sklearn.exceptions import called_by
 from dpbayes_sklearn.release import Facts
@@ -57,10 +58,17 @@ class Declared(NamedTuple):
 
 def classes_declared(classes: Any, schema: Schema | None) -> Declared:
     """Return the classes in order: of the parameter, or of the schema."""
+    unseen = None
     if classes is None and schema is not None and schema.target is not None:
-        classes = schema.classes.labels
-    domain = None if classes is None else declared_classes(classes)
+        listed = schema.classes
+        classes, unseen = listed.labels, listed.unseen if listed.names_unseen else None
+    domain = None if classes is None else declared_classes(classes, unseen)
     return Declared("classes", domain, "classes")
+
+
+def _known(domain: Domain, shard: Shard) -> bytes:
+    """Return one byte for each record: whether it has a target. Bytes are joined, not added."""
+    return domain.is_known(shard.target).tobytes()
 
 
 class SupervisedEstimator(PrivateEstimator):
@@ -99,6 +107,29 @@ class SupervisedEstimator(PrivateEstimator):
         return read_records(
             self, X, y, reset=reset, declared=declared, may_be_empty=secret, width=width
         )
+
+    def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
+        """Return the records that count; those without a target do not, where n may be secret.
+
+        Where the number of records is public, one that has no target must count as well: a record
+        may be replaced by one that has none. It counts as the stand-in of the target's domain.
+        """
+        counted, promises = super()._protected(records, groups)
+        if self._leaves_out:
+            known = np.frombuffer(counted.total(partial(_known, self._target.value)), np.bool_)
+            counted = counted.at(np.flatnonzero(known))
+        return counted, promises
+
+    @property
+    def _leaves_out(self) -> bool:
+        """True if leaving out records without a target reveals nothing.
+
+        Either their number is secret, or neighbours have the same targets.
+        """
+        target, unit = self._target.value, self._unit
+        hidden = unit.size_is_secret or not unit.whole_records
+        listed = None if self.schema is None else self.schema.target  # classes are in another order
+        return hidden and target is not None and not (listed or target).names_unseen
 
     @property
     def _declared_width(self) -> int | None:

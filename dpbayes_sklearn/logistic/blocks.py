@@ -91,7 +91,7 @@ class Blocks:
 
     Examples
     --------
-    >>> blocks = Blocks((Interval(0, 3), Categories("ab")))
+    >>> blocks = Blocks((Interval(0, 3), Categories([*"ab"])))
     >>> blocks.sizes, blocks.parameters
     ((4, 2), 5)
     >>> codes = blocks.encode(Table(np.array([[1.5, "b"]], dtype=object)))

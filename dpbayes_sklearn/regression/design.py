@@ -164,7 +164,7 @@ class Design:
 
     Examples
     --------
-    >>> design = Design((Interval(0, 10), Categories("ab"), Categories("xyz")))
+    >>> design = Design((Interval(0, 10), Categories([*"ab"]), Categories([*"xyz"])))
     >>> table = Table(np.array([[10, "a", "z"], [5, "b", "x"]], dtype=object))
     >>> [chunk.tolist() for _, chunk in design.chunks(table)]
     [[[1.0, -1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0, 0.0]]]

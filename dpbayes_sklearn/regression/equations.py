@@ -90,7 +90,7 @@ class Contrasts(NamedTuple):
         """Return the contrasts of a design; ``frequency`` tells which level is the most frequent.
 
         >>> from dpbayes_sklearn.schema import Categories
-        >>> found = Contrasts.of(Design((Categories("abc"),)), np.array([0.2, 0.5, 0.3]))
+        >>> found = Contrasts.of(Design((Categories([*"abc"]),)), np.array([0.2, 0.5, 0.3]))
         >>> found.kept, found.basis.round(2).tolist()
         (array([0, 2]), [[0.67, -0.33], [-0.33, -0.33], [-0.33, 0.67]])
         """

@@ -134,8 +134,10 @@ def _refuse_two_pairs(sides: Sequence[npt.NDArray[Any]], name: str) -> None:
         )
 
 
-def declared_classes(classes: Any) -> Categories:
+def declared_classes(classes: Any, unseen: Any = None) -> Categories:
     """Return declared classes in order, as an array of the type that they were given in.
+
+    ``unseen`` is the class of records that have none of them; the first by default.
 
     Examples
     --------
@@ -146,7 +148,11 @@ def declared_classes(classes: Any) -> Categories:
     labels = np.unique(given)
     if labels.size < given.size:
         raise ValueError("classes must be all different. Got a repeated value instead.")
-    return Categories(labels)
+    if labels.size == 1:
+        raise ValueError(
+            "classes must be at least two: with one there is nothing to predict. Nothing was spent."
+        )
+    return Categories(labels, unseen)
 
 
 @dataclass(frozen=True)

@@ -239,6 +239,13 @@ class Interval:
         """Number of bins of numbers, not of missing values."""
         return self.n_values - self.marks_missing
 
+    names_unseen: ClassVar[bool] = False
+    """Whether a value for missing ones was chosen, if it is the domain of a target."""
+
+    def is_known(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Tell which values are numbers, in the interval or outside of it."""
+        return ~np.isnan(as_numbers(cells_of(values)))
+
     def holds(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which values are numbers of the interval."""
         numbers = as_numbers(cells_of(values))
@@ -361,6 +368,11 @@ class Categories:
     def __init__(
         self, values: Iterable[Hashable], unseen: Hashable = None, dtype: str | None = None
     ) -> None:
+        if isinstance(values, (str, bytes)):
+            raise TypeError(
+                f"Categories takes a list of values, as in Categories([{values!r}, ...]). "
+                f"Got {values!r} instead, whose letters would be the categories."
+            )
         given = getattr(values, "dtype", None)
         if dtype is None and isinstance(given, np.dtype) and given.name in _TYPES:
             dtype = given.name
@@ -514,6 +526,15 @@ class Categories:
         for i in np.flatnonzero(codes < 0).tolist():
             codes[i] = self._code(column[i])
         return codes
+
+    @property
+    def names_unseen(self) -> bool:
+        """Whether a category for all other values was chosen: not the first, as by default."""
+        return self._codes[self.unseen] != 0
+
+    def is_known(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Tell which values are categories."""
+        return self.holds(values)
 
     def holds(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which values are categories."""

@@ -226,6 +226,11 @@ class Schema:
             inside = domain.holds(column)
             counts[name] = int(inside.size - inside.sum())
             lines.append(f"{name}: {counts[name]} of {inside.size} values outside {domain.short}")
+        if counts.get("target"):
+            lines.append(
+                "Records without a target are left out with neighbours='add_remove'. Otherwise "
+                "declare a class for them, or fit to the others and say so."
+            )
         print("\n".join(lines))
         return counts
 

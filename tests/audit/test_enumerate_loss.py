@@ -69,7 +69,7 @@ def test_posteriors_of_one_variable(mechanism: str, k: int) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "fourier", "sampler", "map"])
-@pytest.mark.parametrize("design", [DESIGN, Design((Categories("abc"),), intercept=False)])
+@pytest.mark.parametrize("design", [DESIGN, Design((Categories([*"abc"]),), intercept=False)])
 def test_regression_step_by_step(mechanism: str, design: Design) -> None:
     found = enumerate_loss(mechanism, design, 1, epsilon=2.0)
     assert found.within

@@ -90,7 +90,7 @@ def test_regression_and_text_in_a_frame():
 
 
 def test_sparse_matrices_and_all_columns():
-    model = PrivateSelectKBest(50, epsilon=0.5, **DECLARED).fit(csr_array(CODES), LABELS)
+    model = PrivateSelectKBest(epsilon=5.0, **DECLARED).fit(csr_array(CODES), LABELS)
     assert model.get_support().all()
     assert model.transform(csr_array(CODES)).shape == CODES.shape
 
@@ -143,7 +143,15 @@ def test_two_declarations_of_the_target_are_refused_before_anything_is_spent():
     assert len(ledger) == 0
 
 
-@pytest.mark.parametrize("k", [2, "auto", 100])
+def test_nothing_to_select_is_refused_and_costs_nothing():
+    ledger = BudgetAccountant()
+    for k in (12, 100):
+        with pytest.raises(ValueError, match=f"k={k} of 12 columns leaves nothing to select"):
+            PrivateSelectKBest(k, accountant=ledger, **DECLARED).fit(CODES, LABELS)
+    assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("k", [2, "auto", 11])
 def test_it_comes_back_from_json(k):
     frame = pd.DataFrame(CODES).add_prefix("c")
     for data in (CODES, frame):
@@ -163,9 +171,10 @@ def test_other_choices_in_json_are_refused(wrong):
 
 
 def test_a_record_recodes_no_other_in_a_list() -> None:
-    schema = Schema({"a": Interval(0, 1), "b": Categories(["1.0", "2"])}, target=Categories([0, 1]))
+    columns = {"a": Interval(0, 1), "b": Categories(["1.0", "2"])}
+    schema = Schema(columns, target=Categories([0, 1]))
     rows, labels = [[0.5, 1.0], [0.25, 2.0], [1.0, 1.0]] * 20, [0, 1, 1] * 20
-    select = PrivateSelectKBest(2, epsilon=5.0, schema=schema).fit(rows, labels)
+    select = PrivateSelectKBest(1, epsilon=5.0, schema=schema).fit(rows, labels)
     for odd in ("text", ["nested"], None, 10**400):
         changed = select.transform([*rows[:-1], [odd, odd]])
         assert changed[:-1].tolist() == select.transform(rows)[:-1].tolist()

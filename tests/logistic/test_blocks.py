@@ -9,7 +9,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Blocks, even_nodes
 from dpbayes_sklearn.schema import Categories, Interval
 
-DOMAINS = (Interval(-2, 6), Categories("abc"), Interval(0, 1, missing="indicator"))
+DOMAINS = (Interval(-2, 6), Categories([*"abc"]), Interval(0, 1, missing="indicator"))
 
 
 def weights_of(blocks, rows, nodes=None):
@@ -51,7 +51,7 @@ def test_linear_effects_are_the_clipped_value_in_its_window():
 
 def test_the_basis_is_orthonormal_and_adds_to_zero_in_every_block():
     for intercept in (True, False):
-        blocks = Blocks((*DOMAINS, Categories("a"), Categories(range(9))), intercept=intercept)
+        blocks = Blocks((*DOMAINS, Categories([*"a"]), Categories(range(9))), intercept=intercept)
         basis = blocks.basis
         assert basis.shape == (blocks.width, blocks.parameters)
         assert np.abs(basis.T @ basis - np.eye(blocks.parameters)).max() < 1e-14

@@ -112,6 +112,6 @@ def test_a_record_moves_products_by_no_more_than_the_limit(limit):
 
 def test_other_than_two_classes_are_refused():
     with pytest.raises(ValueError, match="Only binary classification is supported"):
-        check_two_classes(Categories("abc"))
+        check_two_classes(Categories([*"abc"]))
     with pytest.raises(ValueError, match="needs two classes"):
-        check_two_classes(Categories("a"))
+        check_two_classes(Categories([*"a"]))

@@ -27,7 +27,7 @@ from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 
-DESIGN = Design((Interval(-1, 1),) * 2 + (Categories("ab"), Categories("xyz")))
+DESIGN = Design((Interval(-1, 1),) * 2 + (Categories([*"ab"]), Categories([*"xyz"])))
 DELTA = Fraction(1, 10**6)
 
 
@@ -109,8 +109,8 @@ def test_a_neighbour_costs_at_most_rho_and_the_answers_decide_everything(epsilon
     [
         MomentDomain(Design((Interval(-1, 1),)), levels=3),
         MomentDomain(Design((Interval(-1, 1),), intercept=False), levels=3),
-        MomentDomain(Design((Categories("abc"), Categories("ab"))), levels=2),
-        MomentDomain(Design((Interval(-1, 1, missing="indicator"), Categories("ab"))), levels=2),
+        MomentDomain(Design((Categories([*"abc"]), Categories([*"ab"]))), levels=2),
+        MomentDomain(Design((Interval(-1, 1, missing="indicator"), Categories([*"ab"]))), levels=2),
     ],
     ids=str,
 )

@@ -86,7 +86,7 @@ def test_choices_among_posteriors_lose_no_more_than_epsilon(k, mechanism):
     assert found.loss > 0.5
 
 
-ONE_COLUMN, TWO_COLUMNS = (Interval(-1, 1),), (Interval(-1, 1), Categories("ab"))
+ONE_COLUMN, TWO_COLUMNS = (Interval(-1, 1),), (Interval(-1, 1), Categories([*"ab"]))
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "fourier"])
@@ -106,7 +106,7 @@ def test_moments_lose_no_more_than_epsilon(unit, mechanism, columns):
 
 @named
 def test_the_sensitivity_of_moments_is_what_records_do(unit):
-    design = Design((Interval(-1, 1), Categories("abc"), Interval(-1, 1)))
+    design = Design((Interval(-1, 1), Categories([*"abc"]), Interval(-1, 1)))
     world, rng = MomentDomain(design, levels=3), np.random.default_rng(0)
     seen: dict[str, float] = {}
     for _ in range(100):

@@ -7,7 +7,7 @@ import numpy as np
 from dpbayes_sklearn.regression.design import Design, Reach
 from dpbayes_sklearn.schema import Categories, Interval
 
-NUMBER, SIGN, LEVELS = Interval(-1, 1), Categories("ab"), Categories("xyz")
+NUMBER, SIGN, LEVELS = Interval(-1, 1), Categories([*"ab"]), Categories([*"xyz"])
 DESIGNS = [
     Design(kinds, intercept)
     for intercept in (True, False)

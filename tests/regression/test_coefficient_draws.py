@@ -8,7 +8,7 @@ from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Window, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 
-DESIGN = Design((Interval(-1, 1), Categories("ab"), Categories("wxyz")))
+DESIGN = Design((Interval(-1, 1), Categories([*"ab"]), Categories([*"wxyz"])))
 DRAWS = np.arange(14.0).reshape(2, 7) / 10
 
 

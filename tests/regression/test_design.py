@@ -7,7 +7,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.schema import Categories, Interval
 
-MIXED = Design((Interval(0, 10), Categories("ab"), Categories("xyz"), Interval(-1, 3)))
+MIXED = Design((Interval(0, 10), Categories([*"ab"]), Categories([*"xyz"]), Interval(-1, 3)))
 
 
 def coordinates(design, X):
@@ -22,7 +22,7 @@ def test_each_kind_of_column_has_its_coordinates():
 
 
 def test_without_an_intercept_two_categories_are_two_levels():
-    design = Design((Categories("ab"),), intercept=False)
+    design = Design((Categories([*"ab"]),), intercept=False)
     x = coordinates(design, np.array([["a"], ["b"]], dtype=object))
     assert x.tolist() == [[1, 0], [0, 1]]
 
@@ -54,7 +54,7 @@ def test_a_missing_number_has_its_place():
 
 
 def test_a_sign_is_centred_in_its_window_and_its_square_follows_from_it():
-    design = Design((Categories("ab"), Interval(-1, 1)))
+    design = Design((Categories([*"ab"]), Interval(-1, 1)))
     windows = Windows(np.array([-0.8, 0.0]), np.array([1.8, 1.0]))
     X = Table(np.array([["a", 0.0], ["b", 0.5]], dtype=object))
     ((_, x),) = design.chunks(X, windows=windows)

@@ -20,7 +20,7 @@ from dpbayes_sklearn.regression.readings import (
 from dpbayes_sklearn.regression.sensitivity import whole_block
 from dpbayes_sklearn.schema import Categories, Interval
 
-DESIGN = Design((Interval(-1, 1),) * 3 + (Categories("ab"), Categories("xyz")))
+DESIGN = Design((Interval(-1, 1),) * 3 + (Categories([*"ab"]), Categories([*"xyz"])))
 WINDOWS = Windows.whole(DESIGN.width)
 W = np.array([0.1, 0.3, -0.2, 0.1, 0.05, 0.0, 0.1, -0.1])
 

@@ -113,7 +113,7 @@ def test_numbers_in_their_own_units_only_where_no_digits_are_lost():
         design = Design(tuple(Interval(*each) for each in bounds))
         found = ClippedNumbers.of(design, whole, table)
         assert (found is None) == (name == "far from zero")
-    mixed = Design((*(Interval(0, 1),) * 3, Categories("ab")))
+    mixed = Design((*(Interval(0, 1),) * 3, Categories([*"ab"])))
     assert ClippedNumbers.of(mixed, whole, table) is None
     texts = Table(np.full((3, 4), "x", dtype=object))
     assert ClippedNumbers.of(Design((Interval(0, 1),) * 4), whole, texts) is None

@@ -55,7 +55,7 @@ def test_no_window_is_wider_than_the_bounds():
 
 def test_places_become_windows_of_the_numbers_and_signs_that_were_located():
     place = read(0.1 * np.random.default_rng(0).normal(size=1000), 0.0)
-    design = Design((Categories("ab"), Interval(0, 1)))
+    design = Design((Categories([*"ab"]), Interval(0, 1)))
     assert Located(place, None).windows(design).halves.tolist() == [1.0, 1.0]
     windows = Located(place, place).windows(design)
     assert windows.halves.tolist() == [1.0, place.half[0]]

@@ -24,7 +24,7 @@ from dpbayes_sklearn.regression.sensitivity import (
 from dpbayes_sklearn.schema import Categories, Interval
 
 GRID = 2**6
-NUMBER, SIGN, LEVELS = Interval(-1, 1), Categories("ab"), Categories("xyz")
+NUMBER, SIGN, LEVELS = Interval(-1, 1), Categories([*"ab"]), Categories([*"xyz"])
 MARKED = Interval(-1, 1, missing="indicator")
 BLOCKS = {
     "first": first_block,

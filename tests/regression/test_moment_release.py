@@ -28,7 +28,7 @@ from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import add_noise, grid_for, widening
 from dpbayes_sklearn.schema import Categories, Interval
 
-DESIGN = Design((Interval(-1, 1),) * 2 + (Categories("ab"), Categories("xyz")))
+DESIGN = Design((Interval(-1, 1),) * 2 + (Categories([*"ab"]), Categories([*"xyz"])))
 MECHANISMS = [Laplace(), Fourier(), Sampler(n_samples=3), MAP()]
 
 

@@ -18,7 +18,7 @@ from dpbayes_sklearn.schema import Categories, Interval
 
 def designs():
     for numbers, signs in ((0, 1), (3, 1), (0, 2), (1, 30)):
-        yield Design((Interval(0, 1),) * numbers + (Categories("ab"),) * signs)
+        yield Design((Interval(0, 1),) * numbers + (Categories([*"ab"]),) * signs)
 
 
 def shares(design, n, epsilon, rho=None):

@@ -47,7 +47,7 @@ def test_predictions_agree_with_bayesian_ridge_given_its_hyperparameters():
 def test_a_sign_has_the_prior_of_two_indicators():
     labels = np.array([["a"], ["b"], ["b"], ["a"], ["b"]], dtype=object)
     t = np.array([0.1, 0.5, 0.4, 0.0, 0.9])
-    sign = Design((Categories("ab"),))
+    sign = Design((Categories([*"ab"]),))
     mean = GaussianPrior(sign, 2.0, 0.1).update(exact(labels, t, sign)).mean()
     one_hot = np.column_stack([np.ones(5), labels == ["a", "b"]]).astype(float)
     precision = one_hot.T @ one_hot / 0.1 + np.diag([0.0, 2.0, 2.0])

@@ -15,7 +15,7 @@ from dpbayes_sklearn.regression.record_sums import COEFFICIENT_LATTICE, on_latti
 from dpbayes_sklearn.schema import Categories, Interval
 
 GRID, LIMIT = 2**15, 2**14
-DESIGN = Design((Interval(-1, 1), Interval(-1, 1), Categories("xyz")))
+DESIGN = Design((Interval(-1, 1), Interval(-1, 1), Categories([*"xyz"])))
 WINDOW = Window(-0.8, 0.6, -0.1)
 WINDOWS = Windows(np.array([0.1, 0, 0, 0, 0]), np.array([0.7, 1, 1, 1, 1]))
 

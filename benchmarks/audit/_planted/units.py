@@ -13,6 +13,7 @@ from dpbayes_sklearn import linear_model
 from dpbayes_sklearn.base import estimator, parameters
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.counts import plans, predict, splits
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
@@ -179,6 +180,16 @@ def persons_are_kept() -> Replacements:
         return real(records, groups, self._unit)
 
     yield PrivateEstimator, "_protected", remembering
+
+
+@fault(
+    "units",
+    REPLAY,
+    "Records without a target are left out although the number of records is public",
+    "BayesianNaiveBayes",
+)
+def targets_are_missed() -> Replacements:
+    yield SupervisedEstimator, "_leaves_out", True
 
 
 @fault(

@@ -1,0 +1,70 @@
+"""Records without a target: left out where that reveals nothing, otherwise in a declared class."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    Categories,
+    Interval,
+    PrivacyUnit,
+    Schema,
+)
+
+RNG = np.random.default_rng(0)
+N = 3000
+X = RNG.random((N, 2))
+CLASSES = np.where(RNG.random(N) < 0.2 + 0.6 * X[:, 0], "yes", "no").astype(object)
+WAGES = 10 + 60 * X[:, 0] + RNG.normal(0, 2, N)
+MISSING = RNG.random(N) < 0.4
+ADDED = PrivacyUnit("record", neighbours="add_remove")
+COLUMNS = {"a": Interval(0, 1, bins=4), "b": Interval(0, 1, bins=4)}
+
+
+def without(target, value=None):
+    return pd.Series(target).where(~MISSING, value)
+
+
+@pytest.mark.parametrize("unit", [ADDED, PrivacyUnit("person", max_records=2), "feature"], ids=str)
+def test_classes_are_left_out(unit):
+    if isinstance(unit, PrivacyUnit) and unit.name == "person":
+        unit = PrivacyUnit("person", max_records=2, neighbours="add_remove", by_construction=True)
+    options = {"schema": Schema(COLUMNS, Categories(["no", "yes"])), "privacy_unit": unit}
+    model = BayesianNaiveBayes(5.0, temperature=1, random_state=0, **options)
+    released = model.fit(X, without(CLASSES)).posterior_.released.tables[-1]
+    exact = [np.sum(CLASSES[~MISSING] == label) for label in ("no", "yes")]
+    assert np.allclose(released, exact, atol=60)
+    undeclared = model.fit(X, without(CLASSES, "maybe")).posterior_.released.tables[-1]
+    assert np.allclose(undeclared, exact, atol=60)
+
+
+def test_targets_of_a_regression_are_left_out():
+    schema = Schema({"a": Interval(0, 1), "b": Interval(0, 1)}, Interval(0, 200))
+    errors = {}
+    for name, unit in (("left out", ADDED), ("the middle", "record")):
+        model = BayesianLinearRegression(20.0, schema=schema, privacy_unit=unit, random_state=0)
+        errors[name] = model.fit(X, without(WAGES)).predict(X).mean() - WAGES.mean()
+    assert abs(errors["left out"]) < 2
+    assert errors["the middle"] > 10  # the number of records is public, so all of them count
+
+
+def test_a_class_for_all_others_is_declared():
+    listed = Categories(["no", "yes", "unknown"], unseen="unknown")
+    for unit in (ADDED, "record"):
+        model = BayesianNaiveBayes(5.0, schema=Schema(COLUMNS, listed), privacy_unit=unit)
+        model.set_params(temperature=1).fit(X, without(CLASSES))
+        counts = dict(zip(model.classes_, model.posterior_.released.tables[-1], strict=True))
+        assert abs(counts["unknown"] - MISSING.sum()) < 60
+
+
+def test_nobody_has_a_target():
+    ledger = BudgetAccountant()
+    schema = Schema(COLUMNS, Categories(["no", "yes"]))
+    model = BayesianNaiveBayes(1.0, schema=schema, privacy_unit=ADDED, accountant=ledger)
+    assert {*model.fit(X, [None] * N).predict(X)} <= {"no", "yes"}
+    assert ledger.total().epsilon == 1
