@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from fractions import Fraction
+from functools import singledispatch
 from threading import Lock
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
-from dpbayes_sklearn.base.estimator import FitInput
-from dpbayes_sklearn.counts.tables import Tables
+from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn.conjugate import BetaBinomial, PosteriorRelease
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.plans import plan
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.means import SumsEstimator
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
+from dpbayes_sklearn.release import Plan, Release
 from dpbayes_sklearn.theory import distinguishable_distance
 
 __all__ = ["PosteriorQuerySession"]
@@ -28,7 +38,7 @@ Answer = TypeVar("Answer")
 
 
 class PosteriorQuerySession:
-    r"""Answer queries about the parameters of a network, each from a new posterior draw.
+    r"""Answer queries about the parameters of a model, each from a new posterior draw.
 
     Algorithm 1 of Dimitrakakis, Nelson, Mitrokotsa and Rubinstein, *Robust and private Bayesian
     inference* (ALT 2014): the k-th query q is answered with :math:`q(\theta_k)`,
@@ -37,13 +47,14 @@ class PosteriorQuerySession:
 
     Parameters
     ----------
-    estimator : BayesianNaiveBayes or BayesianNetworkClassifier
-        The model, with ``mechanism="sampler"``. Its ``epsilon`` is the cost of one query. It is
+    estimator : estimator
+        The model, with ``mechanism="sampler"``; for BetaBinomial and DirichletMultinomial with
+        ``mechanism=mechanisms.Sampler()``. Its ``epsilon`` is the cost of one query. It is
         cloned, not fitted.
     X : array or data frame of shape (n_samples, n_features)
-        Records, one per person.
-    y : array-like of shape (n_samples,)
-        Their classes.
+        Records, one per person; one column for a proportion or shares.
+    y : array-like of shape (n_samples,), optional
+        Their classes or targets, if the model has them.
     groups : array-like of shape (n_samples,), optional
         Whose record it is, if a person is the privacy unit of the estimator.
     accountant : BudgetAccountant, optional
@@ -86,9 +97,9 @@ class PosteriorQuerySession:
 
     def __init__(
         self,
-        estimator: DiscreteClassifier,
+        estimator: PrivateEstimator,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         groups: Any = None,
         accountant: BudgetAccountant | None = None,
@@ -97,19 +108,28 @@ class PosteriorQuerySession:
         self._budget = self._estimator._budget()
         self._lock = Lock()
         self._queries = 0
-        self._exact: FitInput | None = _exact_counts(self._estimator, X, y, groups)
-        self._plan = self._estimator._planned(self._exact, self._budget)
+        given = _exact_statistics(self._estimator, X, y, groups)
+        if isinstance(self._estimator, PosteriorRelease):
+            prior, counts = _as_network(self._estimator, given)
+            given = given._replace(statistics=counts)
+            mechanism = self._estimator._resolve_mechanism()
+            self._plan: Plan[Any, Any] = plan(mechanism, prior, given.facts, self._budget)
+        else:
+            self._plan = self._estimator._planned(given, self._budget)
+        self._exact: FitInput | None = given
         self._opening = Fraction(self._estimator._shares(self._budget)[0].epsilon)
 
-    def query(self, question: Callable[[Tables], Answer]) -> Answer:
+    def query(self, question: Callable[[Any], Answer]) -> Answer:
         """Charge the accountant, draw new parameters and answer from them.
 
         Parameters
         ----------
         question : callable
-            Called with a list of arrays of probabilities, one per feature in order, and the class
-            last: ``tables[i][parents' values..., value]``. The charge is for the whole draw, so
-            the question may use all of it.
+            Called with the drawn parameters. Of a network: arrays of probabilities, one per feature
+            in order, and the class last, ``tables[i][parents' values..., value]``. Of a
+            regression: ``(intercept, coef)``. Of a proportion: the probability of a one. Of shares,
+            means and rates: one number for each category or column. The charge is for the whole
+            draw, so the question may use all of it.
 
         Returns
         -------
@@ -135,7 +155,7 @@ class PosteriorQuerySession:
         with self._lock:
             self._queries += 1
             self._guarantee = release.guarantee
-        return question(tuple(table[0] for table in release.posterior.draws))
+        return question(_drawn(self._estimator, exact.public, release))
 
     def __len__(self) -> int:
         return self._queries
@@ -165,7 +185,8 @@ class PosteriorQuerySession:
             raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta} instead.")
         rho = self._opening**2 / 2
         if k:
-            rho += k * Fraction(exact(self._guarantee.rho, "rho"))
+            known = self._guarantee.rho
+            rho += k * (each**2 / 2 if known is None else Fraction(exact(known, "rho")))
         converted = zcdp_epsilon(rho, allowed) if k else math.inf
         together = Budget(k * each + self._opening, unit=self._budget.unit)
         if converted < together.epsilon:
@@ -207,25 +228,70 @@ class PosteriorQuerySession:
         )
 
 
+class Coefficients(NamedTuple):
+    """Drawn coefficients of a regression, in the units of the data."""
+
+    intercept: float
+    coef: FloatArray
+
+
+@singledispatch
+def _drawn(estimator: PrivateEstimator, public: Any, release: Release[Any]) -> Any:
+    """Return the parameters of one draw as questions get them."""
+    raise NotImplementedError
+
+
+@_drawn.register
+def _(estimator: DiscreteClassifier, public: Any, release: Release[Any]) -> Any:
+    return tuple(table[0] for table in release.posterior.draws)
+
+
+@_drawn.register
+def _(estimator: PosteriorRelease, public: Any, release: Release[Any]) -> Any:
+    shares = release.posterior.draws[0][0]
+    return float(shares[0]) if isinstance(estimator, BetaBinomial) else shares
+
+
+@_drawn.register
+def _(estimator: BayesianLinearRegression, public: Any, release: Release[Any]) -> Any:
+    fitted = copy(estimator)._attach(public, release)
+    return Coefficients(fitted.intercept_, fitted.coef_)
+
+
+@_drawn.register
+def _(estimator: SumsEstimator, public: Any, release: Release[Any]) -> Any:
+    return release.posterior.draws[0]
+
+
+def _as_network(estimator: PosteriorRelease, given: FitInput) -> tuple[DirichletPrior, CountTables]:
+    """Return shares as the network of a single node, which the sampler of networks draws from."""
+    belief = estimator._belief(given.public).concentration
+    node = Network((len(belief),), ((),))
+    counts = CountTables(node, (given.statistics.counts,), given.statistics.n)
+    return DirichletPrior(node, (belief,)), counts
+
+
 def _priced_per_query(
-    estimator: DiscreteClassifier, accountant: BudgetAccountant | None
-) -> DiscreteClassifier:
+    estimator: PrivateEstimator, accountant: BudgetAccountant | None
+) -> PrivateEstimator:
     """Return a copy of the estimator to release from, refusing what cannot answer queries."""
-    if not isinstance(estimator, DiscreteClassifier):
+    if _drawn.dispatch(type(estimator)) is _drawn.dispatch(object):
         raise TypeError(
-            "The 'estimator' parameter of PosteriorQuerySession must be a BayesianNaiveBayes or "
-            f"BayesianNetworkClassifier. Got {type(estimator).__name__} instead."
+            "The 'estimator' parameter of PosteriorQuerySession must be a model with "
+            f"mechanism='sampler'. Got {type(estimator).__name__} instead."
         )
-    copied: DiscreteClassifier = clone(estimator)
+    copied: Any = clone(estimator)
     copied.accountant = accountant if accountant is not None else copied._ledger()
-    copied.temperature = 1.0  # queries are about the tables, which no temperature changes
-    copied.delta = 0.0  # every answer is purely private; many compose by the ceiling's delta
+    # queries are about the parameters that are drawn, each of them purely private
+    plain = {"temperature": 1.0, "delta": 0.0, "inference": "plug_in"}
+    copied.set_params(**{k: v for k, v in plain.items() if k in copied.get_params(deep=False)})
     copied._validate_params()
     mechanism = copied._resolve_mechanism()
     if not isinstance(mechanism, Sampler) or mechanism.n_samples != 1:
         raise ValueError(
             "A PosteriorQuerySession makes one draw per query: its estimator needs "
-            "mechanism='sampler' with n_samples=1."
+            "mechanism='sampler' with n_samples=1 (mechanisms.Sampler() for a proportion or "
+            "shares)."
         )
     if copied._budget().infinite:
         raise ValueError("A PosteriorQuerySession needs a finite epsilon, the cost of one query.")
@@ -236,7 +302,8 @@ def _priced_per_query(
         )
     if copied.random_state is not None:  # one stream for all queries, or each would be the same
         copied.random_state = _stream(copied.random_state)
-    return copied
+    priced: PrivateEstimator = copied
+    return priced
 
 
 def _stream(random_state: Any) -> np.random.RandomState:
@@ -244,8 +311,8 @@ def _stream(random_state: Any) -> np.random.RandomState:
     return stream
 
 
-def _exact_counts(estimator: DiscreteClassifier, X: Any, y: Any, groups: Any) -> FitInput:
-    """Return exact counts; refuse from public facts what could not be released."""
+def _exact_statistics(estimator: PrivateEstimator, X: Any, y: Any, groups: Any) -> FitInput:
+    """Return exact statistics; refuse from public facts what could not be released."""
     budget = estimator._budget()
     estimator._check_budget(budget)
     with quiet_numpy():

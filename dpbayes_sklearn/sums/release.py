@@ -300,8 +300,10 @@ def _(mechanism: Sampler, prior: Prior, facts: Facts, budget: Budget) -> Plan[An
     tempers = tuple(_largest_temper(prior, j, n, k, points, each) for j in range(d))
     spans = [np.ptp(f.natural(np.array([f.low, f.high]))) for f in prior.families]
     slopes = [mechanism.n_samples * t * span for t, span in zip(tempers, spans, strict=True)]
+    widths = [_width(prior, j, n, k, points, tempers[j]) for j in range(d)]
+    rho = mechanism.n_samples * sum(width**2 for width in widths) / 8
     return DrawPlan(
-        cost=budget,
+        cost=budget._replace(rho=Fraction(min(rho, float(budget.epsilon) ** 2 / 2) * (1 + 1e-9))),
         mechanism=mechanism.name(),
         prior=prior,
         n=n,
@@ -329,9 +331,27 @@ def draw_loss(prior: Prior, j: int, n: int, k: int, points: int, temper: float) 
     logs = family.log_posterior(theta, n, sums, temper)
     logs -= np.logaddexp.reduce(logs, axis=1, keepdims=True)
     ratios = np.abs(np.stack([logs[0] - logs[1], logs[2] - logs[3]]))
-    slopes = temper * np.abs(family.natural(theta)).max() * max(abs(low), abs(high))
+    return float(ratios.max()) + _rounding(prior, j, n, points, temper)
+
+
+def _rounding(prior: Prior, j: int, n: int, points: int, temper: float) -> float:
+    """Return what floats and integer weights may add to the loss of a draw."""
+    family, theta = prior.families[j], prior.families[j].grid(points)
+    largest = max(map(abs, prior.bounds(j, n)))
+    slopes = temper * np.abs(family.natural(theta)).max() * largest
     magnitude = float(slopes + np.abs(family.log_terms(theta, n, temper)).max())
-    return float(ratios.max()) + rounding_loss(points, magnitude)
+    return rounding_loss(points, magnitude)
+
+
+def _width(prior: Prior, j: int, n: int, k: int, points: int, temper: float) -> float:
+    r"""Return the width of the interval of the log ratio of one draw: w²/8-zCDP.
+
+    It is linear in η, with a slope of at most τ times the change of the sum.
+    """
+    low, high = prior.families[j].natural(prior.families[j].grid(points)[[0, -1]])
+    shift = k * (prior.bounds(j, 1)[1] - prior.bounds(j, 1)[0])
+    span = temper * float(abs(high - low)) * shift
+    return span + 2 * _rounding(prior, j, n, points, temper)
 
 
 def _largest_temper(prior: Prior, j: int, n: int, k: int, points: int, epsilon: float) -> float:
