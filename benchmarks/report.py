@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from itertools import chain, repeat
 from pathlib import Path
@@ -45,8 +46,9 @@ def run(section: Section, quick: bool, report: Path) -> dict[str, Any]:
     }
 
 
+@cache
 def commit() -> str:
-    """Return the commit that is checked out, with a plus if files differ from it."""
+    """Return the commit that is checked out, with a plus if files differed from it at first."""
     line = ["git", "describe", "--always", "--abbrev=10", "--dirty=+", "--exclude=*"]
     return subprocess.run(line, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
@@ -113,6 +115,7 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
     chosen = options.only or [n for n, s in SECTIONS.items() if s.quick or not options.quick]
     failed = []
+    commit()  # before results change files
     for name in progress([] if options.render else chosen, "benchmarks"):
         print(f"{name}: about {SECTIONS[name].minutes:g} minutes", file=sys.stderr, flush=True)
         try:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
+from dpbayes_sklearn.counts.network import Network
+from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.theory import (
     count_tail,
     empirical_error,
@@ -101,6 +105,18 @@ def test_loss_of_exponential_families_by_enumeration(family, temper):
                 assert loss <= allowed + 1e-12  # privacy under the metric |T(x) - T(y)|
                 worst = max(worst, loss)
     assert 0.5 * claimed < worst <= claimed
+
+
+@pytest.mark.parametrize("changed", [0, 1, 3, 5])
+def test_records_of_equal_class_lose_by_the_features_that_differ(changed):
+    """The second row of the table of metrics: epsilon j/(d + 1), attained."""
+    network, epsilon = Network.star([3] * 5, 2), Fraction(1)
+    ones = np.array([[1] * changed + [0] * (5 - changed)], np.uint8)
+    sides = [CountTables.count(network, [(x, np.array([1]))]) for x in (ones, 0 * ones)]
+    law = sides[0].law("independent", RECORD, epsilon, Fraction(1))
+    pairs = zip(sides[0].tables, sides[1].tables, strict=True)
+    shift = np.concatenate([(a - b).ravel() for a, b in pairs])
+    assert float(law.privacy_loss(shift)) == pytest.approx(metric_epsilon(1.0, changed, 6))
 
 
 def test_algorithm_3_under_either_assumption():
