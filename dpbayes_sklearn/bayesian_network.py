@@ -18,15 +18,16 @@ from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
+from dpbayes_sklearn.columns.plans import ChoicePlan
 from dpbayes_sklearn.counts.dependence import EdgeScores, PairTables, TreeChoice, TreePrices
 from dpbayes_sklearn.counts.network import CLASS, LearnedParents, Network, network_from_parents
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.table import Table, is_frame
-from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip
-from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.release import Release
+from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Domain, Schema
 
 __all__ = ["BayesianNetworkClassifier", "tree_augmented"]
@@ -98,9 +99,6 @@ class PrivateTree(SupervisedEstimator):
     def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
         return classes_from_data(values)  # never: the schema has the classes
 
-    def _resolve_mechanism(self) -> Mechanism:
-        return PermuteAndFlip()
-
     def _star(self, public: Schema) -> Network:
         sizes = [domain.n_values for domain in public.columns.values()]
         return Network.star(sizes, public.classes.n_values)
@@ -114,6 +112,9 @@ class PrivateTree(SupervisedEstimator):
         meant = MODEL_PER_TREE * float(self.epsilon) if given is None else float(given)
         prices = TreePrices.of(self._star(public), self._unit, meant)
         return EdgeScores.of(PairTables.of_records(records, encoder, public.classes), prices)
+
+    def _plan(self, public: Schema, facts: Facts, budget: Budget) -> ChoicePlan:
+        return ChoicePlan.of(self._prior(public), budget)
 
     def _attach(self, public: Schema, release: Release[Any]) -> Self:
         self.edges_ = release.posterior[1:]  # after the choice of a tree or none

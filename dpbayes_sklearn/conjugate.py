@@ -16,22 +16,23 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.remarks import warn_about_scores
-from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
-from dpbayes_sklearn.data.encoder import known_codes
-from dpbayes_sklearn.data.reading import categories_from_data, check_kind, read_column
-from dpbayes_sklearn.data.table import column_kind
-from dpbayes_sklearn.mechanisms import Mechanism, mechanism_names
-from dpbayes_sklearn.mechanisms._certification import (
+from dpbayes_sklearn.categories.certify import (
     Certificate,
     certify,
     configured,
     expected_distance,
     optimal_distance,
 )
-from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.plans import MECHANISMS, plan
+from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
+from dpbayes_sklearn.data.encoder import known_codes
+from dpbayes_sklearn.data.reading import categories_from_data, check_kind, read_column
+from dpbayes_sklearn.data.table import column_kind
+from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import Release
+from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.schema.values import Kind
 from dpbayes_sklearn.serialization.models import CONJUGATE_MODEL
@@ -79,7 +80,7 @@ class PosteriorRelease(PrivateEstimator):
         **PrivateEstimator._parameter_constraints,
         **DELTA,
         **PROTECTION,
-        "mechanism": [StrOptions(mechanism_names("simplex")), Mechanism],
+        "mechanism": [StrOptions({m.name() for m in MECHANISMS}), Mechanism],
         "calibrate": ["boolean"],
         "inference": [StrOptions({"plug_in", "median", "noise_aware"})],
     }
@@ -111,6 +112,9 @@ class PosteriorRelease(PrivateEstimator):
 
     def _prior(self, public: Categories) -> SimplexPrior:
         return SimplexPrior(self._belief(public), self.inference)
+
+    def _plan(self, public: Categories, facts: Facts, budget: Budget) -> Any:
+        return plan(self._resolve_mechanism(), self._prior(public), facts, budget)
 
     def _attach(self, public: Categories, release: Release[Any]) -> Self:
         self.n_features_in_ = 1

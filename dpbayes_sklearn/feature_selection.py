@@ -18,6 +18,7 @@ from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
+from dpbayes_sklearn.columns.plans import ChoicePlan
 from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
@@ -25,10 +26,9 @@ from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.reading import classes_from_data, domain_from_data, read_table
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
-from dpbayes_sklearn.mechanisms import Mechanism, PermuteAndFlip
-from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import Release
+from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import Bins, declared_classes, intervals_from_bounds
 from dpbayes_sklearn.schema.values import as_cells, as_numbers
@@ -146,9 +146,6 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _resolve_mechanism(self) -> Mechanism:
-        return PermuteAndFlip()
-
     @property
     def _bounds(self) -> Declared:
         return Declared("bounds", self.bounds, "bounds of the features")
@@ -215,6 +212,9 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         encoder, target = Encoder([*schema.columns.values()]), schema.target
         count = partial(CountTables.of_shard, self._network(schema), encoder, target)
         return ColumnScores.of(records.total(count))
+
+    def _plan(self, public: Any, facts: Facts, budget: Budget) -> ChoicePlan:
+        return ChoicePlan.of(self._prior(public), budget)
 
     def _attach(self, public: Any, release: Release[Any]) -> Self:
         schema, _ = public

@@ -21,9 +21,9 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn.bayesian_network import PrivateTree
+from dpbayes_sklearn.columns.plans import ChoicePlan
 from dpbayes_sklearn.counts.dependence import TREE, EdgeScores, TreeChoice
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.mechanisms import PermuteAndFlip
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy import Budget
@@ -80,7 +80,7 @@ def test_without_noise_it_is_the_best_tree():
 def test_all_neighbours_stay_within_the_claim():
     choice = TreeChoice(Network.star([2, 2, 2], 2))
     for epsilon in (0.5, 8.0):
-        found = enumerate_loss("permute_and_flip", choice, 2, epsilon=epsilon, transcripts=2)
+        found = enumerate_loss(None, choice, 2, epsilon=epsilon, transcripts=2)
         assert found.within
         assert found.loss > 0
 
@@ -100,8 +100,8 @@ def test_the_question_takes_a_quarter_of_the_budget(unit):
 
     choice, budget = TreeChoice(Network.star([2, 2], 2)), Budget(Fraction(2), unit=unit)
     with mock.patch.object(drawing, "finite_draw", draw):
-        found = PermuteAndFlip().release(question, choice, budget, Noise.of(0))
-    assert found.posterior == (TREE, (1, 0))
+        found = ChoicePlan.of(choice, budget).release(question, Noise.of(0))
+    assert found == (TREE, (1, 0))
     nats = 4 * (2 / 4) / 2  # four sensitivities, a quarter of epsilon = 2
     assert weights[0][1] / weights[0].sum() == pytest.approx(np.exp(-nats) / 2, rel=1e-5)
     assert weights[1].shape == (1,)
@@ -155,11 +155,10 @@ def test_a_wrong_budget_is_refused_and_a_tree_has_no_json_form():
 
 
 def test_too_many_features_are_refused_before_the_charge():
-    nothing = EdgeScores(np.zeros((2, 2), np.int64), 0, 1)
     most = TreeChoice(Network.star([2] * 1024, 2))
-    PermuteAndFlip().preflight(nothing, most, Budget(1))
+    ChoicePlan.of(most, Budget(1))
     assert most.most_candidates == 2**18
     one_more = TreeChoice(Network.star([2] * 1025, 2))
     with pytest.raises(ValueError, match="262656 candidates would be chosen at a time"):
-        PermuteAndFlip().preflight(nothing, one_more, Budget(1))
+        ChoicePlan.of(one_more, Budget(1))
     assert TreeChoice(Network.star([2], 2)).most_candidates == 0

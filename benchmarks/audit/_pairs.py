@@ -24,9 +24,9 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
-from dpbayes_sklearn.counts import plans
+from dpbayes_sklearn.audit.catalogue import names_of
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import mechanism_names, resolve_mechanism
+from dpbayes_sklearn.mechanisms import resolve_mechanism
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
@@ -53,8 +53,10 @@ TEXTS = (
 )
 LABELS = (0, 1, 2, 9, -1)
 SIZES = (1, 2, 3, 7, 40)
-COUNTS = sorted(plans.mechanism_names())
-SIMPLEX, MOMENTS = (sorted(mechanism_names(k)) for k in ("simplex", "moments"))
+COUNTS, SIMPLEX, MOMENTS = (
+    sorted(names_of(model))
+    for model in (BayesianNaiveBayes, BetaBinomial, BayesianLinearRegression)
+)
 
 
 def _cell(rng: Rng, column: int) -> Any:

@@ -22,11 +22,11 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.categories.counts import ReleasedSimplex
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
-from dpbayes_sklearn.counts.dependence import EdgeScores, TreeChoice
+from dpbayes_sklearn.columns.plans import ChoicePlan, choice_weights
+from dpbayes_sklearn.counts.dependence import TreeChoice
 from dpbayes_sklearn.counts.lattice import log_lattice_weight, log_row_weight
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.mechanisms import Laplace, PermuteAndFlip
-from dpbayes_sklearn.mechanisms.permute_and_flip import choice_weights
+from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -122,8 +122,7 @@ def too_many_candidates() -> Iterator[str]:
     """Ask for trees of which some cannot be chosen exactly."""
     for columns in (1024, 1025):
         choice = TreeChoice(Network.star([2] * columns, 2))
-        nothing = EdgeScores(np.zeros((columns, columns), np.int64), 0, 1)
-        refused = _refuses(partial(PermuteAndFlip().preflight, nothing, choice, Budget(1)))
+        refused = _refuses(partial(ChoicePlan.of, choice, Budget(1)))
         half = columns // 2
         scores = np.zeros(half * (columns - half), np.int64)
         if refused != _refuses(partial(choice_weights, scores, 1, 1.0)):

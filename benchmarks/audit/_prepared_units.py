@@ -19,7 +19,7 @@ from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.bayesian_network import PrivateTree
-from dpbayes_sklearn.columns.plans import BinEdges, OuterQuantiles, Plans
+from dpbayes_sklearn.columns.quantiles import BinEdges, OuterQuantiles, QuantileQuestions
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
@@ -41,14 +41,15 @@ COLUMNS = ("a", "b", "c")
 def worlds_of_preparation() -> list[Case]:
     """Enumerate small worlds: no loss above the claim, and near it where theory says so."""
     few = (0.0, 3.0, np.nan)  # so that there can be many records
+    median = QuantileQuestions((BinEdges(2),))
     worlds: list[Any] = [
-        ("quantiles", ColumnDomain(Plans((BinEdges(2),)), few), 6 * unit.max_records, unit, 0.9)
+        ("quantiles", ColumnDomain(median, few), 6 * unit.max_records, unit, 0.9)
         for unit in (ADDED, THERE)
     ]
     for unit in UNITS:
         sides = OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 400, 6.0, None, unit)
         worlds += [
-            ("quantiles", ColumnDomain(Plans((sides,)), few), 5, unit, 0.0),
+            ("quantiles", ColumnDomain(QuantileQuestions((sides,)), few), 5, unit, 0.0),
             ("permute_and_flip", ColumnChoice(Network.star([2, 2], 2), 1), 3, unit, 0.0),
             ("permute_and_flip", TreeChoice(Network.star([2, 2, 2], 1)), 2, unit, 0.0),
         ]
@@ -59,13 +60,13 @@ def worlds_of_preparation() -> list[Case]:
 
 
 def _enumerated(
-    mechanism: str, structure: Any, n: int, unit: PrivacyUnit, least: float
+    what: str, structure: Any, n: int, unit: PrivacyUnit, least: float
 ) -> Iterator[str]:
-    found = enumerate_loss(mechanism, structure, n, epsilon=6.0, unit=unit, transcripts=1)
+    found = enumerate_loss(None, structure, n, epsilon=6.0, unit=unit, transcripts=1)
     if not found.within:
-        yield f"{mechanism}, {unit.label}: loss {found.loss:g} of {found.claim:g}"
+        yield f"{what}, {unit.label}: loss {found.loss:g} of {found.claim:g}"
     if found.ratio < least:
-        yield f"{mechanism}, {unit.label}: loss {found.loss:g}, where more can be reached"
+        yield f"{what}, {unit.label}: loss {found.loss:g}, where more can be reached"
 
 
 def _texts(unit: PrivacyUnit) -> Iterator[str]:

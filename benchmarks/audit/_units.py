@@ -24,10 +24,11 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
+from dpbayes_sklearn.categories import exponential
 from dpbayes_sklearn.counts import predict
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.data.persons import counted_records
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler, exponential
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.model_selection.runs import points
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.design import Design

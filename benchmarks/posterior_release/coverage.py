@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpbayes_sklearn.categories.certify import configured
 from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.plans import plan
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
-from dpbayes_sklearn.mechanisms._certification import configured
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, PrivacyUnit, exact
+from dpbayes_sklearn.release import Facts
 
 SIZES = (20, 50, 100, 1000, 10_000)
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
@@ -65,7 +67,8 @@ def _released(setting: Setting, counts, noise) -> Dirichlet:
     delta = exact(1e-6 if mechanism.spends_delta else 0, "delta")
     budget = Budget(exact(setting.epsilon), delta, unit=setting.unit)
     prior = SimplexPrior(belief, setting.inference)
-    return mechanism.release(SimplexCounts(counts), prior, budget, noise).posterior
+    planned = plan(mechanism, prior, Facts(int(counts.sum())), budget)
+    return planned.release(SimplexCounts(counts), noise)
 
 
 def tables() -> Iterator[tuple[str, list[Setting]]]:

@@ -15,12 +15,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpbayes_sklearn.categories.certify import configured
 from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.plans import outcome_law, plan
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.conjugate import expected_distance
-from dpbayes_sklearn.mechanisms._certification import configured
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, exact
+from dpbayes_sklearn.release import Facts
 
 EPSILON, DELTA = 1.0, 1e-8
 FOLDER = Path(__file__).parents[2] / "docs" / "user_guide" / "figures"
@@ -50,7 +52,7 @@ class Curve:
     def law(self, n: int, prior: tuple[float, ...]):
         mechanism = configured(self.name, self.calibrate, DELTA)
         delta = exact(DELTA) if getattr(mechanism, "spends_delta", False) else Fraction(0)
-        return mechanism.law(n, prior, Budget(exact(EPSILON * self.share), delta))
+        return outcome_law(mechanism, n, prior, Budget(exact(EPSILON * self.share), delta))
 
     def error(self, counts: tuple[int, ...], prior: tuple[float, ...], epsilon=EPSILON) -> float:
         """Exact expected Hellinger error, for mechanisms with finitely many outcomes."""
@@ -65,8 +67,9 @@ class Curve:
         belief = SimplexPrior(Dirichlet(prior), self.inference)
         budget = Budget(exact(EPSILON * self.share))
         true = Dirichlet(np.array(prior) + counts)
-        releases = (mechanism.release(statistics, belief, budget, noise) for _ in range(runs))
-        return np.array([release.posterior.hellinger(true) for release in releases])
+        planned = plan(mechanism, belief, Facts(sum(counts)), budget)
+        releases = (planned.release(statistics, noise) for _ in range(runs))
+        return np.array([posterior.hellinger(true) for posterior in releases])
 
 
 HELLINGER = Curve("hellinger", "hellinger", calibrate=False, colour="tab:blue", dashed=True)

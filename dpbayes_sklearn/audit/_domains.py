@@ -13,10 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn.categories import plans as of_categories
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
-from dpbayes_sklearn.columns.plans import Plans, SortedColumns
-from dpbayes_sklearn.columns.texts import CommonTexts, TextCounts
+from dpbayes_sklearn.columns.plans import ChoicePlan, QuantilePlan, TextPlan
+from dpbayes_sklearn.columns.quantiles import QuantileQuestions, SortedColumns
+from dpbayes_sklearn.columns.texts import TextCounts
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dependence import (
     ColumnChoice,
@@ -31,7 +33,6 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords, Shard
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.mechanisms.base import adapted
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
@@ -56,18 +57,27 @@ class Known(NamedTuple):
     facts: Facts
 
 
-def plan_for(mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget) -> Plan[Any, Any]:
-    """Return the plan of a release of such statistics; their number is public unless it is told."""
+def plan_for(mechanism: Any, statistics: Any, prior: Any, budget: Budget) -> Plan[Any, Any]:
+    """Return the plan of a release of such statistics; their number is public unless it is told.
+
+    Quantiles, texts and choices have one way of release, whatever the mechanism.
+    """
     facts = Facts(statistics.n) if not isinstance(statistics, Known) else statistics.facts
     exact = statistics.statistics if isinstance(statistics, Known) else statistics
     if isinstance(exact, CountTables):
         return plans.plan(mechanism, prior, facts, budget)
+    if isinstance(exact, SimplexCounts):
+        return of_categories.plan(mechanism, prior, facts, budget)
+    if isinstance(exact, SortedColumns):
+        return QuantilePlan.of(prior, budget)
+    if isinstance(exact, TextCounts):
+        return TextPlan.of(exact.n_columns, budget)
+    if isinstance(exact, (ColumnScores, EdgeScores)):
+        return ChoicePlan.of(prior, budget)
     return adapted(mechanism, exact, prior, Facts(0), budget)
 
 
-def released(
-    mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, noise: Noise
-) -> Any:
+def released(mechanism: Any, statistics: Any, prior: Any, budget: Budget, noise: Noise) -> Any:
     """Plan and release; return the posterior."""
     exact = statistics.statistics if isinstance(statistics, Known) else statistics
     return plan_for(mechanism, statistics, prior, budget).release(exact, noise)
@@ -289,7 +299,7 @@ class TreeDomain(CountDomain):
 class ColumnDomain(Domain):
     """Records of columns whose quantiles are asked for: some numbers, ties and a missing one."""
 
-    plans: Plans
+    questions: QuantileQuestions
     numbers: tuple[float, ...] = (-7.5, 0.0, 3.0, 3.5, 1e300, np.nan)
 
     is_finite: ClassVar[bool] = False
@@ -301,16 +311,16 @@ class ColumnDomain(Domain):
 
     @property
     def _width(self) -> int:
-        return len(self.plans.each)
+        return len(self.questions.each)
 
     def statistics(self, chosen: Sequence[int]) -> SortedColumns:
         """Return columns that can be sorted."""
         table = np.array([self.records[i] for i in chosen], np.float64).reshape(-1, self._width)
         return SortedColumns(LocalRecords.unlabelled(Table(table)))
 
-    def prior(self, concentration: Any) -> Plans:
-        """Return the plans."""
-        return self.plans
+    def prior(self, concentration: Any) -> QuantileQuestions:
+        """Return the questions."""
+        return self.questions
 
 
 @dataclass(frozen=True)
@@ -329,16 +339,16 @@ class TextDomain(Domain):
         column = np.array([self.records[i] for i in chosen], dtype=object).reshape(-1, 1)
         return TextCounts.of_shard((0,), Shard(Table(column), np.empty(0)))
 
-    def prior(self, concentration: Any) -> CommonTexts:
-        """Return the question which texts are common."""
-        return CommonTexts()
+    def prior(self, concentration: Any) -> None:
+        """Return nothing: which texts are common is all that is asked."""
 
 
 @singledispatch
 def domain_of(structure: Any) -> Domain:
-    """Return the small world of a network, a number of categories, a design or plans."""
+    """Return the small world of a network, a number of categories, a design or questions."""
     raise TypeError(
-        "structure must be a Network, a number of categories, a Design, Plans or ColumnChoice. "
+        "structure must be a Network, a number of categories, a Design, QuantileQuestions or "
+        "ColumnChoice. "
         f"Got {type(structure).__name__} instead."
     )
 
@@ -347,6 +357,6 @@ domain_of.register(Domain, lambda domain: domain)
 domain_of.register(Network, CountDomain)
 domain_of.register(int, SimplexDomain)
 domain_of.register(Design, MomentDomain)
-domain_of.register(Plans, ColumnDomain)
+domain_of.register(QuantileQuestions, ColumnDomain)
 domain_of.register(ColumnChoice, lambda choice: ChoiceDomain(choice.network, choice))
 domain_of.register(TreeChoice, lambda choice: TreeDomain(choice.network, choice))

@@ -166,7 +166,7 @@ class Recorder(Noise):
 
 
 def laws_of_release(
-    mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget
+    mechanism: Mechanism | None, statistics: Any, prior: Any, budget: Budget
 ) -> list[Step]:
     """Return the laws of all that leaves a release; ``prior`` hands back what it is given.
 
@@ -186,7 +186,7 @@ def laws_of_release(
 
 
 def _run(
-    mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, *, marks: int
+    mechanism: Mechanism | None, statistics: Any, prior: Any, budget: Budget, *, marks: int
 ) -> tuple[FloatArray, bytes, Recorder]:
     with Recorder(marks).installed() as recorder:
         public = released(mechanism, statistics, prior, budget, recorder)

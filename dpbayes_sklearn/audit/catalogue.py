@@ -23,7 +23,7 @@ from dpbayes_sklearn.mechanisms import (
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories
 
-__all__ = ["Case", "every_case"]
+__all__ = ["Case", "every_case", "names_of"]
 
 _INFERENCES = ("plug_in", "noise_aware")
 _DELTA = 1e-3  # of mechanisms that spend one: below one over the number of records
@@ -36,6 +36,12 @@ class Case(NamedTuple):
     estimator: PrivateEstimator
     X: npt.NDArray[Any]
     y: npt.NDArray[Any] | None
+
+
+def names_of(estimator: type[PrivateEstimator]) -> set[str]:
+    """Return the names of the mechanisms that an estimator takes."""
+    names: set[str] = estimator._parameter_constraints["mechanism"][0].options
+    return names
 
 
 def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Case]:
@@ -61,7 +67,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
         ("simplex", DirichletMultinomial, {"categories": Categories([0, 1, 2])}, X[:, 0], None),
     ]
     for kind, estimator, options, data, target in families:
-        mechanisms: dict[str, str | Mechanism] = {m: m for m in _names(estimator)}
+        mechanisms: dict[str, str | Mechanism] = {m: m for m in names_of(estimator)}
         if kind == "counts":
             mechanisms["fourier with joint noise"] = Fourier(noise="joint")
         if estimator is BayesianNaiveBayes:
@@ -85,12 +91,6 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
             epsilon, bounds=(-1, 3), classes=[0, 1], effects=effects, intervals=effects == "linear"
         )
         yield Case(f"BayesianLogisticRegression, map, {effects}", logistic, numbers[0], y)
-
-
-def _names(estimator: type[PrivateEstimator]) -> set[str]:
-    names, _ = estimator._parameter_constraints["mechanism"]
-    options: set[str] = names.options
-    return options
 
 
 _GRAPH = {"class": [0], 1: ["class", 0], 2: [1]}

@@ -18,7 +18,7 @@ import numpy as np
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.audit._domains import TextDomain
 from dpbayes_sklearn.audit.deltas import DeltaEnumeration
-from dpbayes_sklearn.mechanisms import StableHistogram
+from dpbayes_sklearn.columns.plans import TextPlan
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.budget import Budget, exact
@@ -73,19 +73,15 @@ def enumerate_texts(
 
 def _law(statistics: Any, budget: Budget) -> Law:
     """Return the probability of every set of texts, by all noises there can be."""
-    noise, release = _Told(), StableHistogram().release
-    release(statistics, _Prior(), budget, noise)  # to see the law
+    noise, plan = _Told(), TextPlan.of(statistics.n_columns, budget)
+    plan.release(statistics, noise)  # to see the law
     law: Law = {}
     for drawn in product(noise.probabilities, repeat=noise.size):
         noise.next = np.array(drawn, np.int64)
-        (found,) = release(statistics, _Prior(), budget, noise).posterior
+        (found,) = plan.release(statistics, noise)
         chance = math.prod(noise.probabilities[z] for z in drawn)
         law[found] = law.get(found, 0.0) + chance
     return law
-
-
-class _Prior:
-    """Nothing is known."""
 
 
 class _Told(Noise):

@@ -64,7 +64,7 @@ class Enumeration:
 
 
 def enumerate_loss(
-    mechanism: str | Mechanism,
+    mechanism: str | Mechanism | None,
     structure: Any,
     n: int,
     *,
@@ -83,7 +83,8 @@ def enumerate_loss(
     Parameters
     ----------
     mechanism : str or Mechanism
-    structure : Network, int, Design or Plans
+        None for quantiles and choices, which have one way of release.
+    structure : Network, int, Design or QuantileQuestions
         What a record is: the nodes of a network, one of k categories, the columns of a
         regression, whose numbers take five values each, or columns of which quantiles are asked.
     n : int
@@ -112,7 +113,8 @@ def enumerate_loss(
     >>> enumerate_loss("geometric", 2, n=5).worst_pair
     (((0,), (0,), (0,), (0,), (1,)), ((0,), (0,), (0,), (0,), (0,)))
     """
-    chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
+    chosen = None if mechanism is None else resolve_mechanism(mechanism)
+    domain = domain_of(structure)
     budget = Budget(exact(epsilon), unit=PrivacyUnit.of(unit))
     data_sets = domain.data_sets(n, budget.unit)
     first, second = domain.neighbours(n, budget.unit)
@@ -146,7 +148,7 @@ def known_size(n: int, budget: Budget) -> Facts | None:
 
 
 def readers_of(
-    mechanism: Mechanism,
+    mechanism: Mechanism | None,
     domain: Domain,
     data_sets: list[DataSet],
     prior: Any,

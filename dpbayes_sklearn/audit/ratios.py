@@ -38,7 +38,7 @@ _BATCH = 20_000
 
 
 def drawn_steps(
-    mechanism: Mechanism,
+    mechanism: Mechanism | None,
     statistics: Any,
     prior: Any,
     budget: Budget,

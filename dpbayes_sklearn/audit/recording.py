@@ -30,7 +30,6 @@ from dpbayes_sklearn.audit._steps import (
     Step,
     seen_records,
 )
-from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.noise import Objective, Weights
 from dpbayes_sklearn.noise.source import RandomSource, random_source
@@ -212,7 +211,7 @@ class Transcript:
     """
 
     def __init__(
-        self, mechanism: Mechanism, statistics: Any, prior: Any, budget: Budget, seed: int
+        self, mechanism: Any, statistics: Any, prior: Any, budget: Budget, seed: int
     ) -> None:
         self._public = mechanism, prior, budget
         self._said = Recording()

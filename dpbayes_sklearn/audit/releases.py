@@ -52,7 +52,7 @@ class _AsReleased:
 
 
 def audit_release(
-    mechanism: Mechanism,
+    mechanism: Mechanism | None,
     statistics: Any,
     neighbour: Any,
     prior: Any,
@@ -114,7 +114,7 @@ def audit_release(
 
 
 def released_numbers(
-    mechanism: Mechanism,
+    mechanism: Mechanism | None,
     statistics: Any,
     prior: Any,
     budget: Budget,

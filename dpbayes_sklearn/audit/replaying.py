@@ -23,12 +23,9 @@ from sklearn.base import clone
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.base import estimator, remarks
+from dpbayes_sklearn.categories import plans as of_categories
+from dpbayes_sklearn.columns import plans as of_columns
 from dpbayes_sklearn.counts import plans
-from dpbayes_sklearn.mechanisms import (
-    _noisy_categories,
-    quantiles,
-    stable_histogram,
-)
 from dpbayes_sklearn.mechanisms.base import Adapter, sized
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.model_selection.runs import Selection
@@ -51,13 +48,13 @@ SEARCH: Frozen = ((Selection, "release"),)
 DRAWS: Frozen = (
     (plans, "ReleasedCounts"),
     (plans, "ReleasedCharacters"),
-    (_noisy_categories, "ReleasedSimplex"),
+    (of_categories, "ReleasedSimplex"),
     (Noise, "choose"),
     (step_noise, "add_noise"),
     (Noise, "ball"),
     (mode, "perturbed_mode"),
-    (quantiles, "point_of"),
-    (stable_histogram, "common_texts"),
+    (of_columns, "point_of"),
+    (Noise, "common"),
 )
 """What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""
 

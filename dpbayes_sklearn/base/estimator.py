@@ -120,7 +120,7 @@ class PrivateEstimator(PublishedModel):
 
     epsilon: Any
     delta: Any = 0.0
-    mechanism: Any
+    mechanism: Any = Mechanism()  # of estimators without this parameter: no options, no delta
     accountant: Any
     random_state: Any
     _block: tuple[str, BudgetAccountant | str]
@@ -351,19 +351,23 @@ class PrivateEstimator(PublishedModel):
 
     def _delta(self, infinite: bool = False) -> Fraction:
         """Return the delta that one fit may spend: zero if the mechanism is purely private."""
-        if self.delta != 0 and not LEAST_DELTA <= self.delta < 1:  # scikit-learn reads no Fraction
-            raise InvalidParameterError(
-                f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
-                f"[0.0, 1.0), 0 or at least 1e-300. Got {self.delta!r} instead."
-            )
-        mechanism = self._resolve_mechanism()
+        mechanism, delta = self._resolve_mechanism(), self._declared_delta()
         if infinite or not mechanism.spends_delta:
             return Fraction(0)
-        if mechanism.needs_delta and not self.delta:
+        if mechanism.needs_delta and not delta:
             raise InvalidParameterError(
                 f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
                 f"(0.0, 1.0) for the {mechanism.name()} mechanism, well below one over the number "
                 f"of records. Got {self.delta!r} instead."
+            )
+        return delta
+
+    def _declared_delta(self) -> Fraction:
+        """Return the parameter, read exactly."""
+        if self.delta != 0 and not LEAST_DELTA <= self.delta < 1:  # scikit-learn reads no Fraction
+            raise InvalidParameterError(
+                f"The 'delta' parameter of {type(self).__name__} must be a float in the range "
+                f"[0.0, 1.0), 0 or at least 1e-300. Got {self.delta!r} instead."
             )
         return Fraction(self._exact("delta", self.delta))
 

@@ -1,522 +1,229 @@
-r"""Which quantiles of a column are asked for, in which order, and what a record can change in each.
+r"""How quantiles, common texts and choices of columns are released.
 
-A plan is public. It asks for one quantile after the other; an answer is public, too, so the next
-question may use it: which records it is about, and from which lattice it is answered.
+Guarantee
+---------
+**Quantiles.** *Precondition*: the columns share the budget equally; the levels of a column's
+questions share that of the column, and neighbours change the distances of all questions of a level
+by ranges that add up to at most the level's sensitivity. *Claim*: the release is
+:math:`\varepsilon`-DP. *Proof*: a draw from :math:`\mu(z)\,e^{-\eta d(z)}` loses at most
+:math:`\eta` times the range of the change of d, because a constant change cancels; with
+:math:`\eta = (\varepsilon_l - r)/\Delta_l` a level loses at most :math:`\varepsilon_l`, r being
+what rounding can add; levels and columns compose. (McSherry and Talwar 2007; Smith 2011; the
+recursion is that of Kaplan, Schnapp and Stemmer 2022.) Every quantile is a point of a public
+lattice, with integer weights: see :mod:`dpbayes_sklearn.columns.lattice`.
 
-**Cost.** Questions of one level are about different parts of the records. A replaced record leaves
-one part and enters another: the loss of a level with rate :math:`\eta` is at most :math:`\eta`
-times the sum of the two largest ranges of change, or 2 if it stays in its part, whichever is more.
-Quantiles that halve every part have range 1 each, so a level of any number of them costs as much
-as one (Kaplan, Schnapp and Stemmer 2022). Two parts that share their ties can both see it
-replaced: range 2 each.
+**Common texts.** *Precondition*: a replaced record takes one from the count of a text in each of d
+columns and adds one to another. *Claim*: publishing the texts whose count plus noise is above the
+reach of the noise is :math:`(\varepsilon, \delta)`-DP. *Proof*: the noises are independent, so only
+the 2d counts that change matter. Each loses at most 1/b but for an event of probability
+:math:`P(Z = k)`; they compose to :math:`(2d/b,\; 2d\,P(Z = k))`, and b and k are chosen so that
+this is at most :math:`(\varepsilon, \delta)`. A text that nobody has is never published, so it
+does not matter that the list of all texts is not known. Noise:
+:math:`P(Z = z) \propto e^{-|z|/b}` for integers :math:`|z| \le k`.
 
-A record that comes or goes is in one part: the largest range of change. Of two parts that share
-their ties, a tie is the largest number of the lower, where q is at most 1/2, and the smallest of
-the upper, where q is at least 1/2. On its one side d changes by q or -q (1 - q or q - 1), on the
-other by q - 1 (-q): range 1 in each part, and 2 in both, no more than that of another record in one
-of them. Records of a person come, go or are replaced one after the other, so ranges add up.
+**Both**, for the domains of a data frame: with m columns of numbers and t columns of texts,
+quantiles that are :math:`\varepsilon m/(m+t)`-DP and texts that are
+:math:`(\varepsilon t/(m+t), \delta)`-DP are :math:`(\varepsilon, \delta)`-DP together, by
+composition.
+
+**Choices.** *Precondition*: neighbours differ in no score by more than :math:`\Delta`; what can be
+chosen depends on earlier choices only. *Claim*: choices with shares :math:`s_i` of
+:math:`\varepsilon`, :math:`\sum_i s_i = 1`, are :math:`\varepsilon`-DP. *Proof*: permute-and-flip
+(McKenna and Sheldon 2020), or above 64 candidates the exponential mechanism, with scores times
+:math:`s_i\varepsilon/2\Delta`, less what rounding to integers can add; adaptive composition. A
+candidate is drawn from integer weights: see :mod:`dpbayes_sklearn.noise.finite`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from itertools import pairwise
-from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.special import ndtri
+import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.columns.lattice import (
-    LARGEST_NUMBER,
-    Even,
-    Lattice,
-    Magnitudes,
-    Ranks,
-    change_range,
-    shortened,
+from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.columns.lattice import ROUNDING, RankLaw, Ranks, key_at
+from dpbayes_sklearn.columns.quantiles import Answers, Level, QuantileQuestions, SortedColumns
+from dpbayes_sklearn.columns.texts import Found, FrameContents, TextCounts
+from dpbayes_sklearn.counts.dependence import LARGEST_SCORE, Choices, Scored
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise.finite import (
+    MAX_CHOICES,
+    MAX_POINTS,
+    choice_log_law,
+    choice_loss,
+    integer_weights,
+    rounding_loss,
 )
-from dpbayes_sklearn.data.records import Records, Shard
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.release import Facts
-from dpbayes_sklearn.schema.values import as_numbers
+from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Plan
 
 __all__ = [
-    "Answers",
-    "BinEdges",
-    "CentreAndSpread",
-    "ChooseQuantile",
-    "Level",
-    "OuterQuantiles",
-    "Plan",
-    "Plans",
-    "RangeAndEdges",
-    "SortedColumns",
-    "reachable",
+    "ChoicePlan",
+    "FramePlan",
+    "QuantilePlan",
+    "TextPlan",
+    "choice_weights",
 ]
 
 
-@dataclass(frozen=True, repr=False)
-class _Ordered:
-    """Numbers in order, which are merged with others."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuantilePlan(Plan[SortedColumns, Answers]):
+    """Quantiles of every column, each close in rank to the exact quantile."""
 
-    numbers: FloatArray
+    questions: QuantileQuestions
 
     @classmethod
-    def of_shard(cls, j: int, shard: Shard) -> _Ordered:
-        numbers = as_numbers(shard.table.column(j))
-        return cls(np.sort(shortened(numbers[~np.isnan(numbers)])))
+    def of(cls, questions: QuantileQuestions, budget: Budget) -> QuantilePlan:
+        """Return the plan that spends epsilon and no delta."""
+        cost = budget._replace(delta=Fraction(0))
+        return cls(cost=cost, mechanism="quantiles", questions=questions)
 
-    def __add__(self, other: _Ordered) -> _Ordered:
-        both = np.concatenate([self.numbers, other.numbers])
-        return _Ordered(np.sort(both, kind="stable"))  # which merges runs that are in order
+    def release(self, statistics: SortedColumns, noise: Noise) -> Answers:
+        """Return the answers."""
+        if self.cost.infinite:
+            return self.questions.exact(statistics)
+        share = Fraction(self.cost.epsilon) / len(self.questions.each)
+
+        def choose(ranks: Ranks, level: Level) -> float:
+            return point_of(ranks.law(rate(level, share, self.cost.unit)), noise)
+
+        return self.questions.ask(statistics, choose)
 
 
-@dataclass(frozen=True, repr=False)
-class SortedColumns:
-    """Sensitive: the numbers of every column, sorted when they are asked for.
+def rate(level: Level, epsilon: Fraction, unit: PrivacyUnit) -> float:
+    r"""Return :math:`\eta`, in nats per rank, of a level of a column with budget ``epsilon``.
 
-    Of records on a cluster one column at a time is brought here.
+    Each record that comes, goes or is replaced changes two draws at most: r is `ROUNDING` for each.
+
+    >>> half = Level(Fraction(1, 2), Fraction(2), Fraction(1))
+    >>> units = [PrivacyUnit("person", max_records=k) for k in (1, 2)]
+    >>> [round(rate(half, Fraction(1), unit), 6) for unit in units]
+    [0.25, 0.125]
+    """
+    spent = max(level.share * epsilon - unit.max_records * ROUNDING, Fraction(0))
+    return float(spent / level.sensitivity(unit))
+
+
+def point_of(law: RankLaw, noise: Noise) -> float:
+    """Draw a point of one of the lattices."""
+    masses = [mass for part in law for mass in part.masses]
+    weights = [weight for part in law for weight in part.weights]
+    segment, offset = noise.point(masses, weights)
+    for part in law:
+        if segment < len(part.masses):
+            break
+        segment -= len(part.masses)
+    start, stop = part.starts[segment : segment + 2].tolist()
+    return part.lattice.value(key_at(part.lattice, start, stop, offset))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextPlan(Plan[TextCounts, Found]):
+    """The texts that many records share; needs a delta."""
+
+    law: TruncatedLaplace | None  # None where no privacy is asked for
+
+    @classmethod
+    def of(cls, n_columns: int, budget: Budget) -> TextPlan:
+        """Return the plan of so many columns of texts."""
+        law = None
+        if not budget.infinite:
+            columns = TextCounts((Counter(),) * n_columns, 0)
+            law = columns.law(budget.unit, Fraction(budget.epsilon), Fraction(budget.delta))
+        return cls(cost=budget, mechanism="common_texts", law=law)
+
+    def release(self, statistics: TextCounts, noise: Noise) -> Found:
+        """Return the texts whose count plus noise is above the reach of the noise."""
+        if self.law is None:
+            return tuple(tuple(sorted(texts)) for texts in statistics.columns)
+        return noise.common(statistics.columns, self.law)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FramePlan(Plan[FrameContents, tuple[Answers, Found]]):
+    """Quantiles of columns of numbers, and the common texts of others; None where there are none.
+
+    Every column has as much of epsilon as any other.
     """
 
-    records: Records
-    places: tuple[int, ...] | None = None
-    """Positions of the columns that are meant; all if left out."""
-    released_n: int | None = None
-    """The released number of records, if the exact one is secret."""
-
-    kind: ClassVar[str] = "quantiles"
-
-    @property
-    def n(self) -> int:
-        """Number of records, missing values included."""
-        return self.records.n if self.released_n is None else self.released_n
-
-    def sized(self, size: Facts) -> SortedColumns:
-        """Return the same columns, with a released number of records for the exact one."""
-        return replace(self, released_n=size.n)
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return int(self.records.table.n_columns) if self.places is None else len(self.places)
-
-    def column(self, j: int) -> FloatArray:
-        """Return the numbers of a column in order, cut to 33 bits, without missing values."""
-        place = j if self.places is None else self.places[j]
-        return self.records.total(partial(_Ordered.of_shard, place)).numbers
-
-    def without_noise(self) -> SortedColumns:
-        """Return the columns themselves, where no privacy is asked for."""
-        return self
-
-
-Answers = tuple[tuple[float, ...], ...]
-"""What was found: some numbers of every column."""
-
-QuantileBounds = tuple[float, float] | None
-HALF = Fraction(1, 2)
-MEDIAN_SHARE = Fraction(1, 4)
-QUARTER = Fraction(1, 4)
-TAIL = Fraction(1, 20)
-NATS = 18.0
-_RANGE_RECORDS = 160  # times 1/epsilon: with so many a range is found, by experiment
-
-
-@dataclass(frozen=True)
-class Level:
-    """Questions that are answered with one share of a column's budget.
-
-    Attributes
-    ----------
-    share : Fraction
-        Of the budget of the column; the shares of all levels add up to 1.
-    replaced : Fraction
-        Largest sum, over the questions, of the ranges by which a replaced record changes
-        their distances.
-    moved : Fraction
-        The same for a record that comes or goes.
-    """
-
-    share: Fraction
-    replaced: Fraction
-    moved: Fraction
-
-    def sensitivity(self, unit: PrivacyUnit) -> Fraction:
-        """Return the largest sum of ranges of change between neighbours.
-
-        >>> median = Level(Fraction(1), Fraction(2), Fraction(1))
-        >>> three = PrivacyUnit("person", max_records=3, neighbours="add_remove")
-        >>> str(median.sensitivity(three))
-        '3'
-        """
-        return unit.max_records * (self.moved if unit.size_is_secret else self.replaced)
-
-    def scaled(self, part: Fraction) -> Level:
-        """Return the same level of a plan that has only a part of the column's budget."""
-        return replace(self, share=part * self.share)
-
-
-ChooseQuantile = Callable[[Ranks, Level], float]
-"""Answers a question: with the quantile, or a number near it in rank."""
-
-
-class Plan(Protocol):
-    """The questions about one column."""
-
-    @property
-    def levels(self) -> Sequence[Level]:
-        """All levels; their shares add up to 1."""
-
-    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
-        """Return the answers, in ascending order of the numbers asked for."""
-
-    def could_answer(self, numbers: Sequence[float]) -> bool:
-        """Tell whether numbers, read from a file, can be answers."""
-
-
-@dataclass(frozen=True)
-class Plans:
-    """One plan for each column."""
-
-    each: tuple[Plan, ...]
-
-    def ask(self, columns: SortedColumns, choose: ChooseQuantile) -> Answers:
-        """Return the answers of all columns."""
-        return tuple(plan.ask(columns.column(j), choose) for j, plan in enumerate(self.each))
-
-    def update(self, columns: SortedColumns) -> Answers:
-        """Return exact answers, where no privacy is asked for."""
-        return self.ask(columns, lambda ranks, level: ranks.exact())
-
-
-def _disjoint(share: Fraction, fractions: Sequence[Fraction]) -> Level:
-    """Return the level of quantiles of disjoint parts."""
-    ranges = sorted(map(change_range, fractions))
-    return Level(share, max(Fraction(2), sum(ranges[-2:], Fraction(0))), ranges[-1])
-
-
-def _lattices(low: float | None, high: float | None) -> tuple[Lattice, ...]:
-    """Return lattices for numbers between two ends, of which none needs to be known."""
-    whole = Magnitudes.between(0.0, low, high)
-    if low is not None and high is not None:
-        return (Even(low, high), whole)
-    if low is None and high is None:
-        return (whole,)
-    known = low if low is not None else high
-    assert known is not None
-    return (Magnitudes.between(known, low, high), whole)
-
-
-def _ends(bounds: QuantileBounds) -> tuple[float | None, float | None]:
-    return (None, None) if bounds is None else bounds
-
-
-@dataclass(frozen=True)
-class _Node:
-    """An edge, the part of the records below it, and the level of its question."""
-
-    edge: int
-    q: Fraction
-    level: int
-    lower: _Node | None
-    upper: _Node | None
-
-
-def _tree(first: int, last: int, level: int = 0) -> _Node | None:
-    """Return the questions for the edges first, ..., last, the middle one first."""
-    if first > last:
-        return None
-    middle = (first + last) // 2
-    q = Fraction(middle - first + 1, last - first + 2)
-    lower, upper = _tree(first, middle - 1, level + 1), _tree(middle + 1, last, level + 1)
-    return _Node(middle, q, level, lower, upper)
-
-
-@dataclass(frozen=True)
-class BinEdges:
-    """Edges between bins of about as many records each, by recursion from the median.
-
-    Records that are equal to an edge are in no part of the next level: a value that many records
-    share takes one edge, and the others go to the rest.
-
-    >>> plan = BinEdges(8)
-    >>> len(plan.levels), [str(level.sensitivity(RECORD)) for level in plan.levels]
-    (3, ['2', '2', '2'])
-    """
-
-    n_bins: int
-    bounds: QuantileBounds = None
-    _root: _Node | None = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_root", _tree(0, self.n_bins - 2))
-
-    @property
-    def levels(self) -> Sequence[Level]:
-        """All levels, with the same share each."""
-        found: dict[int, list[Fraction]] = {}
-        pending = [self._root]
-        while pending:
-            node = pending.pop()
-            if node is not None:
-                found.setdefault(node.level, []).append(node.q)
-                pending += [node.lower, node.upper]
-        share = Fraction(1, len(found))
-        return [_disjoint(share, found[level]) for level in sorted(found)]
-
-    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
-        """Return the edges in ascending order."""
-        edges, levels = [0.0] * (self.n_bins - 1), self.levels
-        pending: list[tuple[_Node | None, FloatArray, float | None, float | None]]
-        pending = [(self._root, column, *_ends(self.bounds))]
-        while pending:
-            node, part, low, high = pending.pop()
-            if node is None:
-                continue
-            question = Ranks(part, node.q, _lattices(low, high))
-            edge = edges[node.edge] = choose(question, levels[node.level])
-            below, up_to = (int(np.searchsorted(part, edge, side)) for side in ("left", "right"))
-            pending.append((node.lower, part[:below], low, edge))
-            pending.append((node.upper, part[up_to:], edge, high))
-        return tuple(edges)
-
-    def could_answer(self, numbers: Sequence[float]) -> bool:
-        """Tell whether numbers are as many edges, in ascending order."""
-        return len(numbers) == self.n_bins - 1 and _ascending(numbers)
-
-
-def _ascending(numbers: Sequence[float]) -> bool:
-    return all(a <= b for a, b in pairwise(numbers))
-
-
-def reachable(tail: Fraction, n: int, rate: float, at_most: Fraction) -> Fraction:
-    """Return the share of n records beyond a quantile that can be found with ``rate``.
-
-    A quantile with fewer than about `NATS` / rate records beyond it may be answered by any point
-    that is farther out.
-
-    >>> str(reachable(Fraction(1, 100), 100_000, 0.1, Fraction(1, 4)))
-    '1/100'
-    >>> str(reachable(Fraction(1, 100), 100, 0.1, Fraction(1, 4)))
-    '1/4'
-    """
-    needed = Fraction(NATS / rate / n).limit_denominator(1000) if rate > 0 else at_most
-    return min(max(tail, needed), at_most)
-
-
-def _nats_per_rank(level: Level, unit: PrivacyUnit, epsilon: float) -> float:
-    """Return the rate at which a level of a column with budget ``epsilon`` tells ranks apart."""
-    return float(level.share / level.sensitivity(unit)) * epsilon
-
-
-def _normal_ratio(wanted: Fraction, found: Fraction) -> float:
-    """Return how much farther out one tail of a normal law begins than another."""
-    return 1.0 if wanted == found else float(ndtri(float(wanted)) / ndtri(float(found)))
-
-
-def _around(centre: float, down: float, up: float) -> tuple[float, float]:
-    """Return a range that is never empty, also where distances vanish beside the centre.
-
-    >>> _around(5.0, 1.0, 0.0), _around(0.25, 0.0, 0.0), _around(1e22, 1.0, 2.0)
-    ((4.0, 5.0), (-0.75, 1.25), (0.0, 2e+22))
-    """
-    low, high = max(centre - down, -LARGEST_NUMBER), min(centre + up, LARGEST_NUMBER)
-    if low < high:
-        return low, high
-    wide = max(1.0, abs(centre))
-    return max(centre - wide, -LARGEST_NUMBER), min(centre + wide, LARGEST_NUMBER)
-
-
-@dataclass(frozen=True)
-class OuterQuantiles:
-    """The range between two quantiles, one on each side of the median.
-
-    Without bounds the median comes first. It is found wherever the column lies, and both other
-    quantiles are distances from it. Records equal to it count on both sides. Where ``n`` and
-    ``epsilon`` are too small for the quantiles, ones that are nearer to the median are asked for,
-    and their distances stretched as for a normal law; a distance of 0 is then that of the other
-    side. Where they are too small even for that, one distance serves both sides. A column of one
-    value has a range around it.
-
-    Attributes
-    ----------
-    low, high : Fraction
-        Which quantiles, low < 1/2 < high.
-    n : int
-        Number of records, or what is known about it.
-    epsilon : float
-        Budget of the column; infinite for exact quantiles.
-    bounds : tuple of float, optional
-    unit : PrivacyUnit
-        Who is protected: it decides which quantiles can be found.
-    """
-
-    low: Fraction
-    high: Fraction
-    n: int
-    epsilon: float
-    bounds: QuantileBounds = None
-    unit: PrivacyUnit = RECORD
-
-    @property
-    def levels(self) -> Sequence[Level]:
-        """The median and both quantiles, or one distance; with bounds one after the other."""
-        if self.bounds is not None:
-            return [_disjoint(HALF, [self.low]), _disjoint(HALF, [self.high])]
-        return self._distance.levels if self._symmetric else self._sides
-
-    @property
-    def _sides(self) -> Sequence[Level]:
-        """The median, then a quantile on each side of it."""
-        return [
-            _disjoint(MEDIAN_SHARE, [HALF]),
-            Level(1 - MEDIAN_SHARE, replaced=Fraction(4), moved=Fraction(2)),
-        ]
-
-    @property
-    def _distance(self) -> CentreAndSpread:
-        """One distance for both sides."""
-        return CentreAndSpread(self.n, self.epsilon, unit=self.unit)
-
-    @property
-    def _symmetric(self) -> bool:
-        """Whether there are too few records for quartiles on both sides."""
-        return self.n * _nats_per_rank(self._sides[1], self.unit, self.epsilon) < 4 * NATS
-
-    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
-        """Return both ends of the range."""
-        first, second = self.levels
-        if self.bounds is not None:
-            within, column = _lattices(*self.bounds), np.clip(column, *self.bounds)
-            ends = [
-                choose(Ranks(column, q, within), level)
-                for q, level in ((self.low, first), (self.high, second))
-            ]
-            return min(ends), max(ends)
-        if self._symmetric:
-            centre, spread = self._distance.ask(column, choose)
-            tail = max(min(self.low, 1 - self.high), Fraction(1, 1000))
-            away = -spread * float(ndtri(float(tail)))
-            return _around(centre, away, away)
-        rate = _nats_per_rank(second, self.unit, self.epsilon)
-        low = reachable(self.low, self.n, rate, QUARTER)
-        high = reachable(1 - self.high, self.n, rate, QUARTER)
-        centre = choose(Ranks(column, HALF, _lattices(None, None)), first)
-        lower, upper = column[column <= centre], column[column >= centre]
-        bottom = choose(Ranks(lower, 2 * low, _lattices(None, centre)), second)
-        top = choose(Ranks(upper, 1 - 2 * high, _lattices(centre, None)), second)
-        down = _normal_ratio(self.low, low) * (centre - bottom)
-        up = _normal_ratio(1 - self.high, high) * (top - centre)
-        if not down and low > self.low:  # many records have this value: look as far as above
-            down = up
-        if not up and high > 1 - self.high:
-            up = down
-        return _around(centre, down, up)
-
-    def could_answer(self, numbers: Sequence[float]) -> bool:
-        """Tell whether numbers are two ends."""
-        return len(numbers) == 2 and _ascending(numbers)
-
-
-@dataclass(frozen=True)
-class RangeAndEdges:
-    """A range that nearly all records are in, then edges between bins within it.
-
-    Without a range the outer edges would be looked for among all numbers, and found wherever there
-    is most room for them if the records beyond are few.
-
-    >>> plan = RangeAndEdges(8, 4000, 0.1)
-    >>> [str(level.share) for level in plan.levels]
-    ['1/5', '1/5', '1/5', '1/5', '1/5']
-    """
-
-    n_bins: int
-    n: int
-    epsilon: float
-    unit: PrivacyUnit = RECORD
-
-    @property
-    def levels(self) -> Sequence[Level]:
-        """Those of the range, then those of the edges."""
-        part, inner = self._range_part, BinEdges(self.n_bins).levels
-        return [
-            *(level.scaled(part) for level in self._outer.levels),
-            *(level.scaled(1 - part) for level in inner),
-        ]
-
-    @property
-    def _range_part(self) -> Fraction:
-        """Part of the budget for the range: as much as it needs, from a quarter to three."""
-        known = self.n * self.unit.equivalent(self.epsilon)
-        wanted = Fraction(_RANGE_RECORDS / known).limit_denominator(100) if known else Fraction(1)
-        return min(max(wanted, QUARTER), 1 - QUARTER)
-
-    @property
-    def _outer(self) -> OuterQuantiles:
-        tail = min(Fraction(1, 100), Fraction(1, 2 * self.n_bins))
-        epsilon = self.epsilon * float(self._range_part)
-        return OuterQuantiles(tail, 1 - tail, self.n, epsilon, unit=self.unit)
-
-    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
-        """Return the low end of the range, the edges, and the high end."""
-        part = self._range_part
-        low, high = self._outer.ask(column, _with_part(choose, part))
-        edges = BinEdges(self.n_bins, (low, high))
-        inner = edges.ask(np.clip(column, low, high), _with_part(choose, 1 - part))
-        return low, *inner, high
-
-    def could_answer(self, numbers: Sequence[float]) -> bool:
-        """Tell whether numbers are two ends and the edges between them, in ascending order."""
-        return len(numbers) == self.n_bins + 1 and _ascending(numbers)
-
-
-def _with_part(choose: ChooseQuantile, part: Fraction) -> ChooseQuantile:
-    """Return what answers with a part of the budget; questions of one level still share one."""
-    scaled: dict[int, tuple[Level, Level]] = {}
-
-    def within(ranks: Ranks, level: Level) -> float:
-        return choose(ranks, scaled.setdefault(id(level), (level, level.scaled(part)))[1])
-
-    return within
-
-
-@dataclass(frozen=True)
-class CentreAndSpread:
-    """The median, and the distance from it that 95 % of the records keep.
-
-    Where ``n`` and ``epsilon`` are too small for that, the distance of fewer records is asked for.
-    The spread is the standard deviation of a normal law with the same distance.
-    """
-
-    n: int
-    epsilon: float
-    bounds: QuantileBounds = None
-    unit: PrivacyUnit = RECORD
-
-    @property
-    def levels(self) -> Sequence[Level]:
-        """First the median, then the distance of any share of the records."""
-        median = Fraction(1, 3) if self.unit.size_is_secret else HALF  # in proportion to changes
-        distance = Level(1 - median, replaced=Fraction(2), moved=Fraction(2))
-        return [_disjoint(median, [HALF]), distance]
-
-    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
-        """Return median and spread."""
-        first, second = self.levels
-        low, high = _ends(self.bounds)
-        clipped = np.clip(column, *(self.bounds or (-LARGEST_NUMBER, LARGEST_NUMBER)))
-        centre = choose(Ranks(clipped, HALF, _lattices(low, high)), first)
-        distances = np.sort(np.abs(clipped - centre))
-        span = None if low is None or high is None else min(high - low, LARGEST_NUMBER)
-        rate = _nats_per_rank(second, self.unit, self.epsilon)
-        beyond = reachable(TAIL, self.n, rate, HALF)
-        distance = choose(Ranks(distances, 1 - beyond, _lattices(0.0, span)), second)
-        return centre, distance / -float(ndtri(float(beyond / 2)))
-
-    def could_answer(self, numbers: Sequence[float]) -> bool:
-        """Tell whether numbers are a centre and a spread."""
-        return len(numbers) == 2 and numbers[1] >= 0
+    numbers: QuantilePlan | None
+    texts: TextPlan | None
+
+    @classmethod
+    def of(cls, questions: QuantileQuestions, n_texts: int, budget: Budget) -> FramePlan:
+        """Return the plan; it spends delta if there are texts, and refuses them without one."""
+        n_numbers = len(questions.each)
+        if n_texts and not budget.delta and not budget.infinite:
+            raise ValueError("Columns of text need a delta above zero, or declared categories.")
+
+        of_numbers, of_texts = shares(n_numbers, n_texts, budget)
+        return cls(
+            cost=budget if n_texts else budget._replace(delta=Fraction(0)),
+            mechanism="domains",
+            numbers=QuantilePlan.of(questions, of_numbers) if n_numbers else None,
+            texts=TextPlan.of(n_texts, of_texts) if n_texts else None,
+        )
+
+    def release(self, statistics: FrameContents, noise: Noise) -> tuple[Answers, Found]:
+        """Return the answers about numbers, and the texts."""
+        answers = self.numbers.release(statistics.numbers, noise) if self.numbers else ()
+        return answers, self.texts.release(statistics.texts, noise) if self.texts else ()
+
+
+def shares(n_numbers: int, n_texts: int, budget: Budget) -> tuple[Budget, Budget]:
+    """Return the budgets of numbers and of texts: every column has as much as any other."""
+    if budget.infinite:
+        return budget, budget
+    each = Fraction(budget.epsilon) / (n_numbers + n_texts)
+    return budget._replace(epsilon=n_numbers * each), budget._replace(epsilon=n_texts * each)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChoicePlan(Plan[Scored, tuple[Hashable, ...]]):
+    """Candidates of high scores, chosen one after the other."""
+
+    choice: Choices
+
+    @classmethod
+    def of(cls, choice: Choices, budget: Budget) -> ChoicePlan:
+        """Return the plan, or refuse more candidates than can be drawn from exactly."""
+        if choice.most_candidates > MAX_POINTS and not budget.infinite:
+            raise ValueError(
+                f"One of up to {choice.most_candidates} candidates would be chosen at a time, and "
+                f"exact draws are from {MAX_POINTS} at most: give fewer columns."
+            )
+        cost = budget._replace(delta=Fraction(0))
+        return cls(cost=cost, mechanism="permute_and_flip", choice=choice)
+
+    def release(self, statistics: Scored, noise: Noise) -> tuple[Hashable, ...]:
+        """Return what was chosen."""
+        if self.cost.infinite:
+            return self.choice.best(statistics)
+        sensitivity = statistics.sensitivity(self.cost.unit)
+
+        def choose(scores: IntArray, share: Fraction) -> int:
+            epsilon = float(self.cost.epsilon) * float(share) * (1 - 2.0**-50)  # rounded down
+
+            def weights(scores: IntArray) -> npt.NDArray[np.uint64]:
+                return choice_weights(scores, sensitivity, epsilon)
+
+            return noise.choose_by(scores, weights, sensitivity, sensitivity)
+
+        return self.choice.ask(statistics, choose)
+
+
+def choice_weights(scores: IntArray, sensitivity: int, epsilon: float) -> npt.NDArray[np.uint64]:
+    """Return the integer weights that are drawn from, shape (1, candidates)."""
+    if sensitivity == 0:  # no record can change a score
+        return np.eye(len(scores), dtype=np.uint64)[[int(np.argmax(scores))]]
+    few = len(scores) <= MAX_CHOICES
+    magnitude = epsilon * LARGEST_SCORE / (2.0 * sensitivity)
+    loss = (choice_loss if few else rounding_loss)(len(scores), magnitude)
+    nats = max(epsilon - loss, 0.0) / (2.0 * sensitivity) * scores[None].astype(float)
+    return integer_weights(choice_log_law(nats) if few else nats)

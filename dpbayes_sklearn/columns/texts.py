@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpbayes_sklearn.columns.plans import Answers, Plans, SortedColumns
+from dpbayes_sklearn.columns.quantiles import SortedColumns
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import Facts
 
-__all__ = ["CommonTexts", "Contents", "Found", "Questions", "TextCounts"]
+__all__ = ["Found", "FrameContents", "TextCounts"]
 
 
 Found = tuple[tuple[str, ...], ...]
@@ -60,26 +59,13 @@ class TextCounts:
         per_count = delta / (sides * self.n_columns)
         return TruncatedLaplace.calibrated(scale, per_count, unit.max_records)
 
-    def without_noise(self) -> TextCounts:
-        """Return the counts themselves, where no privacy is asked for."""
-        return self
-
 
 def _counted(cells: Any) -> Counter[str]:
     return Counter(str.__str__(cell) for cell in cells if isinstance(cell, str))
 
 
-@dataclass(frozen=True)
-class CommonTexts:
-    """The question which texts are common."""
-
-    def update(self, counts: TextCounts) -> Found:
-        """Return all texts, where no privacy is asked for."""
-        return tuple(tuple(sorted(texts)) for texts in counts.columns)
-
-
 @dataclass(frozen=True, repr=False)
-class Contents:
+class FrameContents:
     """Sensitive: the columns of numbers and the columns of texts of the same records."""
 
     numbers: SortedColumns
@@ -91,29 +77,3 @@ class Contents:
     def n(self) -> int:
         """Number of records."""
         return self.numbers.n
-
-    def sized(self, size: Facts) -> Contents:
-        """Return the same contents, with a released number of records for the exact one."""
-        return replace(self, numbers=self.numbers.sized(size))
-
-    @property
-    def shares(self) -> tuple[Fraction, Fraction]:
-        """Shares of the budget of numbers and of texts: every column has as much as any other."""
-        widths = self.numbers.n_columns, self.texts.n_columns
-        return Fraction(widths[0], sum(widths)), Fraction(widths[1], sum(widths))
-
-    def without_noise(self) -> Contents:
-        """Return the contents themselves, where no privacy is asked for."""
-        return self
-
-
-@dataclass(frozen=True)
-class Questions:
-    """Quantiles of every column of numbers, and which texts are common."""
-
-    numbers: Plans
-    texts: CommonTexts = field(default_factory=CommonTexts)
-
-    def update(self, contents: Contents) -> tuple[Answers, Found]:
-        """Return exact answers, where no privacy is asked for."""
-        return self.numbers.update(contents.numbers), self.texts.update(contents.texts)

@@ -58,7 +58,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -77,7 +77,6 @@ from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
 from dpbayes_sklearn.noise.law import laplace_scale, least_noise
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema.domains import Categories
 
 __all__ = [
@@ -86,6 +85,7 @@ __all__ = [
     "STAR",
     "STEPS",
     "TREE",
+    "Choices",
     "ColumnChoice",
     "ColumnScores",
     "EdgeScores",
@@ -124,7 +124,7 @@ class Scored(Protocol):
 
 
 @dataclass(frozen=True)
-class _Choices(ABC):
+class Choices(ABC):
     """Public: the nodes that are chosen from, the class last."""
 
     network: Network
@@ -149,13 +149,13 @@ class _Choices(ABC):
             chosen = (*chosen, candidates[choose(scores, share)])
         return chosen
 
-    def update(self, statistics: Scored) -> tuple[Hashable, ...]:
+    def best(self, statistics: Scored) -> tuple[Hashable, ...]:
         """Return the choices with the highest scores, where no privacy is asked for."""
         return self.ask(statistics, lambda scores, share: int(np.argmax(scores)))
 
 
 @dataclass(frozen=True)
-class ColumnChoice(_Choices):
+class ColumnChoice(Choices):
     """The choice of k columns."""
 
     k: int
@@ -172,7 +172,7 @@ class ColumnChoice(_Choices):
 
 
 @dataclass(frozen=True)
-class TreeChoice(_Choices):
+class TreeChoice(Choices):
     """The choice between a tree over all columns and none, then of its edges."""
 
     @property
@@ -263,18 +263,10 @@ class ColumnScores:
         widest = max(dependence_sensitivity(self.n, k, n_classes) for k in values)
         return -(-unit.max_records * STEPS * widest // (2 * self.n))
 
-    def sized(self, size: Facts) -> ColumnScores:
-        """Return the same scores, with a released number of records for the exact one."""
-        return replace(self, n=size.n)
-
     def options(self, chosen: tuple[int, ...]) -> tuple[list[int], IntArray]:
         """Return the columns that are not chosen yet, and their scores."""
         left = [j for j in range(len(self.scores)) if j not in chosen]
         return left, self.scores[left]
-
-    def without_noise(self) -> ColumnScores:
-        """Return the scores themselves, where no privacy is asked for."""
-        return self
 
 
 DEPENDENCE_PER_NOISE = 4
@@ -481,7 +473,3 @@ class EdgeScores:
         # the solver takes zeros for missing edges, so every edge gets a negative weight
         tree = minimum_spanning_tree(-1.0 - self.scores).tocoo()
         return int(self.scores[tree.row, tree.col].sum()) // (len(self.scores) - 1)
-
-    def without_noise(self) -> EdgeScores:
-        """Return the scores themselves, where no privacy is asked for."""
-        return self

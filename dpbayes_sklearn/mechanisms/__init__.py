@@ -14,20 +14,16 @@ from dpbayes_sklearn.mechanisms.base import Mechanism, Release
 
 if TYPE_CHECKING:  # for editors; at run time all are found below, these or others
     from dpbayes_sklearn.mechanisms.auto import Auto as Auto
-    from dpbayes_sklearn.mechanisms.domains import Domains as Domains
-    from dpbayes_sklearn.mechanisms.exponential import Exponential as Exponential
     from dpbayes_sklearn.mechanisms.fourier import Fourier as Fourier
     from dpbayes_sklearn.mechanisms.gaussian import Gaussian as Gaussian
-    from dpbayes_sklearn.mechanisms.geometric import Geometric as Geometric
-    from dpbayes_sklearn.mechanisms.hellinger import Hellinger as Hellinger
     from dpbayes_sklearn.mechanisms.laplace import Laplace as Laplace
-    from dpbayes_sklearn.mechanisms.laplace_improved import LaplaceImproved as LaplaceImproved
-    from dpbayes_sklearn.mechanisms.local import Local as Local
     from dpbayes_sklearn.mechanisms.map import MAP as MAP
-    from dpbayes_sklearn.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
-    from dpbayes_sklearn.mechanisms.quantiles import Quantiles as Quantiles
+    from dpbayes_sklearn.mechanisms.options import Exponential as Exponential
+    from dpbayes_sklearn.mechanisms.options import Geometric as Geometric
+    from dpbayes_sklearn.mechanisms.options import Hellinger as Hellinger
+    from dpbayes_sklearn.mechanisms.options import LaplaceImproved as LaplaceImproved
+    from dpbayes_sklearn.mechanisms.options import Local as Local
     from dpbayes_sklearn.mechanisms.sampler import Sampler as Sampler
-    from dpbayes_sklearn.mechanisms.stable_histogram import StableHistogram as StableHistogram
 
     def __getattr__(name: str) -> Any: ...
 
@@ -41,7 +37,7 @@ def _discover() -> dict[str, type[Mechanism]]:
         for cls in vars(importlib.import_module(module.name)).values():
             here = isinstance(cls, type) and cls.__module__ == module.name
             if here and issubclass(cls, Mechanism):
-                found[short] = cls
+                found[cls.name()] = cls
     return found
 
 

@@ -17,15 +17,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from dpbayes_sklearn.categories.candidates import ReleaseLaw
-from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.mechanisms import gaussian, laplace
-from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
 from dpbayes_sklearn.mechanisms.base import Mechanism, Release
 from dpbayes_sklearn.mechanisms.gaussian import Gaussian
-from dpbayes_sklearn.mechanisms.geometric import Geometric
 from dpbayes_sklearn.mechanisms.laplace import Laplace
-from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.gram import gaussian_gram, gram_block, noise_of_products
 from dpbayes_sklearn.regression.moments import Moments
@@ -34,7 +30,7 @@ from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrio
 __all__ = ["Auto"]
 
 
-class Auto(AddsNoiseToCategories):
+class Auto(Mechanism):
     """Add the noise with the least variance that epsilon and delta allow.
 
     Examples
@@ -57,9 +53,7 @@ class Auto(AddsNoiseToCategories):
         """Return the mechanism with less variance in the part of the budget for the counts."""
         if budget.infinite or not self.supports(statistics.kind):
             return self  # which refuses other statistics
-        if statistics.kind == "moments":
-            return _for_moments(statistics, prior, budget)
-        return _for_categories(statistics, budget)
+        return _for_moments(statistics, prior, budget)
 
     def release(self, statistics: Any, prior: Any, budget: Budget, noise: Noise) -> Release[Any]:
         """Let the chosen mechanism release."""
@@ -68,27 +62,11 @@ class Auto(AddsNoiseToCategories):
             return super().release(statistics, prior, budget, noise)
         return chosen.release(statistics, prior, chosen.cost(statistics, prior, budget), noise)
 
-    def _category_law(self, statistics: SimplexCounts, budget: Budget) -> NoiseLaw:
-        return _for_categories(statistics, budget)._category_law(statistics, budget)
-
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
         chosen = _for_moments(statistics, prior, budget)
         return chosen._release_moments(statistics, prior, budget, noise)
-
-    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ReleaseLaw:
-        """Return the law of one variable's counts."""
-        return _for_categories(SimplexCounts.of_size(n, len(prior)), budget).law(n, prior, budget)
-
-
-def _for_categories(statistics: SimplexCounts, budget: Budget) -> Geometric | Gaussian:
-    pure, other = Geometric(), Gaussian()
-    with suppress(ValueError):
-        less = _mean(other._category_law(statistics, budget))
-        if less < _mean(pure._category_law(statistics, budget)):
-            return other
-    return pure
 
 
 def _for_moments(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Laplace | Gaussian:
@@ -104,8 +82,3 @@ def _for_moments(statistics: Moments, prior: GaussianPrior, budget: Budget) -> L
         if less < noise_of_products(design, pure_block, share):
             return other
     return pure
-
-
-def _mean(law: NoiseLaw) -> float:
-    """Return the average variance of a released number."""
-    return float(law.variances.mean())

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+import re
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, ClassVar, NoReturn, Protocol
 
 from dpbayes_sklearn._sklearn_compat import HelpfulEstimator
-from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
-from dpbayes_sklearn.columns.plans import Answers, Plans, SortedColumns
-from dpbayes_sklearn.columns.texts import CommonTexts, Contents, Found, Questions, TextCounts
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
@@ -77,8 +74,8 @@ class SensitiveStatistics(Protocol):
 class Mechanism(HelpfulEstimator):
     """A way to turn exact statistics into a private posterior.
 
-    A mechanism releases those kinds of statistics whose method it overrides:
-    ``_release_moments`` or ``_release_simplex``. They are called from :meth:`release` and from
+    A mechanism of moments overrides ``_release_moments``, which is called from :meth:`release` and
+    from
     nowhere else. Options are constructor parameters, so an estimator's ``mechanism__option``
     reaches them in a grid search.
     """
@@ -101,19 +98,14 @@ class Mechanism(HelpfulEstimator):
 
     @classmethod
     def name(cls) -> str:
-        """Name of the mechanism: that of its module."""
-        return cls.__module__.rpartition(".")[2]
+        """Name of the mechanism: that of its class, in lower case."""
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     @classmethod
     def supports(cls, kind: str) -> bool:
         """Tell whether statistics of this kind can be released."""
         own: dict[str, tuple[object, object]] = {
             "moments": (cls._release_moments, Mechanism._release_moments),
-            "simplex": (cls._release_simplex, Mechanism._release_simplex),
-            "quantiles": (cls._release_quantiles, Mechanism._release_quantiles),
-            "scores": (cls._release_scores, Mechanism._release_scores),
-            "texts": (cls._release_texts, Mechanism._release_texts),
-            "contents": (cls._release_contents, Mechanism._release_contents),
         }
         mine, nobodys = own.get(kind, (None, None))
         return mine is not nobodys
@@ -128,10 +120,6 @@ class Mechanism(HelpfulEstimator):
         if not budget.infinite:
             checks: dict[str, Callable[..., None]] = {
                 "moments": self._preflight_moments,
-                "simplex": self._preflight_simplex,
-                "texts": self._preflight_texts,
-                "contents": self._preflight_contents,
-                "scores": self._preflight_scores,
             }
             if statistics.kind in checks:
                 checks[statistics.kind](statistics, prior, budget)
@@ -160,11 +148,6 @@ class Mechanism(HelpfulEstimator):
         else:
             releases: dict[str, Callable[..., Any]] = {
                 "moments": self._release_moments,
-                "simplex": self._release_simplex,
-                "quantiles": self._release_quantiles,
-                "scores": self._release_scores,
-                "texts": self._release_texts,
-                "contents": self._release_contents,
             }
             posterior = releases[statistics.kind](statistics, prior, budget, noise)
         conditions = self._conditions(statistics.kind, prior, budget.unit)
@@ -178,49 +161,10 @@ class Mechanism(HelpfulEstimator):
         self, statistics: Moments, prior: GaussianPrior, budget: Budget
     ) -> None: ...
 
-    def _preflight_simplex(
-        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget
-    ) -> None: ...
-
-    def _preflight_texts(
-        self, statistics: TextCounts, prior: CommonTexts, budget: Budget
-    ) -> None: ...
-
-    def _preflight_contents(
-        self, statistics: Contents, prior: Questions, budget: Budget
-    ) -> None: ...
-
-    def _preflight_scores(self, statistics: Any, prior: Any, budget: Budget) -> None: ...
-
     def _release_moments(
         self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
     ) -> GaussianPosterior:
         self._refuse("moments")
-
-    def _release_simplex(
-        self, statistics: SimplexCounts, prior: SimplexPrior, budget: Budget, noise: Noise
-    ) -> Dirichlet:
-        self._refuse("simplex")
-
-    def _release_quantiles(
-        self, statistics: SortedColumns, prior: Plans, budget: Budget, noise: Noise
-    ) -> Answers:
-        self._refuse("quantiles")
-
-    def _release_scores(
-        self, statistics: Any, prior: Any, budget: Budget, noise: Noise
-    ) -> tuple[Hashable, ...]:
-        self._refuse("scores")
-
-    def _release_texts(
-        self, statistics: TextCounts, prior: CommonTexts, budget: Budget, noise: Noise
-    ) -> Found:
-        self._refuse("texts")
-
-    def _release_contents(
-        self, statistics: Contents, prior: Questions, budget: Budget, noise: Noise
-    ) -> tuple[Answers, Found]:
-        self._refuse("contents")
 
     def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> Iterable[str]:
         """Assumptions about releases of this kind that a reader of the guarantee must know."""

@@ -31,19 +31,14 @@ composition (:mod:`dpbayes_sklearn.privacy.gaussian`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar
 
-from dpbayes_sklearn.categories.candidates import GaussianNoise
-from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
-from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw
-from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
+from dpbayes_sklearn.mechanisms.base import Mechanism
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.composition import zcdp_rho
-from dpbayes_sklearn.privacy.gaussian import Shifts, composed_rho, gaussian_rho, gaussian_variance
+from dpbayes_sklearn.privacy.gaussian import composed_rho
 from dpbayes_sklearn.regression.gram import NARROWEST, GaussianGram, gaussian_gram
 from dpbayes_sklearn.regression.location import Located
 from dpbayes_sklearn.regression.moments import Moments
@@ -58,7 +53,7 @@ __all__ = ["Gaussian", "moment_shares", "norm_deviations"]
 _WIDER_FROM = 1500.0  # records times epsilon, for windows and for the bound of a record's norm
 
 
-class Gaussian(AddsNoiseToCategories):
+class Gaussian(Mechanism):
     """Add discrete Gaussian noise to every count or sum; needs a delta.
 
     Examples
@@ -75,9 +70,6 @@ class Gaussian(AddsNoiseToCategories):
 
     needs_delta: ClassVar[bool] = True
     knows_rho: ClassVar[bool] = True
-
-    def _category_law(self, statistics: SimplexCounts, budget: Budget) -> NoiseLaw:
-        return _law(statistics, budget)
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
         moment_shares(statistics, prior, budget)
@@ -99,34 +91,7 @@ class Gaussian(AddsNoiseToCategories):
         """Return the budget with the zCDP of all steps of the release together."""
         if budget.infinite:
             return budget
-        if statistics.kind == "moments":
-            return budget._replace(rho=moment_shares(statistics, prior, budget).total)
-        shifts = statistics.shifts(budget.unit)
-        rho = gaussian_rho(_calibrated(budget)(shifts), shifts) if shifts else Fraction(0)
-        return budget._replace(rho=rho)
-
-    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> GaussianNoise:
-        """Return the law of one variable's counts."""
-        counts = SimplexCounts.of_size(n, len(prior))
-        (variance,) = _law(counts, budget).parameters
-        return GaussianNoise(n, len(prior), variance, counts.shifts()[1, 1])
-
-
-def _law(statistics: SimplexCounts, budget: Budget) -> DiscreteGaussian:
-    """Return the law with the least noise that the budget allows for these statistics."""
-    law = statistics.gaussian_law(budget.unit, _calibrated(budget))
-    if max(law.parameters, default=0) > MAX_VARIANCE:
-        raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
-    return law
-
-
-def _calibrated(budget: Budget) -> Callable[[Shifts], Fraction]:
-    """Return the function that finds the least variance of weight 1 for some shifts."""
-    pure = budget.pure_epsilon
-    together = Fraction(budget.epsilon) + Fraction(pure)
-    # several records make many patterns of shifts: only their largest norm is looked at
-    several = budget.unit.max_records > 1
-    return partial(gaussian_variance, together, budget.delta, pure=pure, zcdp_only=several)
+        return budget._replace(rho=moment_shares(statistics, prior, budget).total)
 
 
 def norm_deviations(n_epsilon: float) -> float:

@@ -35,8 +35,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
-from dpbayes_sklearn.categories.candidates import ReleaseLaw, noise_law
-from dpbayes_sklearn.mechanisms._noisy_categories import AddsNoiseToCategories
+from dpbayes_sklearn.mechanisms.base import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.design import Design
@@ -64,7 +63,7 @@ _FIRST_STAGE = Fraction(2, 5)  # of the model's share, if there are two stages
 _WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
 
 
-class Laplace(AddsNoiseToCategories):
+class Laplace(Mechanism):
     """Add discrete Laplace noise to the statistics that update the prior.
 
     The noise does not depend on the number of records. Independent noise of naive Bayes with d
@@ -91,8 +90,6 @@ class Laplace(AddsNoiseToCategories):
     'laplace'
     """
 
-    category_noise: ClassVar[str] = "independent"
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "budget_split": [Range(Real, 0, None, closed="neither")],
         "noise": [StrOptions({"independent", "joint", "auto"})],
@@ -101,11 +98,6 @@ class Laplace(AddsNoiseToCategories):
     def __init__(self, *, budget_split: float = 1.0, noise: str = "auto") -> None:
         self.budget_split = budget_split
         self.noise = noise
-
-    def law(self, n: int, prior: tuple[float, ...], budget: Budget) -> ReleaseLaw:
-        """Return the law of one variable's counts; cut to [0, n] if there are two."""
-        cells = len(prior) if len(prior) > 2 else 1
-        return noise_law(n, prior, cells, 2 / Fraction(budget.epsilon))
 
     def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
         moment_shares(statistics, prior, budget).grid(statistics.design, statistics.n)

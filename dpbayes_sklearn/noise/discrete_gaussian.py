@@ -45,7 +45,13 @@ from dpbayes_sklearn.noise.integers import Words, bernoulli, fill, rounds
 from dpbayes_sklearn.noise.law import NO_NOISE, Marginal, NoiseLaw, deviation_bound, draw
 from dpbayes_sklearn.noise.source import RandomSource
 
-__all__ = ["DiscreteGaussian", "GaussianMarginal", "discrete_gaussian", "representable_variance"]
+__all__ = [
+    "DiscreteGaussian",
+    "GaussianMarginal",
+    "discrete_gaussian",
+    "drawable",
+    "representable_variance",
+]
 
 
 _STEEPEST = 40.0  # standard deviations: farther out no window reaches
@@ -157,6 +163,14 @@ class DiscreteGaussian(NoiseLaw):
 MAX_VARIANCE = 2**80
 MAX_TERM = 2**54
 """Largest P and B. A proposal is below 129 t, so d < 129 B < 2**63 and 256 B < 2**64."""
+
+
+def drawable(law: DiscreteGaussian) -> DiscreteGaussian:
+    """Return a law, or refuse it if its variance is too large to be drawn."""
+    if max(law.parameters, default=0) > MAX_VARIANCE:
+        raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
+    return law
+
 
 _TOSSES = 1024
 """More tosses of one coin are never needed: either a <= 4 * 129, or a is large because sigma² is

@@ -14,12 +14,17 @@ from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.parameters import PROTECTION
-from dpbayes_sklearn.columns.plans import Answers, Plan, Plans, SortedColumns
+from dpbayes_sklearn.columns.plans import QuantilePlan
+from dpbayes_sklearn.columns.quantiles import (
+    Answers,
+    ColumnQuestions,
+    QuantileQuestions,
+    SortedColumns,
+)
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.reading import read_table, read_unlabelled
 from dpbayes_sklearn.data.records import Records, quiet_numpy
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import Mechanism, Quantiles
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import at_least
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -109,7 +114,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     }
 
     @abstractmethod
-    def _questions(self, j: int, columns: Columns) -> Plan:
+    def _questions(self, j: int, columns: Columns) -> ColumnQuestions:
         """Return what is asked of column j."""
 
     @abstractmethod
@@ -119,9 +124,6 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     @abstractmethod
     def _apply(self, numbers: FloatArray) -> Any:
         """Return the transformed numbers, all columns at once; NaN is a missing value."""
-
-    def _resolve_mechanism(self) -> Mechanism:
-        return Quantiles()
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
         secret = self._unit.size_is_secret
@@ -147,8 +149,13 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     def _statistics(self, public: Columns, records: Records) -> SortedColumns:
         return SortedColumns(records)
 
-    def _prior(self, public: Columns) -> Plans:
-        return Plans(tuple(self._questions(j, public) for j in range(len(public.bounds))))
+    def _prior(self, public: Columns) -> QuantileQuestions:
+        return QuantileQuestions(
+            tuple(self._questions(j, public) for j in range(len(public.bounds)))
+        )
+
+    def _plan(self, public: Columns, facts: Facts, budget: Budget) -> QuantilePlan:
+        return QuantilePlan.of(self._prior(public), budget)
 
     def _advise(self, plan: Any, public: Columns, facts: Facts) -> None:
         unknown = len(public.bounds) if self.bounds is None else 0

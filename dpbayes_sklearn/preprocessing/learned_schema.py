@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -11,17 +12,17 @@ import numpy as np
 from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
 from dpbayes_sklearn.base.parameters import PROTECTION
-from dpbayes_sklearn.columns.plans import Plans, SortedColumns
-from dpbayes_sklearn.columns.texts import Contents, Questions, TextCounts
+from dpbayes_sklearn.columns.plans import FramePlan
+from dpbayes_sklearn.columns.quantiles import QuantileQuestions, SortedColumns
+from dpbayes_sklearn.columns.texts import FrameContents, TextCounts
 from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.dask import PartitionedTable, is_partitioned
 from dpbayes_sklearn.data.reading import read_unlabelled
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
-from dpbayes_sklearn.mechanisms import Domains, Mechanism
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, too_few
 from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
-from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
@@ -100,8 +101,8 @@ class FrameDomains(PrivateEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _resolve_mechanism(self) -> Mechanism:
-        return Domains()
+    def _delta(self, infinite: bool = False) -> Fraction:
+        return Fraction(0) if infinite else self._declared_delta()  # for texts
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
         secret = self._unit.size_is_secret
@@ -120,19 +121,22 @@ class FrameDomains(PrivateEstimator):
         dates = tuple(kind == "dates" for kind in kinds)
         return _Public(n, names, dates, numbers, texts), ()
 
-    def _statistics(self, public: _Public, records: Records) -> Contents:
+    def _statistics(self, public: _Public, records: Records) -> FrameContents:
         texts = records.total(partial(TextCounts.of_shard, public.texts))
-        return Contents(SortedColumns(records, public.numbers), texts)
+        return FrameContents(SortedColumns(records, public.numbers), texts)
 
-    def _prior(self, public: _Public) -> Questions:
+    def _prior(self, public: _Public) -> QuantileQuestions:
         _, rest = self._shares(self._budget())
         epsilon = float(rest.epsilon) / len(public.names)
         columns = Columns(public.n, (None,) * len(public.numbers), epsilon, rest.unit)
-        plans = (
+        questions = (
             self._cutter(public.names[j])._questions(i, columns)
             for i, j in enumerate(public.numbers)
         )
-        return Questions(Plans(tuple(plans)))
+        return QuantileQuestions(tuple(questions))
+
+    def _plan(self, public: _Public, facts: Facts, budget: Budget) -> FramePlan:
+        return FramePlan.of(self._prior(public), len(public.texts), budget)
 
     def _cutter(self, name: str) -> ColumnwiseTransformer:
         """Return what asks a column of numbers for its range, or for bins."""

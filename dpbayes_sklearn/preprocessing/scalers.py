@@ -12,12 +12,12 @@ import numpy.typing as npt
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import Where
-from dpbayes_sklearn.columns.plans import (
+from dpbayes_sklearn.columns.quantiles import (
     Answers,
     BinEdges,
     CentreAndSpread,
+    ColumnQuestions,
     OuterQuantiles,
-    Plan,
     RangeAndEdges,
 )
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, share
@@ -108,7 +108,7 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _questions(self, j: int, columns: Columns) -> Plan:
+    def _questions(self, j: int, columns: Columns) -> ColumnQuestions:
         low, high = two_numbers(self, "quantiles", 0.0, 1.0)
         if not low < 0.5 < high:
             raise InvalidParameterError(
@@ -241,7 +241,7 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _questions(self, j: int, columns: Columns) -> Plan:
+    def _questions(self, j: int, columns: Columns) -> ColumnQuestions:
         return CentreAndSpread(columns.n, columns.epsilon, columns.bounds[j], columns.unit)
 
     def _set(self, answers: Answers) -> None:
@@ -368,7 +368,7 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         each: list[int] = np.broadcast_to(given, (d,)).tolist()
         return each
 
-    def _questions(self, j: int, columns: Columns) -> Plan:
+    def _questions(self, j: int, columns: Columns) -> ColumnQuestions:
         bins, bounds = self._each_n_bins(len(columns.bounds))[j], columns.bounds[j]
         if self.strategy == "quantile" and bounds is None:
             return RangeAndEdges(bins, columns.n, columns.epsilon, columns.unit)

@@ -106,19 +106,20 @@ the first; the result is multiplied by 1 + 1e-9.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.privacy.budget import LEAST_DELTA, Exact
+from dpbayes_sklearn.privacy.budget import LEAST_DELTA, Budget, Exact
 from dpbayes_sklearn.privacy.composition import short, zcdp_rho
 
 __all__ = [
     "Shifts",
+    "calibrated_variance",
     "composed_delta",
     "composed_rho",
     "continuous_delta",
@@ -222,6 +223,15 @@ def gaussian_variance(
         raise ValueError("epsilon must be positive and finite, delta between 0 and 1.")
     changes = tuple(tuple(shifts.items()) for shifts in patterns)
     return _least_variance(epsilon, delta, changes, pure, zcdp_only)
+
+
+def calibrated_variance(budget: Budget) -> Callable[[Shifts], Fraction]:
+    """Return the function that finds the least variance of weight 1 for some shifts."""
+    pure = budget.pure_epsilon
+    together = Fraction(budget.epsilon) + Fraction(pure)
+    # several records make many patterns of shifts: only their largest norm is looked at
+    several = budget.unit.max_records > 1
+    return partial(gaussian_variance, together, budget.delta, pure=pure, zcdp_only=several)
 
 
 @lru_cache(maxsize=256)  # the fits of a search, or of a cross-validation, ask for the same

@@ -20,7 +20,7 @@ from dpbayes_sklearn.audit._parts import (
     worst_of_choice,
 )
 from dpbayes_sklearn.audit._steps import Added, Placed
-from dpbayes_sklearn.mechanisms.permute_and_flip import choice_weights
+from dpbayes_sklearn.columns.plans import choice_weights
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn import shards
 from dpbayes_sklearn.base import classifier, estimator, remarks
-from dpbayes_sklearn.mechanisms import gaussian as gaussian_mechanism
+from dpbayes_sklearn.noise import discrete_gaussian
 from dpbayes_sklearn.privacy import (
     PrivacyGuarantee,
     accountant,
@@ -74,7 +74,7 @@ def delta_spent_twice() -> Replacements:
 
 @fault("composition", "composition", "Noise that cannot be drawn is charged", "smallest deltas")
 def any_variance() -> Replacements:
-    yield gaussian_mechanism, "MAX_VARIANCE", math.inf
+    yield discrete_gaussian, "MAX_VARIANCE", math.inf
 
 
 @fault("composition", "composition", "A ledger of another format is read as one of this", "files")

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.audit._planted._slip import constant, slip, slip_of_parts, times
 from dpbayes_sklearn.base import estimator, parameters
-from dpbayes_sklearn.columns import plans
+from dpbayes_sklearn.columns import plans, quantiles
 from dpbayes_sklearn.columns.texts import TextCounts
 from dpbayes_sklearn.counts import dependence, splits
 from dpbayes_sklearn.counts import plans as counts
@@ -19,8 +19,6 @@ from dpbayes_sklearn.counts.dependence import ColumnChoice
 from dpbayes_sklearn.counts.temperature import LossSums
 from dpbayes_sklearn.mechanisms import (
     Sampler,
-    permute_and_flip,
-    quantiles,
 )
 from dpbayes_sklearn.model_selection import pipelines, runs, search
 from dpbayes_sklearn.noise.law import laplace_scale
@@ -114,7 +112,7 @@ sides_of_the_median = slip_of_parts(
     "Quantiles beside a median have the share of the median, too",
     "PrivateMinMaxScaler",
     (
-        plans.OuterQuantiles,
+        quantiles.OuterQuantiles,
         "_sides",
         lambda real: property(lambda self: _all_of_it(real.fget(self))),
     ),
@@ -123,7 +121,7 @@ spread_takes_all = slip_of_parts(
     "The spread of a column has the share of its median, too",
     "PrivateStandardScaler",
     (
-        plans.CentreAndSpread,
+        quantiles.CentreAndSpread,
         "levels",
         lambda real: property(lambda self: _all_of_it(real.fget(self))),
     ),
@@ -137,7 +135,7 @@ def _all_of_it(levels: Any) -> Any:
 rate_of_a_person = slip_of_parts(
     "Ranks are protected for one record of a person",
     "PrivateKBinsDiscretizer, quantile, person (2 records)",
-    (quantiles, "rate", lambda real: lambda level, e, unit: real(level, 2 * e, unit)),
+    (plans, "rate", lambda real: lambda level, e, unit: real(level, 2 * e, unit)),
 )
 one_choice_less = slip_of_parts(
     "Choices of columns share epsilon as if there were one less",
@@ -168,7 +166,7 @@ choice_without_two = slip_of_parts(
     "Scores that rise and fall are thought to differ by one sensitivity",
     "columns, record",
     (
-        permute_and_flip,
+        plans,
         "choice_weights",
         lambda real: lambda scores, delta, e: real(scores, delta, 2 * e),
     ),
@@ -264,7 +262,7 @@ both_ends_of_a_range = slip_of_parts(
     "Both ends of a bounded range have the whole share",
     "PrivateMinMaxScaler, bounded",
     (
-        plans.OuterQuantiles,
+        quantiles.OuterQuantiles,
         "levels",
         lambda real: property(
             lambda self: [replace(x, share=Fraction(1)) for x in real.fget(self)]

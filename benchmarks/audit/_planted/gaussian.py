@@ -29,9 +29,9 @@ Replacements = Iterator[tuple[Any, str, Any]]
     "gaussian", "enumeration of Gaussian noise", "The standard deviation is five percent too small"
 )
 def five_percent_less() -> Replacements:
-    real = gaussian.gaussian_variance
+    real = calibration.gaussian_variance
     less = Fraction(95, 100) ** 2
-    for module in (gaussian, plans):
+    for module in (calibration, plans):
         yield module, "gaussian_variance", lambda *args, **kw: real(*args, **kw) * less
 
 

@@ -9,10 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.columns import plans as of_columns
 from dpbayes_sklearn.columns.texts import TextCounts
 from dpbayes_sklearn.counts import dependence, plans, splits
 from dpbayes_sklearn.counts.temperature import LossSums
-from dpbayes_sklearn.mechanisms import domains, fourier
+from dpbayes_sklearn.mechanisms import fourier
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.regression import ball_draws, gram, mode, moments, record_sums, sensitivity
@@ -75,13 +76,13 @@ def _free(real: Any, name: str, part: str, *, method: bool = False) -> Replaceme
 
 @fault("parts", "parts", "Numbers of a learned schema take all of epsilon", "schema, record")
 def numbers_take_all() -> Replacements:
-    real = domains._shares
+    real = of_columns.shares
 
-    def shares(statistics: Any, budget: Any) -> Any:
-        numbers, texts = real(statistics, budget)
+    def shares(n_numbers: int, n_texts: int, budget: Any) -> Any:
+        numbers, texts = real(n_numbers, n_texts, budget)
         return numbers._replace(epsilon=budget.epsilon), texts
 
-    yield domains, "_shares", shares
+    yield of_columns, "shares", shares
 
 
 @fault("parts", "parts", "Every column of texts has the whole delta", "schema, record")

@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.categories import noise_aware
+from dpbayes_sklearn.columns import plans
 from dpbayes_sklearn.counts import lattice
-from dpbayes_sklearn.mechanisms import PermuteAndFlip
 from dpbayes_sklearn.mechanisms import gaussian as mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, integer_allowance
@@ -68,7 +68,7 @@ def coarse_grid() -> Replacements:
     "too many candidates",
 )
 def unchecked_candidates() -> Replacements:
-    yield PermuteAndFlip, "_preflight_scores", lambda self, *public: None
+    yield plans, "MAX_POINTS", 10**9
 
 
 @fault(

@@ -11,12 +11,11 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.bayesian_network import PrivateTree
-from dpbayes_sklearn.columns import lattice, plans, texts
-from dpbayes_sklearn.columns.plans import SortedColumns
+from dpbayes_sklearn.columns import lattice, plans, quantiles, texts
+from dpbayes_sklearn.columns.quantiles import SortedColumns
 from dpbayes_sklearn.counts import dependence
 from dpbayes_sklearn.counts.dependence import EdgeScores
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import Domains, permute_and_flip, quantiles
 from dpbayes_sklearn.noise import Noise, truncated_laplace
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.preprocessing import columns
@@ -35,7 +34,11 @@ _ONE = {"replace": "replaced", "add_remove": "moved"}
     "quantiles, epsilon=12",
 )
 def one_part_of_two() -> Replacements:
-    yield plans, "_disjoint", lambda share, fractions: plans.Level(share, Fraction(1), Fraction(1))
+    yield (
+        quantiles,
+        "_disjoint",
+        lambda share, fractions: quantiles.Level(share, Fraction(1), Fraction(1)),
+    )
 
 
 @fault(
@@ -45,7 +48,7 @@ def one_part_of_two() -> Replacements:
     "CentreAndSpread",
 )
 def levels_do_not_share() -> Replacements:
-    yield quantiles, "rate", lambda level, epsilon, unit: float(epsilon / level.sensitivity(unit))
+    yield plans, "rate", lambda level, epsilon, unit: float(epsilon / level.sensitivity(unit))
 
 
 @fault(
@@ -55,7 +58,7 @@ def levels_do_not_share() -> Replacements:
     "RangeAndEdges",
 )
 def range_beside_edges() -> Replacements:
-    yield plans, "_with_part", lambda choose, part: choose
+    yield quantiles, "_with_part", lambda choose, part: choose
 
 
 @fault(
@@ -65,7 +68,7 @@ def range_beside_edges() -> Replacements:
     "FrameDomains(bins=4",
 )
 def range_of_the_records() -> Replacements:
-    real = plans.RangeAndEdges.ask
+    real = quantiles.RangeAndEdges.ask
 
     def ask(self: Any, column: Any, choose: Any) -> tuple[float, ...]:
         if not len(column):
@@ -73,7 +76,7 @@ def range_of_the_records() -> Replacements:
         edges = plans.BinEdges(self.n_bins, (float(column[0]), float(column[-1]) + 1))
         return float(column[0]), *edges.ask(column, choose), float(column[-1]) + 1
 
-    yield plans.RangeAndEdges, "ask", ask
+    yield quantiles.RangeAndEdges, "ask", ask
 
 
 @fault(
@@ -124,8 +127,8 @@ def twice_the_rate() -> Replacements:
     "k=2",
 )
 def choices_do_not_share() -> Replacements:
-    real = permute_and_flip.choice_weights
-    yield permute_and_flip, "choice_weights", lambda scores, far, eps: real(scores, far, 2 * eps)
+    real = plans.choice_weights
+    yield plans, "choice_weights", lambda scores, far, eps: real(scores, far, 2 * eps)
 
 
 @fault(
@@ -294,7 +297,13 @@ def number_of_texts_is_kept() -> Replacements:
     "Schema.learn, bins=None",
 )
 def delta_is_not_charged() -> Replacements:
-    yield Domains, "cost", lambda self, s, prior, budget: budget._replace(delta=Fraction(0))
+    real = plans.FramePlan.of
+
+    def free(*public: Any) -> Any:
+        plan = real(*public)
+        return replace(plan, cost=plan.cost._replace(delta=Fraction(0)))
+
+    yield plans.FramePlan, "of", free
 
 
 @fault("preparing", "leak walk", "A schema keeps the counts of texts")
@@ -311,15 +320,15 @@ def counts_of_texts_are_kept() -> Replacements:
 
 @fault("preparing", WORLDS, "Quantiles are protected for one record of a person")
 def quantiles_of_one_record() -> Replacements:
-    yield plans.Level, "sensitivity", lambda self, unit: getattr(self, _ONE[unit.neighbours])
+    yield quantiles.Level, "sensitivity", lambda self, unit: getattr(self, _ONE[unit.neighbours])
 
 
 @fault("preparing", WORLDS, "A record that comes is thought to move a quantile by half a rank")
 def half_a_rank() -> Replacements:
     yield (
-        plans,
+        quantiles,
         "_disjoint",
-        lambda share, fractions: plans.Level(share, Fraction(2), Fraction(1, 2)),
+        lambda share, fractions: quantiles.Level(share, Fraction(2), Fraction(1, 2)),
     )
 
 

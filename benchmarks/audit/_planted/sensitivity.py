@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.categories import exponential
+from dpbayes_sklearn.categories.candidates import ScoredCandidates
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.counts import draws, splits
 from dpbayes_sklearn.counts import fourier as characters
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Sampler, fourier
-from dpbayes_sklearn.mechanisms.exponential import Exponential
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import ball_draws, location, mode, shares
 from dpbayes_sklearn.regression.gram import GramMatrix
@@ -93,12 +94,12 @@ def local_sensitivity_of_counts() -> Replacements:
     "exponential",
 )
 def local_sensitivity_of_scores() -> Replacements:
-    yield Exponential, "_sensitivity", lambda self, c, budget, nominal: c.local_sensitivity()
-    yield (
-        Exponential,
-        "_law",
-        lambda self, c, budget: self._at_nominal(c, budget, float(budget.epsilon)),
-    )
+    def law(mechanism: Any, candidates: Any, budget: Any) -> ScoredCandidates:
+        return ScoredCandidates(
+            candidates, candidates.local_sensitivity(), float(budget.epsilon) / 2, "hellinger"
+        )
+
+    yield exponential, "_law", law
 
 
 @fault(

@@ -14,11 +14,11 @@ from dpbayes_sklearn.base import estimator, parameters
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
+from dpbayes_sklearn.categories import plans as of_categories
 from dpbayes_sklearn.counts import plans, predict, splits
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data import persons
-from dpbayes_sklearn.mechanisms import _noisy_categories, exponential
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -82,7 +82,7 @@ def draws_for_one_record() -> Replacements:
     "exponential",
 )
 def choices_for_one_record() -> Replacements:
-    yield exponential, "per_record", lambda budget: budget._replace(unit=PrivacyUnit("record"))
+    yield of_categories, "per_record", lambda budget: budget._replace(unit=PrivacyUnit("record"))
 
 
 @fault(
@@ -138,14 +138,14 @@ def gaussian_shifts_of_one() -> Replacements:
     "units", WORLDS, "A posterior of one variable shows the secret number of records", "geometric"
 )
 def simplex_shows_n() -> Replacements:
-    real = _noisy_categories.ReleasedSimplex
+    real = of_categories.ReleasedSimplex
 
-    def telling(self: Any, statistics: Any, prior: Any, budget: Any, source: Any) -> Any:
-        release = released(self, statistics, prior, budget, source)
+    def telling(self: Any, statistics: Any, noise: Any) -> Any:
+        release = released(self, statistics, noise)
         return release if not isinstance(release, real) else replace(release, n=statistics.n)
 
-    released = _noisy_categories.AddsNoiseToCategories._release_simplex
-    yield _noisy_categories.AddsNoiseToCategories, "_release_simplex", telling
+    released = of_categories.NoisyCounts.release
+    yield of_categories.NoisyCounts, "release", telling
 
 
 @fault("units", REPLAY, "The exact number of records is used after another was released")

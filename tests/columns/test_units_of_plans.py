@@ -12,11 +12,16 @@ from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
 from dpbayes_sklearn.audit.common_texts import enumerate_texts
 from dpbayes_sklearn.audit.releases import audit_release
-from dpbayes_sklearn.columns.plans import BinEdges, CentreAndSpread, Level, OuterQuantiles, Plans
+from dpbayes_sklearn.columns.quantiles import (
+    BinEdges,
+    CentreAndSpread,
+    Level,
+    OuterQuantiles,
+    QuantileQuestions,
+)
 from dpbayes_sklearn.columns.texts import TextCounts
 from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores, TreeChoice
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.mechanisms import PermuteAndFlip
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -42,7 +47,7 @@ STAR, PAIR = ColumnChoice(Network.star([2, 2], 2), 1), TreeChoice(Network.star([
 
 def few_numbers(plan):
     """Return a world of so few numbers that there can be many records."""
-    return ColumnDomain(Plans((plan,)), (0.0, 3.0, np.nan))
+    return ColumnDomain(QuantileQuestions((plan,)), (0.0, 3.0, np.nan))
 
 
 def plans_of(unit):
@@ -58,7 +63,7 @@ def plans_of(unit):
 @pytest.mark.parametrize("plan", range(4))
 def test_quantiles_of_a_few_numbers_stay_within_the_claim(unit, plan):
     world = few_numbers(plans_of(unit)[plan])
-    found = enumerate_loss("quantiles", world, 5, epsilon=6.0, unit=unit, transcripts=1)
+    found = enumerate_loss(None, world, 5, epsilon=6.0, unit=unit, transcripts=1)
     assert found.within
     assert found.ratio > 0.15
 
@@ -69,11 +74,11 @@ def test_a_median_uses_up_its_claim(k):
         PrivacyUnit("person", max_records=k, neighbours="add_remove"),
         few_numbers(BinEdges(2)),
     )
-    found = enumerate_loss("quantiles", world, 6 * k, epsilon=8.0, unit=unit, transcripts=1)
+    found = enumerate_loss(None, world, 6 * k, epsilon=8.0, unit=unit, transcripts=1)
     assert found.within
     assert found.ratio > 0.9
     with mock.patch.object(Level, "sensitivity", lambda self, unit: self.moved / 2):
-        wrong = enumerate_loss("quantiles", world, 6 * k, epsilon=8.0, unit=unit, transcripts=1)
+        wrong = enumerate_loss(None, world, 6 * k, epsilon=8.0, unit=unit, transcripts=1)
     assert not wrong.within
 
 
@@ -107,10 +112,10 @@ def test_distances_of_a_quantile_change_by_the_sensitivity_of_its_level(unit, q)
 
 @by_unit
 def test_choices_stay_within_the_claim(unit):
-    found = enumerate_loss("permute_and_flip", STAR, 3, epsilon=8.0, unit=unit, transcripts=1)
+    found = enumerate_loss(None, STAR, 3, epsilon=8.0, unit=unit, transcripts=1)
     assert found.within
     assert found.ratio > 0.1
-    tree = enumerate_loss("permute_and_flip", PAIR, 2, epsilon=8.0, unit=unit, transcripts=2)
+    tree = enumerate_loss(None, PAIR, 2, epsilon=8.0, unit=unit, transcripts=2)
     assert tree.within
     assert tree.ratio > 0.05
 
@@ -118,8 +123,8 @@ def test_choices_stay_within_the_claim(unit):
 def test_scores_thought_to_change_a_quarter_as_far_are_seen():
     unit = PrivacyUnit("person", max_records=2, neighbours="add_remove")
     with mock.patch.object(ColumnScores, "sensitivity", return_value=1024):
-        found = enumerate_loss("permute_and_flip", STAR, 3, epsilon=8.0, unit=unit)
-    right = enumerate_loss("permute_and_flip", STAR, 3, epsilon=8.0, unit=unit)
+        found = enumerate_loss(None, STAR, 3, epsilon=8.0, unit=unit)
+    right = enumerate_loss(None, STAR, 3, epsilon=8.0, unit=unit)
     assert found.ratio > 3 * right.ratio
 
 
@@ -161,7 +166,7 @@ def test_choices_of_persons_are_as_private_as_they_claim_and_no_more():
     def bound(epsilon):
         budget = Budget(Fraction(epsilon), unit=unit)
         return audit_release(
-            PermuteAndFlip(), *sides, STAR, budget, 1_000, random_state=0, verbose=False
+            None, *sides, STAR, budget, 1_000, random_state=0, verbose=False
         ).epsilon
 
     assert 1.1 < bound(2) <= 2

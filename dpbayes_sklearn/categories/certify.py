@@ -17,7 +17,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, eye_array, kron
 
 from dpbayes_sklearn.categories.candidates import Candidates, FiniteLaw, ReleaseLaw
-from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
+from dpbayes_sklearn.categories.plans import outcome_law
+from dpbayes_sklearn.mechanisms import Local, Mechanism, resolve_mechanism
 from dpbayes_sklearn.privacy.budget import Budget, exact
 
 __all__ = ["Certificate", "certify", "configured", "expected_distance", "optimal_distance"]
@@ -197,6 +198,12 @@ def configured(mechanism: str | Mechanism, calibrate: bool, delta: float) -> Mec
     if isinstance(mechanism, Mechanism):
         return mechanism
     blank = resolve_mechanism(mechanism)
+    if isinstance(blank, Local) and not calibrate:
+        raise ValueError(
+            "The 'local' mechanism with calibrate=False is not private in general: its "
+            "scale depends on the data, and its exact loss can exceed epsilon. "
+            "Set calibrate=True, or use mechanism='hellinger'."
+        )
     options: dict[str, Any] = {"calibrate": calibrate, **({"smoothing": delta} if delta else {})}
     known = blank.get_params(deep=False)
     blank.set_params(**{name: value for name, value in options.items() if name in known})
@@ -212,9 +219,6 @@ def _law(
     calibrate: bool,
 ) -> ReleaseLaw:
     chosen = configured(mechanism, calibrate, float(delta))
-    if not chosen.supports("simplex"):
-        raise ValueError(f"The {chosen.name()} mechanism cannot release simplex statistics.")
     spent = delta if chosen.spends_delta else 0
     budget = Budget(exact(epsilon), exact(spent, "delta"))
-    law: ReleaseLaw = chosen.law(n, tuple(float(a) for a in prior), budget)
-    return law
+    return outcome_law(chosen, n, tuple(float(a) for a in prior), budget)
