@@ -217,14 +217,15 @@ def test_the_ledger_refuses_and_nothing_is_left_behind() -> None:
 
 def test_fitted_object_depends_on_the_release_alone(monkeypatch) -> None:
     """Replay: the same released counts from neighbouring data give the same bytes."""
+    from dpbayes_sklearn.categories import plans
     from dpbayes_sklearn.categories.counts import ReleasedSimplex
 
     frozen = ReleasedSimplex(np.array([33, 47]), 80, (ZeroSum(Fraction(2), 2),))
 
-    def replay(self, statistics, prior, budget, source):
-        return prior.update(frozen)
+    def replay(self, statistics, noise):
+        return self.prior.update(frozen)
 
-    monkeypatch.setattr(mechanisms.Geometric, "_release_simplex", replay)
+    monkeypatch.setattr(plans.NoisyCounts, "release", replay)
     neighbour = ONES.copy()
     neighbour[0] = 0
     fits = [pickle.dumps(BetaBinomial().fit(x)) for x in (ONES, neighbour)]

@@ -103,9 +103,9 @@ class Domain(ABC):
         """Return a prior whose ``update`` hands back what was released, untouched."""
 
     def observed(self, chosen: Sequence[int], size: Facts | None) -> Any:
-        """Return the statistics of a data set; a secret number of records was released before."""
+        """Return the statistics of a data set, with a number of records if it was released."""
         statistics = self.statistics(chosen)
-        return statistics if size is None else statistics.sized(size)
+        return statistics.sized(size) if size and hasattr(statistics, "sized") else statistics
 
     def data_sets(self, n: int, unit: PrivacyUnit = RECORD) -> list[DataSet]:
         """Return all multisets of n records, or of the fewer that a unit leaves, sorted."""
@@ -210,10 +210,6 @@ class SimplexDomain(Domain):
         """Count categories."""
         return SimplexCounts.count(np.asarray(chosen, np.intp), self.n_categories)
 
-    def observed(self, chosen: Sequence[int], size: Facts | None) -> SimplexCounts:
-        """Return the counts, which need no other number of records."""
-        return self.statistics(chosen)
-
     def prior(self, concentration: Any) -> SimplexPrior:
         """Return one pseudo-count for each category."""
         given = np.resize(np.asarray(concentration, np.float64), self.n_categories)
@@ -285,10 +281,6 @@ class TreeDomain(CountDomain):
         labels = codes[:, -1].astype(np.intp)
         prices = TreePrices.of(self.network, RECORD, math.inf)  # none: few records may have a tree
         return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes), prices)
-
-    def observed(self, chosen: Sequence[int], size: Facts | None) -> Any:
-        """Return the scores, which need no number of records."""
-        return self.statistics(chosen)
 
     def prior(self, concentration: Any) -> Any:
         """Return how many edges are chosen."""

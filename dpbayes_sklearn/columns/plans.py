@@ -88,7 +88,7 @@ class QuantilePlan(Plan[SortedColumns, Answers]):
         """Return the answers."""
         if self.cost.infinite:
             return self.questions.exact(statistics)
-        share = Fraction(self.cost.epsilon) / len(self.questions.each)
+        share = Fraction(self.cost.epsilon) / self.questions.n_columns
 
         def choose(ranks: Ranks, level: Level) -> float:
             return point_of(ranks.law(rate(level, share, self.cost.unit)), noise)
@@ -158,7 +158,7 @@ class FramePlan(Plan[FrameContents, tuple[Answers, Found]]):
     @classmethod
     def of(cls, questions: QuantileQuestions, n_texts: int, budget: Budget) -> FramePlan:
         """Return the plan; it spends delta if there are texts, and refuses them without one."""
-        n_numbers = len(questions.each)
+        n_numbers = questions.n_columns
         if n_texts and not budget.delta and not budget.infinite:
             raise ValueError("Columns of text need a delta above zero, or declared categories.")
 

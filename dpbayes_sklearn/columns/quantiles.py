@@ -173,6 +173,11 @@ class QuantileQuestions:
 
     each: tuple[ColumnQuestions, ...]
 
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.each)
+
     def ask(self, columns: SortedColumns, choose: ChooseQuantile) -> Answers:
         """Return the answers of all columns."""
         return tuple(one.ask(columns.column(j), choose) for j, one in enumerate(self.each))

@@ -11,6 +11,7 @@ from scipy.stats import beta
 
 from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.categories.distances import hellinger, kullback_leibler, total_variation
+from dpbayes_sklearn.categories.exponential import choice_law
 from dpbayes_sklearn.conjugate import BetaBinomial, certify, expected_distance, optimal_distance
 from dpbayes_sklearn.mechanisms import Exponential
 from dpbayes_sklearn.privacy import Budget
@@ -46,7 +47,7 @@ def test_certified_with_another_score(distance: str, n: int) -> None:
 
 
 def test_kl_for_three_categories_and_a_fit() -> None:
-    law = Exponential(distance="kl").law(6, (1.0, 1.0, 1.0), Budget(1))
+    law = choice_law(Exponential(distance="kl"), 6, (1.0, 1.0, 1.0), Budget(1))
     assert law.worst_case().epsilon <= 1
     mechanism = Exponential(distance="total_variation")
     fitted = BetaBinomial(mechanism=mechanism, random_state=0).fit([1] * 12 + [0] * 28)
@@ -55,16 +56,16 @@ def test_kl_for_three_categories_and_a_fit() -> None:
 
 
 def test_likelihoods_of_a_choice_are_those_of_the_law() -> None:
-    law = Exponential(distance="kl").law(8, (1.0, 1.0), Budget(1))
+    law = choice_law(Exponential(distance="kl"), 8, (1.0, 1.0), Budget(1))
     listed = law.log_probabilities(np.arange(9))[:, 3]
     assert law.log_likelihood(3) == pytest.approx(listed, abs=1e-9)
 
 
 def test_other_scores_need_enumeration_and_a_form() -> None:
     with pytest.raises(ValueError, match="set calibrate=True"):
-        Exponential(calibrate=False, distance="kl").law(9, (1.0, 1.0), Budget(1))
+        choice_law(Exponential(calibrate=False, distance="kl"), 9, (1.0, 1.0), Budget(1))
     with pytest.raises(ValueError, match="two categories"):
-        Exponential(distance="total_variation").law(4, (1.0, 1.0, 1.0), Budget(1))
+        choice_law(Exponential(distance="total_variation"), 4, (1.0, 1.0, 1.0), Budget(1))
 
 
 @pytest.mark.parametrize("distance", ["hellinger", "total_variation"])

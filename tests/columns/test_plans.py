@@ -57,7 +57,7 @@ def test_columns_share_the_budget():
     found = enumerate_loss(None, both, 2, epsilon=8.0, transcripts=2)
     assert found.within
     assert found.ratio > 0.4
-    with mock.patch.object(SortedColumns, "n_columns", 1):  # each takes all of it
+    with mock.patch.object(QuantileQuestions, "n_columns", 1):  # each takes all of it
         assert enumerate_loss(None, both, 2, epsilon=8.0).loss > 1.5 * found.loss
 
 

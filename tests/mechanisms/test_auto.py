@@ -17,7 +17,6 @@ from dpbayes_sklearn import (
     from_json,
 )
 from dpbayes_sklearn.audit import enumerate_loss
-from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.conjugate import certify
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
@@ -120,8 +119,6 @@ def test_one_variable_has_geometric_noise_unless_gaussian_has_less() -> None:
     tiny = DirichletMultinomial(1e-4, delta=9e-3, **options).fit(x)
     assert tiny.guarantee_.mechanism == "gaussian"
     assert BetaBinomial(mechanism="auto").fit([0, 1, 1]).guarantee_.mechanism == "geometric"
-    counts = SimplexCounts.of_size(10, 3)
-    assert Auto()._category_law(counts, Budget(Fraction(1))).size == 3
     assert certify("auto", 20, (1, 1), epsilon=1.0).epsilon == pytest.approx(1.0)
 
 

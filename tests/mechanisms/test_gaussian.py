@@ -28,6 +28,7 @@ from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
 from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.plans import plan
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.conjugate import certify
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
@@ -39,6 +40,7 @@ from dpbayes_sklearn.noise import DiscreteGaussian, Noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.budget import exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.release import Facts
 from tests.releasing import carried_out
 
 DELTA = Fraction(1, 10**6)
@@ -180,11 +182,12 @@ def test_a_table_of_one_cell_is_public_and_what_no_record_changes_gets_no_noise(
 
 def test_one_of_two_counts_is_enough() -> None:
     budget, prior = Budget(Fraction(1), DELTA), SimplexPrior(Dirichlet(np.ones(2)), "plug_in")
-    law = Gaussian()._category_law(SimplexCounts(np.array([3, 4])), budget)
+    planned = plan(Gaussian(), prior, Facts(7), budget)
+    law = planned.law
     assert law.sizes == (1,)
     assert math.sqrt(law.variance()) == pytest.approx(analytic_sigma(1, 1e-6), rel=0.01)
-    both = carried_out(Gaussian(), SimplexCounts(np.array([3, 4])), prior, budget, Noise.of(0))
-    assert both.posterior.concentration.sum() == 9
+    both = planned.release(SimplexCounts(np.array([3, 4])), Noise.of(0))
+    assert both.concentration.sum() == 9
 
 
 # ------------------------------------------------------------------ estimators

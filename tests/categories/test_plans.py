@@ -10,6 +10,7 @@ from scipy import stats
 
 from dpbayes_sklearn.categories.candidates import FiniteLaw
 from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.plans import outcome_law, plan
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms import (
     Exponential,
@@ -22,6 +23,7 @@ from dpbayes_sklearn.mechanisms import (
 )
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, ZeroSum
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.release import Facts
 
 DRAWS = 2000
 ALPHA = 1e-4
@@ -35,7 +37,8 @@ def released_rows(mechanism: Mechanism, counts: list[int], epsilon: float, law: 
     noise = Noise.of(11)
     exact = SimplexCounts(np.array(counts))
     budget = Budget(Fraction(epsilon))
-    drawn = [mechanism.release(exact, prior, budget, noise).posterior for _ in range(DRAWS)]
+    planned = plan(mechanism, prior, Facts(sum(counts)), budget)
+    drawn = [planned.release(exact, noise) for _ in range(DRAWS)]
     chosen = np.array([posterior.concentration for posterior in drawn]) - 1.0
     return law.candidates.row_of(chosen.astype(int))
 
@@ -53,7 +56,7 @@ def p_value(rows: np.ndarray, law: FiniteLaw, counts: list[int]) -> float:
 @pytest.mark.parametrize("mechanism", TWO, ids=lambda m: m.name())
 def test_two_categories_follow_the_certified_law(mechanism) -> None:
     counts = [3, 9]
-    law, strict, loose = (mechanism.law(12, (1.0, 1.0), Budget(e)) for e in (1, 0.7, 1.4))
+    law, strict, loose = (outcome_law(mechanism, 12, (1.0, 1.0), Budget(e)) for e in (1, 0.7, 1.4))
     rows = released_rows(mechanism, counts, 1.0, law)
     assert p_value(rows, law, counts) > ALPHA
     assert p_value(rows, strict, counts) < ALPHA
@@ -63,7 +66,7 @@ def test_two_categories_follow_the_certified_law(mechanism) -> None:
 @pytest.mark.parametrize("mechanism", TWO[3:], ids=lambda m: m.name())
 def test_three_categories_follow_the_certified_law(mechanism) -> None:
     counts = [1, 2, 3]
-    law, strict, loose = (mechanism.law(6, (1.0,) * 3, Budget(e)) for e in (1, 0.5, 2))
+    law, strict, loose = (outcome_law(mechanism, 6, (1.0,) * 3, Budget(e)) for e in (1, 0.5, 2))
     rows = released_rows(mechanism, counts, 1.0, law)
     assert p_value(rows, law, counts) > ALPHA
     assert p_value(rows, strict, counts) < ALPHA
@@ -90,11 +93,12 @@ def test_noise_in_many_counts_has_the_scale_of_its_closed_form(mechanism, law) -
     exact = SimplexCounts(np.array([40, 30, 20, 10]))
     prior = Recording(Dirichlet(np.ones(4)))
     noise = Noise.of(2)
+    planned = plan(mechanism, prior, Facts(100), Budget(Fraction(1)))
     for _ in range(DRAWS // 4):
-        mechanism.release(exact, prior, Budget(Fraction(1)), noise)
+        planned.release(exact, noise)
     noise = np.array([r.counts for r in seen]) - exact.counts[:cells]
     assert {(r.laws, r.n, len(r.counts)) for r in seen} == {((law,), 100, cells)}
-    assert mechanism.law(100, (1.0,) * 4, Budget(Fraction(1))).worst_case().epsilon == 1.0
+    assert outcome_law(mechanism, 100, (1.0,) * 4, Budget(Fraction(1))).worst_case().epsilon == 1.0
     if mechanism.name() == "geometric":
         assert not noise.sum(axis=1).any()
     else:  # E|Z| = 1 / sinh(1/b) for independent discrete Laplace noise
@@ -106,5 +110,5 @@ def test_no_noise_without_privacy() -> None:
     exact = SimplexCounts(np.array([5, 0, 2]))
     for mechanism in TWO:
         prior = SimplexPrior(Dirichlet(np.ones(3)), "noise_aware")
-        release = mechanism.release(exact, prior, Budget(float("inf")), Noise())
-        assert release.posterior.concentration.tolist() == [6, 1, 3]
+        planned = plan(mechanism, prior, Facts(7), Budget(float("inf")))
+        assert planned.release(exact, Noise()).concentration.tolist() == [6, 1, 3]
