@@ -26,7 +26,7 @@ from dpbayes_sklearn.audit._parts import Part, Texts, covered, lost, together
 from dpbayes_sklearn.audit._steps import Placed
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.recording import Recording
-from dpbayes_sklearn.mechanisms import quantiles
+from dpbayes_sklearn.columns import plans
 from dpbayes_sklearn.noise import made_by
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.sensitivity import GaussianBlock
@@ -113,7 +113,7 @@ def _silence() -> Any:
 
 def _declared(drawn: Recording) -> Any:
     """Tell a recording what Gaussian noise, and a level of quantiles, lose at their sensitivity."""
-    gaussian, rate, seen = GaussianBlock.law, quantiles.rate, list[Any]()
+    gaussian, rate, seen = GaussianBlock.law, plans.rate, list[Any]()
 
     def law(block: Any, rho: Any, grid: int) -> Any:
         found = gaussian(block, rho, grid)
@@ -127,7 +127,7 @@ def _declared(drawn: Recording) -> Any:
             drawn.declared = found * float(level.sensitivity(unit))
         return found
 
-    return planted((GaussianBlock, "law", law), (quantiles, "rate", rated))
+    return planted((GaussianBlock, "law", law), (plans, "rate", rated))
 
 
 def _fitted(model: Any, X: Any, y: Any, **more: Any) -> Any:
