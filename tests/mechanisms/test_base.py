@@ -41,7 +41,7 @@ class Unknown(Mechanism):
 
 def test_statistics_that_a_mechanism_cannot_release_are_refused() -> None:
     for epsilon in (1, math.inf):
-        with pytest.raises(ValueError, match="test_base mechanism cannot release counts"):
+        with pytest.raises(ValueError, match="unknown mechanism cannot release counts"):
             plan_for(Unknown(), COUNTS, PRIOR, Budget(exact(epsilon)))
 
 
