@@ -48,10 +48,11 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from dpbayes_sklearn._html import card, table, tag
 from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
-from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.budget import Budget, at_least
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -59,6 +60,7 @@ __all__ = [
     "GUESS",
     "NOTHING_KNOWN",
     "Facts",
+    "FitPlan",
     "Plan",
     "RecordCount",
     "Release",
@@ -124,12 +126,31 @@ class Step(NamedTuple):
     cost : Budget
         The part of the budget that it spends.
     noise : str
-        Its noise and the expected error, in words.
+        Its noise, in words.
+    error : float, optional
+        Standard deviation of the noise in one released number; None if that depends on the data.
     """
 
     what: str
     cost: Budget
     noise: str = ""
+    error: float | None = None
+
+    @property
+    def spends(self) -> str:
+        """The part of the budget, as text.
+
+        >>> Step("counts", Budget(Fraction(1, 2), Fraction(1, 10**6))).spends
+        'epsilon = 0.5, delta = 1e-06'
+        """
+        delta = f", delta = {at_least(self.cost.delta)}" if self.cost.delta else ""
+        return f"epsilon = {at_least(self.cost.epsilon)}{delta}"
+
+    @property
+    def expected(self) -> str:
+        """Noise and error, as text."""
+        error = "" if self.error is None else f"standard deviation {self.error:.3g}"
+        return ", ".join(filter(None, (self.noise, error))) or "depends on the data"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -292,8 +313,68 @@ class SizePlan(Plan[RecordCount, Facts]):
     def steps(self) -> tuple[Step, ...]:
         """The number of records."""
         error = float(self.law.variance()) ** 0.5
-        return (
-            Step("number of records", self.cost, f"Laplace noise, standard deviation {error:.3g}"),
+        return (Step("number of records", self.cost, "Laplace noise", error),)
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What a fit would release, known without data: print it, or read its attributes.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the class.
+    n : int
+        Number of records.
+    parts : tuple of Plan
+        The plan of a secret number of records, if there is one, and that of the model.
+    """
+
+    estimator: str
+    n: int
+    parts: tuple[Plan[Any, Any], ...]
+
+    @property
+    def cost(self) -> Budget:
+        """Epsilon, delta and zCDP of the whole fit."""
+        *first, last = (plan.cost for plan in self.parts)
+        epsilon, rho = last.epsilon, last.rho
+        for own in first:  # a purely private release is epsilon²/2-zCDP
+            epsilon, rho = epsilon + own.epsilon, rho and rho + Fraction(own.epsilon) ** 2 / 2
+        return last._replace(epsilon=epsilon, rho=rho, pure_epsilon=Fraction(0))
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the mechanism, also where "auto" chose it."""
+        return self.parts[-1].mechanism
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What is released one after the other: what it is, what it spends, its noise and error."""
+        return tuple(step for plan in self.parts for step in plan.steps)
+
+    @property
+    def law(self) -> NoiseLaw | None:
+        """The distribution of the noise of the model, if it is one of numbers that are added."""
+        plan = self.parts[-1]
+        return getattr(getattr(plan, "tables", plan), "law", None)
+
+    @property
+    def guarantee(self) -> PrivacyGuarantee:
+        """What the fit would promise; undeclared facts and seeds add conditions."""
+        return PrivacyGuarantee.of(self.cost, self.mechanism, self.parts[-1].conditions)
+
+    def __str__(self) -> str:
+        lines = [f"{self.estimator}, {self.n:,} records. {self.guarantee}"]
+        lines += [f"  {step.what}: {step.spends}; {step.expected}" for step in self.steps]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(step.what, step.spends, step.expected) for step in self.steps]
+        return card(
+            f"Plan of {self.estimator}, {self.n:,} records",
+            tag("p", str(self.guarantee)),
+            table(("step", "spends", "noise"), rows, text=(0, 1, 2)),
         )
 
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
-from dpbayes_sklearn.model_selection.pipelines import People, StepByStep
+from dpbayes_sklearn.model_selection.pipelines import People, PipelinePlan
 from dpbayes_sklearn.model_selection.runs import HeldOutSplit
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -130,7 +130,7 @@ def _cache() -> Iterator[str]:
     """See that a pipeline with a cache draws the noise of every fit, and stores nothing."""
     fits: list[int] = []
     drawn: list[int] = []
-    whole, answers = StepByStep.release, PrivateKBinsDiscretizer._set
+    whole, answers = PipelinePlan.release, PrivateKBinsDiscretizer._set
 
     def fit(self: Any, *args: Any) -> Any:
         fits.append(1)
@@ -142,7 +142,7 @@ def _cache() -> Iterator[str]:
 
     with (
         TemporaryDirectory() as folder,
-        mock.patch.object(StepByStep, "release", fit),
+        mock.patch.object(PipelinePlan, "release", fit),
         mock.patch.object(PrivateKBinsDiscretizer, "_set", bins),
     ):
         PrivateSearchCV(_pipe(memory=folder), GRID, runs_per_candidate=1).fit(X, Y)

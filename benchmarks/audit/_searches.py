@@ -25,7 +25,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.model_selection import runs as of_runs
-from dpbayes_sklearn.model_selection.runs import Selection, held_out
+from dpbayes_sklearn.model_selection.runs import SearchPlan, held_out
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.random_stopping import Stopping
@@ -119,7 +119,7 @@ def _noise_of_scores() -> Iterator[str]:
 def _who_is_held_out() -> Iterator[str]:
     """See that nobody is both fitted to and held out, and that labels do not decide who is."""
     split: list[Any] = []
-    real = Selection.release
+    real = SearchPlan.release
 
     def watched(self: Any, statistics: Any, *rest: Any) -> Any:
         split.append([set(part[0][:, 0].tolist()) for part in (statistics.train, statistics.test)])
@@ -127,7 +127,7 @@ def _who_is_held_out() -> Iterator[str]:
 
     model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
     search = PrivateSearchCV(model, GRID, runs_per_candidate=1, random_state=3)
-    with mock.patch.object(Selection, "release", watched):
+    with mock.patch.object(SearchPlan, "release", watched):
         for y in (Y, np.sort(Y)):
             search.fit(X, y)
     if split[0][0] & split[0][1]:

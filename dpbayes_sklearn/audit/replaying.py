@@ -28,7 +28,7 @@ from dpbayes_sklearn.columns import plans as of_columns
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.mechanisms.base import Adapter, sized
 from dpbayes_sklearn.model_selection import search
-from dpbayes_sklearn.model_selection.runs import Selection
+from dpbayes_sklearn.model_selection.runs import SearchPlan
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import BudgetAccountant, guarantee
 from dpbayes_sklearn.privacy.ledger import Ledger
@@ -42,7 +42,7 @@ Frozen = Sequence[tuple[Any, str]]
 CHOKE_POINT: Frozen = ((estimator, "carry_out"),)
 """The one boundary that private data cross."""
 
-SEARCH: Frozen = ((Selection, "release"),)
+SEARCH: Frozen = ((SearchPlan, "release"),)
 """The same boundary of a private search, which releases the best of many runs."""
 
 DRAWS: Frozen = (

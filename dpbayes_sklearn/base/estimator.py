@@ -12,8 +12,11 @@ from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
-from numbers import Rational, Real
+from numbers import Integral, Rational, Real
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
+
+import numpy as np
+from sklearn.utils import check_scalar
 
 from dpbayes_sklearn._fork import run_in_children
 from dpbayes_sklearn._messages import silence
@@ -22,7 +25,8 @@ from dpbayes_sklearn.base.parameters import declared_unit, records_that_count
 from dpbayes_sklearn.base.published import PublishedModel
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.data.arrow import named_columns
-from dpbayes_sklearn.data.records import quiet_numpy
+from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
+from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.exceptions import (
     NOTHING_SPENT,
     BudgetError,
@@ -42,6 +46,7 @@ from dpbayes_sklearn.release import (
     GUESS,
     NOTHING_KNOWN,
     Facts,
+    FitPlan,
     Plan,
     RecordCount,
     Release,
@@ -165,6 +170,45 @@ class PrivateEstimator(PublishedModel):
             return fitted._read(rows, targets, groups=persons, facts=facts)
 
         return self._fit(read)
+
+    def plan(self, n: int, n_features: int | None = None) -> FitPlan:
+        """Return what a fit to n records would release and spend, without data.
+
+        Parameters
+        ----------
+        n : int
+            Number of records.
+        n_features : int, optional
+            Needed if two numbers are the bounds of any number of features.
+
+        Returns
+        -------
+        FitPlan
+            With ``cost``, ``mechanism``, ``law``, ``steps`` and ``guarantee``; it prints what
+            every step spends, and its noise.
+        """
+        self._validate_params()
+        check_scalar(n, "n", Integral, min_val=1)
+        asked, budget = copy(self), self._budget()
+        asked._leak = _must_be_declared  # type: ignore[method-assign]
+        nobody = asked._nobody(n, n_features or getattr(self, "n_features_in_", None))
+        public, _ = asked._public_schema(nobody, n)
+        share, rest = asked._shares(budget)
+        sizes = (SizePlan.of(share),) if share.epsilon else ()
+        facts = Facts(n, tuple(plan.law for plan in sizes))
+        plan = asked._plan(public, facts, rest)
+        if plan is None:
+            plan = asked._planned(FitInput(public, asked._statistics(public, nobody)), rest)
+        return FitPlan(type(self).__name__, n, (*sizes, plan))
+
+    def _nobody(self, n: int, n_features: int | None) -> Any:
+        """Return n records of declared columns that nobody has."""
+        width = self._declared_width or n_features
+        if width is None:
+            raise ValueError(
+                f"The number of columns of {type(self).__name__} is not declared: give n_features."
+            )
+        return LocalRecords.unlabelled(Table(np.broadcast_to(0.0, (n, width))))
 
     def _fit(self, read: Read, stream: int = 0, facts: Facts | None = None) -> Self:
         """Check -> read -> plan -> charge -> release -> attach, or change nothing.
@@ -492,6 +536,11 @@ class PrivateEstimator(PublishedModel):
         return (
             f"{what} read from the data without revealing anything ({parameter} was not declared)"
         )
+
+
+def _must_be_declared(what: str, parameter: str) -> str:
+    """Refuse to plan without what a fit would read from the data."""
+    raise ValueError(f"Planning needs declared domains: set {parameter}.")
 
 
 def _block_to_carry() -> BudgetAccountant | str | None:

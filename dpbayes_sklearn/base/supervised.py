@@ -202,6 +202,9 @@ class SupervisedEstimator(PrivateEstimator):
 
     def _declared_schema(self, n: int, n_features: int | None = None) -> Schema:
         """Return the public domains of a fit to n records without any, if all are declared."""
+        return self._public_schema(self._nobody(n, n_features), n)[0]
+
+    def _nobody(self, n: int, n_features: int | None) -> LocalRecords:
         bounds, target = self._bounds, self._target
         if not self._declares_columns or target.value is None:
             raise ValueError(
@@ -209,8 +212,7 @@ class SupervisedEstimator(PrivateEstimator):
                 f"{bounds.parameter} or schema, and {target.parameter}."
             )
         columns = declared_width(self.schema, bounds.value, n_features)
-        nobody = LocalRecords([(Table(np.broadcast_to(0.0, (n, columns))), np.empty(0))])
-        return self._public_schema(nobody, n)[0]
+        return LocalRecords([(Table(np.broadcast_to(0.0, (n, columns))), np.empty(0))])
 
 
 KEPT_SECRET = (

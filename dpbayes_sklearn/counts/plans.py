@@ -115,11 +115,12 @@ class TablesPlan(Plan[CountTables, NetworkPosterior]):
     def steps(self) -> tuple[Step, ...]:
         """The tables."""
         cells = sum(map(prod, self.prior.network.shapes))
-        return (Step(f"{cells} counts of all tables", self.cost, self._described),)
+        return (Step(f"{cells} counts of all tables", self.cost, *self._described),)
 
     @property
-    def _described(self) -> str:
-        return ""
+    def _described(self) -> tuple[str, float | None]:
+        """Noise in words, and the error of one released number."""
+        return "", None
 
 
 class ExactTables(TablesPlan):
@@ -170,10 +171,8 @@ class NoisyTables(TablesPlan):
         return factor / law.grid * _simulated(law, 1 + noises // law.size)
 
     @property
-    def _described(self) -> str:
-        least, most = (float(f(self.law.variances)) ** 0.5 for f in (np.min, np.max))
-        deviation = f"{most:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
-        return f"{type(self.law).__name__} noise of standard deviation {deviation}"
+    def _described(self) -> tuple[str, float]:
+        return f"{type(self.law).__name__} noise", float(self.law.variances.mean()) ** 0.5
 
 
 @lru_cache(maxsize=16)
@@ -223,10 +222,9 @@ class NoisyCharacters(TablesPlan):
         return np.concatenate([np.abs(table).ravel() for table in tables])
 
     @property
-    def _described(self) -> str:
-        deviation = float(self.law.variances.max()) ** 0.5
+    def _described(self) -> tuple[str, float]:
         sums, name = sum_count(self.prior.network), type(self.law).__name__
-        return f"{name} noise of standard deviation {deviation:.3g} in {sums} sums"
+        return f"{name} noise in {sums} sums", float(self.law.variances.mean()) ** 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -252,9 +250,9 @@ class DrawnTables(TablesPlan):
         return draws_error(self.mechanism, self.n_draws, delta)
 
     @property
-    def _described(self) -> str:
-        omega = self.law.grid.omega
-        return f"{self.n_draws} draws of probabilities from {omega:.3g} to {1 - omega:.3g}"
+    def _described(self) -> tuple[str, None]:
+        omega, many = self.law.grid.omega, f"draw{'s' * (self.n_draws > 1)}"
+        return f"{self.n_draws} {many} of probabilities in [{omega:.3g}, {1 - omega:.3g}]", None
 
 
 def draws_error(mechanism: str, n_draws: int, delta: float) -> float:

@@ -13,6 +13,7 @@ number of records is released by each step that needs it, within its share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -29,7 +30,7 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import Facts, Release
+from dpbayes_sklearn.release import Facts, Plan, Release
 
 __all__ = [
     "Prepaid",
@@ -179,21 +180,27 @@ class People(NamedTuple):
 class StepByStep(Mechanism):
     """Fit the steps of a pipeline one after the other, each with its share of the budget."""
 
-    def preflight(self, statistics: Any, prior: Any, budget: Budget) -> None:
-        """Refuse nothing: every step refuses for itself."""
 
-    def release(
-        self, statistics: Any, prior: Any, budget: Budget, noise: Noise
-    ) -> Release[Pipeline]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PipelinePlan(Plan[People, Pipeline]):
+    """All steps of a pipeline in turn; every step plans and refuses for itself."""
+
+    pipeline: Pipeline
+    seeded: bool
+
+    def release(self, statistics: People, noise: Noise) -> Pipeline:
         """Return the fitted pipeline."""
-        seeded = prior.random_state is not None
-        pipeline = _shared(prior.pipeline, budget.epsilon)
+        pipeline = _shared(self.pipeline, self.cost.epsilon)
         for _, step in private_steps(pipeline):
-            step.set_params(random_state=noise.seed() if seeded else None)
-        fitted = _fitted_in_turn(pipeline, statistics)
-        conditions = [condition for guarantee in fitted for condition in guarantee.conditions]
-        promise = PrivacyGuarantee.of(budget, fitted[-1].mechanism, dict.fromkeys(conditions))
-        return Release(pipeline, promise)
+            step.set_params(random_state=noise.seed() if self.seeded else None)
+        _fit_in_turn(pipeline, statistics)
+        return pipeline
+
+    def promise(self, released: Pipeline) -> PrivacyGuarantee:
+        """Return the guarantee of all steps together."""
+        each = [step.guarantee_ for _, step in private_steps(released)]
+        conditions = dict.fromkeys(c for guarantee in each for c in guarantee.conditions)
+        return PrivacyGuarantee.of(self.cost, each[-1].mechanism, conditions)
 
 
 def _shared(pipeline: Pipeline, epsilon: Any) -> Pipeline:
@@ -204,8 +211,8 @@ def _shared(pipeline: Pipeline, epsilon: Any) -> Pipeline:
     return whole
 
 
-def _fitted_in_turn(pipeline: Pipeline, people: People) -> list[Any]:
-    """Fit one step after the other, each told whose records they are; return their guarantees.
+def _fit_in_turn(pipeline: Pipeline, people: People) -> None:
+    """Fit one step after the other, each told whose records they are.
 
     By hand, because a Pipeline passes ``groups`` on in one of two ways, which a setting decides.
     """
@@ -213,7 +220,6 @@ def _fitted_in_turn(pipeline: Pipeline, people: People) -> list[Any]:
     for step in steps:
         step.fit(X, people.y, groups=people.groups)
         X = X if step is steps[-1] else step.transform(X)
-    return [step.guarantee_ for step in steps]
 
 
 class PrivatePipeline(SupervisedEstimator):
@@ -309,8 +315,12 @@ class PrivatePipeline(SupervisedEstimator):
         n = len(target)
         return FitInput(None, People(X, target, groups, n), facts=facts or Facts(n))
 
-    def _prior(self, public: Any) -> PrivatePipeline:
-        return self
+    def _prior(self, public: Any) -> None:
+        return None
+
+    def _plan(self, public: Any, facts: Facts, budget: Budget) -> PipelinePlan:
+        name, seeded = StepByStep.name(), self.random_state is not None
+        return PipelinePlan(cost=budget, mechanism=name, pipeline=self.pipeline, seeded=seeded)
 
     @property
     def _n_released(self) -> int:

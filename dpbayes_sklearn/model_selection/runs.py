@@ -35,10 +35,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +62,7 @@ from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import NOTHING_KNOWN, Release, size_share
+from dpbayes_sklearn.release import NOTHING_KNOWN, Plan, Step, size_share
 from dpbayes_sklearn.schema.values import Kind
 
 __all__ = [
@@ -389,39 +390,6 @@ class Selection(Mechanism):
         """Return the law of the number of runs."""
         return Stopping.of_mean(self.stopping, self.runs_per_candidate * n_candidates)
 
-    def preflight(self, statistics: Any, prior: Any, budget: Budget) -> None:
-        """Refuse more runs than can be made; the rehearsal has fitted every candidate."""
-        mean = self.runs_per_candidate * len(prior)
-        if mean > MOST_RUNS:
-            raise ValueError(
-                f"A search of {mean} runs on average is too long: set a smaller runs_per_candidate."
-            )
-
-    def release(
-        self,
-        statistics: Any,
-        prior: Sequence[SupervisedEstimator],
-        budget: Budget,
-        noise: Noise,
-    ) -> Release[Winner]:
-        """Return the best of all runs of the candidates in ``prior`` on the people of a split."""
-        test, ready, rho = statistics.test, statistics.prepared, statistics.rho
-        n_runs = noise.runs(self.law_of_runs(len(prior)))
-        picked = noise.below(len(prior), n_runs).tolist()
-        seeds = [noise.seed() if self.seeded else None for _ in picked]
-        calls = (
-            delayed(run)(j, ready[j], seed, test, rho)
-            for j, seed in zip(picked, seeds, strict=True)
-        )
-        with silence():
-            best = self._best(calls)
-        held_out = len(test[1]) if statistics.n_test is None else statistics.n_test(best.model)
-        whole = sensitivity(best.model) // best.model._unit.max_records
-        share = best.score / (whole * max(held_out, 1))
-        promise = best.model.guarantee_
-        winner = Winner(share, best.candidate, best.model)
-        return Release(winner, PrivacyGuarantee.of(budget, promise.mechanism, promise.conditions))
-
     def _best(self, calls: Iterator[Any]) -> Run:
         """Return the first run of the highest score; a few at a time, so that no others are kept.
 
@@ -433,3 +401,48 @@ class Selection(Mechanism):
             while some := [*islice(calls, at_once)]:
                 best = [max([*best, *workers(some)], key=lambda one: one.score)]
         return best[0]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SearchPlan(Plan[HeldOutSplit, Winner]):
+    """The best of a random number of runs; what it costs does not depend on the candidates."""
+
+    runs: Selection
+    models: Sequence[SupervisedEstimator]
+
+    @classmethod
+    def of(cls, runs: Selection, models: Sequence[SupervisedEstimator], budget: Budget) -> Self:
+        """Refuse more runs than can be made; the rehearsal has fitted every candidate."""
+        mean = runs.runs_per_candidate * len(models)
+        if mean > MOST_RUNS:
+            raise ValueError(
+                f"A search of {mean} runs on average is too long: set a smaller runs_per_candidate."
+            )
+        return cls(cost=budget, mechanism=runs.name(), runs=runs, models=models)
+
+    def release(self, statistics: HeldOutSplit, noise: Noise) -> Winner:
+        """Return the best of all runs of the candidates on the people of a split."""
+        test, ready, rho = statistics.test, statistics.prepared, statistics.rho
+        n_runs = noise.runs(self.runs.law_of_runs(len(self.models)))
+        picked = noise.below(len(self.models), n_runs).tolist()
+        seeds = [noise.seed() if self.runs.seeded else None for _ in picked]
+        calls = (
+            delayed(run)(j, ready[j], seed, test, rho)
+            for j, seed in zip(picked, seeds, strict=True)
+        )
+        with silence():
+            best = self.runs._best(calls)
+        held_out = len(test[1]) if statistics.n_test is None else statistics.n_test(best.model)
+        whole = sensitivity(best.model) // best.model._unit.max_records
+        return Winner(best.score / (whole * max(held_out, 1)), best.candidate, best.model)
+
+    def promise(self, released: Winner) -> PrivacyGuarantee:
+        """Return the guarantee of the search, with the mechanism of the winner."""
+        own = released.model.guarantee_
+        return PrivacyGuarantee.of(self.cost, own.mechanism, own.conditions)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The best run."""
+        runs = self.runs.runs_per_candidate * len(self.models)
+        return (Step(f"best of about {runs} runs of {len(self.models)} candidates", self.cost),)

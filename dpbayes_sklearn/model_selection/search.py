@@ -23,7 +23,6 @@ from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
 from dpbayes_sklearn.data.reading import in_memory, read_target
 from dpbayes_sklearn.data.table import column_kind
-from dpbayes_sklearn.mechanisms import Release
 from dpbayes_sklearn.model_selection.cost import SearchCost, run_rho, search_cost
 from dpbayes_sklearn.model_selection.pipelines import (
     Prepaid,
@@ -37,6 +36,7 @@ from dpbayes_sklearn.model_selection.pipelines import (
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.model_selection.runs import (
     HeldOutSplit,
+    SearchPlan,
     Selection,
     Winner,
     candidates_of,
@@ -45,9 +45,10 @@ from dpbayes_sklearn.model_selection.runs import (
 )
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.random_stopping import PRICE
-from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.release import Facts, FitPlan, Release
 
 __all__ = ["PrivateSearchCV"]
 
@@ -267,6 +268,15 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def _resolve_mechanism(self) -> Selection:
         seeded = self.random_state is not None
         return Selection(self.runs_per_candidate, self.stopping, seeded, self.n_jobs)
+
+    def plan(self, n: int, n_features: int | None = None) -> FitPlan:
+        """Return what a search costs, without data; see also :meth:`cost`."""
+        self._validate_params()
+        made = self._plan(candidates_of(self.param_grid), Facts(n), self._budget())
+        return FitPlan(type(self).__name__, n, (made,))
+
+    def _plan(self, public: list[dict[str, Any]], facts: Facts, budget: Budget) -> SearchPlan:
+        return SearchPlan.of(self._resolve_mechanism(), self._models(public), budget)
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> HeldOutSplit:
         """Return all records, to be split without looking at them."""

@@ -1,0 +1,135 @@
+"""A plan, made without data: it costs what a fit charges, and is made once in a fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dpbayes_sklearn import (
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    DirichletMultinomial,
+    PrivateSearchCV,
+)
+from dpbayes_sklearn.audit.catalogue import every_case
+from dpbayes_sklearn.counts import draws, plans
+from dpbayes_sklearn.counts.fourier import CharacterSums
+from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateStandardScaler
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
+
+CASES = {case.name: case for case in every_case(n=60)}
+ADDED = PrivacyUnit(neighbours="add_remove")
+RNG = np.random.default_rng(0)
+X, Y = RNG.integers(0, 3, (600, 3)), RNG.integers(0, 2, 600)
+BAYES: dict[str, Any] = {"bounds": (0, 2), "classes": [0, 1], "n_bins": 3}
+PREPARING = [
+    PrivateKBinsDiscretizer(3),
+    PrivateStandardScaler(bounds=(0, 2)),
+    PrivateSelectKBest(2, bounds=(0, 2), n_bins=3, classes=[0, 1]),
+]
+
+
+def charged(model: Any, *data: Any) -> tuple[Fraction, Fraction, Any]:
+    ledger = BudgetAccountant(delta=1)
+    clone(model).set_params(accountant=ledger).fit(*data)
+    costs = [entry.cost for entry in ledger]
+    rho = [*ledger][-1].rho if len(costs) == 1 else None
+    return sum(c.epsilon for c in costs), sum(c.delta for c in costs), rho
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_plan_costs_what_a_fit_charges(name: str) -> None:
+    case = CASES[name]
+    plan = case.estimator.plan(60, n_features=np.shape(case.X)[-1])
+    epsilon, delta, rho = charged(case.estimator, case.X, case.y)
+    assert (plan.cost.epsilon, plan.cost.delta) == (epsilon, delta)
+    assert plan.guarantee.rho == rho
+    assert plan.mechanism in str(plan)
+    assert sum(step.cost.epsilon for step in plan.steps) == epsilon
+
+
+@pytest.mark.parametrize("model", PREPARING, ids=str)
+@pytest.mark.parametrize("unit", ["record", ADDED], ids=str)
+def test_preparation_has_plans(model: Any, unit: Any) -> None:
+    model = clone(model).set_params(privacy_unit=unit)
+    plan = model.plan(600, n_features=3)
+    assert (plan.cost.epsilon, plan.cost.delta) == charged(model, X, Y)[:2]
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "sampler", "fourier", "map"])
+def test_a_secret_number_of_records_is_a_step(mechanism: str) -> None:
+    model = BayesianNaiveBayes(mechanism=mechanism, delta=1e-6, privacy_unit=ADDED, **BAYES)
+    plan = model.plan(600, n_features=3)
+    assert [step.what.split()[-1] for step in plan.steps[:2]] == ["records", "tables"]
+    assert plan.steps[0].cost.epsilon == Fraction(1, 25)
+    assert (plan.cost.epsilon, plan.cost.delta) == charged(model, X, Y)[:2]
+
+
+def test_a_search_has_a_plan() -> None:
+    search = PrivateSearchCV(BayesianNaiveBayes(**BAYES), {"alpha": [1, 2]}, epsilon=0.9)
+    plan = search.plan(600)
+    assert plan.cost.epsilon == charged(search, X, Y)[0]
+    assert "best of about 20 runs of 2 candidates" in str(plan)
+
+
+def test_a_plan_is_shown() -> None:
+    plan = BayesianNaiveBayes(**BAYES).plan(2000, n_features=3)
+    tables, temperature = plan.steps
+    assert plan.law is not None
+    assert tables.error == pytest.approx(float(plan.law.variances.mean()) ** 0.5)
+    assert temperature.spends == "epsilon = 0.15"
+    lines = str(plan).splitlines()
+    assert lines[0].startswith("BayesianNaiveBayes, 2,000 records. Differentially private with")
+    assert len(lines) == 3
+    assert all(step.what in plan._repr_html_() for step in plan.steps)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (BayesianNaiveBayes(bounds=(0, 1)), "set bounds or schema, and classes"),
+        (BayesianNaiveBayes(classes=[0, 1]), "set bounds or schema, and classes"),
+        (BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1]), "give n_features"),
+        (DirichletMultinomial(), "Planning needs declared domains: set categories"),
+        (PrivateKBinsDiscretizer(3), "give n_features"),
+    ],
+    ids=str,
+)
+def test_what_is_not_declared_is_asked_for(model: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        model.plan(100)
+    with pytest.raises(ValueError, match="n == 0, must be >= 1"):
+        model.plan(0)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "sampler", "fourier", "map", "auto"])
+def test_a_law_is_derived_once_in_a_fit(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+
+    def counting(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return real(*args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    for owner, name in (
+        (CountTables, "law"),
+        (CharacterSums, "law"),
+        (plans, "gaussian_variance"),
+        (draws, "sampler_law"),
+        (draws, "mode_law"),
+    ):
+        counting(owner, name)
+    BayesianNaiveBayes(mechanism=mechanism, delta=1e-6, **BAYES).fit(X, Y)
+    assert calls
+    assert set(calls.values()) == {1}
