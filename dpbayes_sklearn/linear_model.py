@@ -557,7 +557,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
         What the effect of a number is: piecewise linear with four knots, in ranks, or linear in a
         window that a rough look at the values suggests. Linear effects have odds ratios per unit.
     intervals : "auto" or bool, default="auto"
-        Whether ``coefficients()`` has intervals: .2 to .3 of epsilon then pay for the curvature of
+        Whether ``coefficients()`` has intervals: .15 to .3 of epsilon then pay for the curvature of
         the likelihood. "auto" pays if ``n * epsilon / p`` is at least 4000, where it costs hardly
         any accuracy.
     fit_intercept : bool, default=True
@@ -600,7 +600,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
     -----
     **Privacy.** The unit is one record, neighbours have the same number of records and differ in
     one; every ``fit`` spends ``epsilon``: a tenth on histograms of the numbers if there are any,
-    .2 to .3 on the curvature if there are intervals, the rest on the mode. What is not declared
+    .15 to .3 on the curvature if there are intervals, the rest on the mode. What is not declared
     (``bounds`` or ``schema``, ``classes``) is read from the data with a
     :class:`PrivacyLeakWarning` and becomes a condition of the guarantee. With declared domains no
     value makes ``fit`` fail.

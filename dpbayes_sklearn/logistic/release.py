@@ -5,7 +5,7 @@ r"""The steps of a release, and their shares: look, mode, curvature.
    replaced record changes :math:`\max_j \|\cdot\|_1` by at most 2, and one that is added by 1. Its
    cumulative sums, mixed with the uniform law, are a rough rank; its ends a window.
 2. **Mode** (:mod:`dpbayes_sklearn.logistic.mode`).
-3. **Curvature** (.3 of epsilon, or .2 where records are many, if intervals are released). The sum
+3. **Curvature** (.3 of epsilon, or .15 where records are many, if intervals are released). The sum
    of :math:`vv^\top, v = \sqrt{\sigma(1-\sigma)}\,B^\top x` at the released mode, with
    :class:`~dpbayes_sklearn.noise.MatrixNoise` of weights a. Records whose :math:`\sum a_i^2(B^\top
    x)_i^2` exceeds a limit T, which the released histograms suggest, are scaled down to it. As
@@ -63,7 +63,7 @@ __all__ = [
 FEW_RECORDS = 100
 """Records times epsilon per parameter below which naive Bayes is usually more accurate."""
 _LOOK = Fraction(1, 10)
-_CURVATURE, _LESS = Fraction(3, 10), Fraction(1, 5)  # the latter where there are very many records
+_CURVATURE, _LESS = Fraction(3, 10), Fraction(3, 20)  # the latter if records are very many
 _MANY = 4000.0  # n epsilon/p from which on that is so, and intervals are released if not asked for
 _MOST_PARAMETERS, _MOST_WITH_INTERVALS = 2000, 200
 _TRUST = 0.7  # largest weight of a released histogram beside the uniform law
