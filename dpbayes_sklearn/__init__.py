@@ -16,6 +16,7 @@ from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.display import (
     ContributionDisplay,
     CoverageDisplay,
+    ForestDisplay,
     PosteriorDisplay,
     PrivacyUtilityDisplay,
     ReliabilityDisplay,
@@ -43,6 +44,7 @@ __all__ = [
     "ContributionDisplay",
     "CoverageDisplay",
     "DirichletMultinomial",
+    "ForestDisplay",
     "GammaExponential",
     "Interval",
     "LedgerError",

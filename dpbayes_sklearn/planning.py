@@ -27,8 +27,12 @@ from dpbayes_sklearn._simulation import (
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
-from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
+from dpbayes_sklearn.logistic.blocks import Blocks
+from dpbayes_sklearn.logistic.mode import records_per_parameter
+from dpbayes_sklearn.logistic.release import FEW_RECORDS
 from dpbayes_sklearn.mechanisms import resolve_mechanism
+from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import PrivacyUnit, exact
 
 __all__ = [
@@ -95,10 +99,16 @@ class ExpectedError:
 
 
 class Recommendation(NamedTuple):
-    """The mechanism with the smallest expected error, and the errors of all of them."""
+    """The mechanism with the smallest expected error, and the errors of all of them.
+
+    For two classes ``model`` is the classifier that usually predicts better with so many records,
+    by a measured rule: logistic regression if ``n * epsilon / p`` is at least 100, for the p
+    parameters that it would have. Otherwise it is empty.
+    """
 
     mechanism: str
     errors: dict[str, float]
+    model: str = ""
 
 
 def expected_error(
@@ -204,8 +214,9 @@ def recommend(
 
     All mechanisms release the same data, simulated from the prior, and their posterior means are
     compared with those of exact Bayes; "gaussian" is among them if the estimator has a delta. The
-    errors are in records (classifiers), or on the scale
-    of the bounds (regression); a mechanism that cannot release at this epsilon has infinity.
+    errors are in records (classifiers), or on the scale of the bounds (regression); a mechanism
+    that cannot release at this epsilon has infinity. A logistic regression has one mechanism, and
+    no error is simulated.
 
     Examples
     --------
@@ -215,7 +226,12 @@ def recommend(
     ... )
     >>> recommend(model, n=1000, epsilon=1.0).mechanism
     'laplace'
+    >>> [recommend(model, n=n, epsilon=1.0).model for n in (100, 1000)]
+    ['BayesianNaiveBayes', 'BayesianLogisticRegression']
     """
+    better = _better_classifier(_at(estimator, epsilon), n, n_features)
+    if isinstance(estimator, BayesianLogisticRegression):
+        return Recommendation("map", {}, better)
     errors = {}
     simulation = _simulation(estimator)
     names, _ = estimator._parameter_constraints["mechanism"]
@@ -227,7 +243,22 @@ def recommend(
             candidate.mechanism = name
         release = simulation(candidate, n, _columns(estimator, n_features))
         errors[name] = float(release.after_inference().mean()) if release.possible() else math.inf
-    return Recommendation(min(errors, key=errors.__getitem__), errors)
+    return Recommendation(min(errors, key=errors.__getitem__), errors, better)
+
+
+def _better_classifier(estimator: PrivateEstimator, n: int, n_features: int | None) -> str:
+    """Return which classifier of two classes is usually better; empty for other estimators."""
+    if not isinstance(estimator, (DiscreteClassifier, BayesianLogisticRegression)):
+        return ""
+    public = estimator._declared_schema(n, _columns(estimator, n_features))
+    if len(public.classes.labels) != 2:
+        return ""
+    options = estimator if isinstance(estimator, BayesianLogisticRegression) else None
+    n_bins, effects = (None, "smooth") if options is None else (options.n_bins, options.effects)
+    blocks = Blocks(tuple(public.columns.values()), effects, n_bins)
+    ratio = records_per_parameter(blocks, n, float(estimator.epsilon), estimator._unit)
+    better = BayesianLogisticRegression if ratio >= FEW_RECORDS else BayesianNaiveBayes
+    return str(better.__name__)
 
 
 _VERDICTS = (  # measured: docs/user_guide/choosing.md

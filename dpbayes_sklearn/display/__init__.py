@@ -7,6 +7,7 @@ from dpbayes_sklearn.display.calibration import (
     reliability_curve,
 )
 from dpbayes_sklearn.display.contributions import ContributionDisplay
+from dpbayes_sklearn.display.forest import ForestDisplay
 from dpbayes_sklearn.display.posterior import PosteriorDisplay
 from dpbayes_sklearn.display.utility import (
     PrivacyUtilityCurve,
@@ -17,6 +18,7 @@ from dpbayes_sklearn.display.utility import (
 __all__ = [
     "ContributionDisplay",
     "CoverageDisplay",
+    "ForestDisplay",
     "PosteriorDisplay",
     "PrivacyUtilityCurve",
     "PrivacyUtilityDisplay",
