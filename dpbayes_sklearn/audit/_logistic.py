@@ -1,4 +1,4 @@
-r"""The perturbed mode of a logistic regression as a step of a release, and where its search ended.
+r"""The perturbed mode of a logistic regression as a step of a release.
 
 Between two data sets, the records that only one of them has move the gradient by :math:`\sum \pm
 r\,x` with residuals r of the sign that their labels fix, wherever the mode is: a convex function of
@@ -20,9 +20,9 @@ from scipy.special import expit
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import Step
 from dpbayes_sklearn.logistic.blocks import STEPS
-from dpbayes_sklearn.logistic.mode import ModePlan
+from dpbayes_sklearn.logistic.mode import ModePlan, tilt_of
 
-__all__ = ["LogisticMode", "LogisticSearch", "weighed_records"]
+__all__ = ["LogisticMode", "weighed_records"]
 
 
 def weighed_records(records: Any) -> FloatArray:
@@ -98,31 +98,12 @@ class LogisticMode(Step):
         curvature = np.einsum("rn,ni,nj->rij", q * (1 - q), x, x) + np.diag(ridge)
         return np.asarray(np.linalg.slogdet(curvature)[1] - norm / float(self.plan.pull.scale))
 
-
-@dataclass(frozen=True)
-class LogisticSearch(Step):
-    """Where the search for a mode ended: it must be within a step of the exact minimum."""
-
-    mode: LogisticMode
-    tilt: FloatArray
-    steps: IntArray
-    found: FloatArray
-
-    def key(self) -> bytes:
-        """Return nothing: where a search ends is for the noise of the mode to hide."""
-        return b""
-
-    def _loss(self, other: LogisticSearch) -> float:
-        return 0.0 if max(self.distance, other.distance) <= 1 else math.inf
-
-    @property
-    def distance(self) -> float:
-        """A bound, in steps, on the distance of what was found from the minimum."""
-        plan, basis = self.mode.plan, self.mode.plan.blocks.basis
-        if not np.array_equal(np.rint(self.found / plan.step), self.steps):
-            return math.inf
-        x, y = self.mode.records[:, :-1] @ basis, self.mode.records[:, -1]
-        gradient = plan.ridge * self.found + (expit(x @ self.found) - y) @ x + self.tilt
-        sizes = np.array(plan.blocks.sizes)
+    def left(self, found: FloatArray, noise: IntArray) -> float:
+        """Return the norm of the gradient at what was found, and how far the noise may be off."""
+        plan, blocks = self.plan, self.plan.blocks
+        x, y = self.records[:, :-1] @ blocks.basis, self.records[:, -1]
+        pulls = np.split(noise, np.cumsum(blocks.sizes))
+        gradient = plan.ridge * found + (expit(x @ found) - y) @ x + tilt_of(plan, *pulls)
+        sizes = np.array(blocks.sizes)
         cell = math.sqrt(1 + float((sizes + sizes**2).sum())) / 2 / plan.lattice
-        return float((np.linalg.norm(gradient) + cell) / plan.ridge.min() / plan.step)
+        return float(np.linalg.norm(gradient)) + cell

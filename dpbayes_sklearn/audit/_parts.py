@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.audit._logistic import LogisticMode
 from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, Step, quadratic_range
 from dpbayes_sklearn.noise import DiscreteGaussian
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
@@ -152,7 +153,7 @@ def _least_epsilon(p: FloatArray, q: FloatArray, delta: float) -> float:
 class ModeSearch(Step):
     """Where the search for a mode ended: it must be within a step of the exact minimum."""
 
-    mode: Mode
+    mode: Mode | LogisticMode
     noise: IntArray
     steps: IntArray
     found: FloatArray
@@ -167,14 +168,10 @@ class ModeSearch(Step):
     @property
     def distance(self) -> float:
         """A bound, in steps, on the distance of what was found from the minimum."""
-        plan, x = self.mode.plan, self.mode.records[:, :-1]
+        plan = self.mode.plan
         if not np.array_equal(np.rint(self.found / plan.step), self.steps):
             return math.inf
-        limit = plan.limit / plan.grid
-        pull = np.clip(self.mode.records[:, -1] - x @ self.found, -limit, limit) @ x
-        gradient = plan.ridge * self.found - pull - self.noise / plan.grid**2
-        cell = math.sqrt(len(self.found)) / 2 / plan.grid**2
-        return float((np.linalg.norm(gradient) + cell) / plan.ridge.min() / plan.step)
+        return self.mode.left(self.found, self.noise) / float(plan.ridge.min()) / plan.step
 
 
 @dataclass(frozen=True)

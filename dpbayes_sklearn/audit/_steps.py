@@ -259,6 +259,14 @@ class Mode(Step):
     def _volume(self, rows: list[tuple[float, ...]]) -> float:
         return sum(math.log1p((np.square(row[:-1]) / self.plan.ridge).sum()) for row in rows)
 
+    def left(self, found: FloatArray, noise: IntArray) -> float:
+        """Return the norm of the gradient at what was found, and how far the noise may be off."""
+        plan, x = self.plan, self.records[:, :-1]
+        limit = plan.limit / plan.grid
+        pull = np.clip(self.records[:, -1] - x @ found, -limit, limit) @ x
+        gradient = plan.ridge * found - pull - noise / plan.grid**2
+        return float(np.linalg.norm(gradient)) + math.sqrt(len(found)) / 2 / plan.grid**2
+
     def log_density(self, w: FloatArray) -> FloatArray:
         """Return the log of the density of the exact minimum at rows of coefficients."""
         x, h = self.records[:, :-1], self.plan.limit / self.plan.grid

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._domains import released
+from dpbayes_sklearn.audit._logistic import LogisticMode, weighed_records
 from dpbayes_sklearn.audit._parts import Calibrated, ModeSearch, Scored, Texts, worst_of_choice
 from dpbayes_sklearn.audit._steps import (
     Added,
@@ -30,6 +31,7 @@ from dpbayes_sklearn.audit._steps import (
     Step,
     seen_records,
 )
+from dpbayes_sklearn.logistic.mode import LogisticLoss
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.noise import Objective, Weights
 from dpbayes_sklearn.noise.source import RandomSource, random_source
@@ -187,7 +189,7 @@ class _Ended:
 
 
 @singledispatch
-def mode_of(objective: Any, pull: NoiseLaw, jitter: NoiseLaw) -> Mode:
+def mode_of(objective: Any, pull: NoiseLaw, jitter: NoiseLaw) -> Mode | LogisticMode:
     """Return the step of an objective with the noise that was drawn for it."""
     raise TypeError(f"No step is known for {type(objective).__name__}.")
 
@@ -197,6 +199,12 @@ def _(objective: RobustLoss, pull: NoiseLaw, jitter: NoiseLaw) -> Mode:
     statistics, window, windows, plan = vars(objective).values()
     records = seen_records(statistics, window, windows, plan.grid)
     return Mode(records, plan._replace(pull=pull, jitter=jitter), objective)
+
+
+@mode_of.register
+def _(objective: LogisticLoss, pull: NoiseLaw, jitter: NoiseLaw) -> LogisticMode:
+    plan = objective.plan._replace(pull=pull, jitter=jitter)  # type: ignore[arg-type]
+    return LogisticMode(weighed_records(objective.records), plan)
 
 
 def _rows(weights: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -42,10 +42,12 @@ norm of scale :math:`2/\varepsilon_2` steps covers it on either data set: togeth
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import FloatArray
@@ -60,7 +62,15 @@ from dpbayes_sklearn.logistic.records import (
 from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["ModePlan", "exact_mode", "perturbed_mode", "plan_mode", "records_per_parameter"]
+__all__ = [
+    "LogisticLoss",
+    "ModePlan",
+    "exact_mode",
+    "perturbed_mode",
+    "plan_mode",
+    "records_per_parameter",
+    "tilt_of",
+]
 
 _VOLUME, _SEARCH = Fraction(1, 4), Fraction(1, 64)  # largest share of the determinants; the jitter
 _MOST_SEARCH = Fraction(64)  # from there on the jitter is far below any other error
@@ -185,12 +195,42 @@ def _cell(blocks: Blocks, lattice: int) -> float:
 
 def perturbed_mode(records: MappedRecords, plan: ModePlan, noise: Noise) -> FloatArray:
     """Release the perturbed mode."""
-    nothing = [np.zeros(size, np.int64) for size in (*plan.blocks.sizes, 1)]
-    *rows, total = noise.add(nothing, plan.pull)
-    tilt = np.concatenate([total, *rows]) @ plan.blocks.basis / plan.lattice
-    mode = _Search(records, plan.blocks, plan.ridge, tilt, plan.lattice).minimum(plan.error)
-    steps = np.rint(mode / plan.step).astype(np.int64)
-    return np.asarray(noise.add([steps], plan.jitter)[0] * plan.step)
+    return noise.minimum(LogisticLoss(records, plan))
+
+
+@dataclass(frozen=True)
+class LogisticLoss:
+    """**Sensitive:** the objective of a mode."""
+
+    records: MappedRecords
+    plan: ModePlan
+
+    @property
+    def pull(self) -> ClassRows:
+        """Noise of the gradient, in units of 1/lattice."""
+        return self.plan.pull
+
+    @property
+    def jitter(self) -> SupNorm:
+        """Noise of what is released, in steps."""
+        return self.plan.jitter
+
+    @property
+    def step(self) -> float:
+        """Lattice of what is released."""
+        return self.plan.step
+
+    def minimum(self, *pulls: npt.NDArray[Any]) -> FloatArray:
+        """Return the mode, tilted by the noise of every block and of the constant."""
+        plan = self.plan
+        search = _Search(self.records, plan.blocks, plan.ridge, tilt_of(plan, *pulls), plan.lattice)
+        return search.minimum(plan.error)
+
+
+def tilt_of(plan: ModePlan, *pulls: npt.NDArray[Any]) -> FloatArray:
+    """Return the noise of blocks and, last, of the constant as one of the parameters."""
+    *rows, total = pulls
+    return np.asarray(np.concatenate([total, *rows]) @ plan.blocks.basis / plan.lattice)
 
 
 def exact_mode(records: MappedRecords, blocks: Blocks, ridge: FloatArray) -> FloatArray:

@@ -43,7 +43,7 @@ __all__ = [
     "probabilities",
 ]
 
-_PRIOR_SD = 5.0  # of a contrast: log odds that differ by more than ten between levels are rare
+_PRIOR_SD = 10.0  # of a contrast: wide, so that it decides only where the release tells little
 _LEAST = 1e-9  # added to variances, in units of the largest curvature
 _TURNS = 60  # of the iteration that finds a variance that depends on what it is the variance of
 _SETTLED = 1e-6  # relative change at which it ends
