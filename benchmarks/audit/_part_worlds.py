@@ -12,6 +12,7 @@ import pandas as pd
 from benchmarks.audit._parts import World
 from dpbayes_sklearn import (
     BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNaiveBayes,
     BayesianNetworkClassifier,
     BetaBinomial,
@@ -51,7 +52,8 @@ NAN = float("nan")
 
 def worlds() -> list[World]:
     """Return all worlds in which nothing is forced."""
-    return [*_counts(), *_deep(), *_regressions(), *_signs(), *_categories(), *_preparation()]
+    regressions = [*_regressions(), *_signs(), *_logistic()]
+    return [*_counts(), *_deep(), *regressions, *_categories(), *_preparation()]
 
 
 def frame(rows: Any, names: str = "abcdefgh") -> pd.DataFrame:
@@ -172,6 +174,18 @@ def _signs() -> Iterator[World]:
             delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
         )
         yield World(f"signs, {mechanism}", model, frame(rows), tuple(own), RECORD, 0.97)
+
+
+def _logistic() -> Iterator[World]:
+    """Yield logistic regressions over columns of all kinds; records at opposite ends."""
+    others = numbers(200)
+    others["y"] = (others["y"] > 0).astype(int)
+    own = tuple((*CORNERS[i][:-1], label) for i, label in ((0, 1), (1, 0), (0, 0), (4, 1)))
+    for effects, unit in product(("smooth", "linear"), UNITS):
+        model = BayesianLogisticRegression(
+            effects=effects, intervals=True, schema=Schema(SCHEMA.columns, Categories([0, 1]))
+        )
+        yield World(f"logistic, {effects}, {unit.label}", model, others, own, unit, 0.6)
 
 
 def _categories() -> Iterator[World]:

@@ -79,7 +79,8 @@ class LogisticMode(Step):
         return float(by_block.max())
 
     def _volume(self, rows: list[tuple[float, ...]]) -> float:
-        x = np.array(rows).reshape(len(rows), -1)[:, :-1] @ self.plan.blocks.basis
+        x = np.array(rows).reshape(len(rows), self.records.shape[1])[:, :-1]
+        x = x @ self.plan.blocks.basis
         return float(np.log1p((np.square(x) / self.plan.ridge).sum(axis=1) / 4).sum())
 
     def log_density(self, w: FloatArray) -> FloatArray:
