@@ -193,10 +193,10 @@ def test_how_many_records_of_a_person_should_count():
 def test_recommendation_is_the_smallest_error(monkeypatch):
     model = classifier(inference="plug_in")
     monkeypatch.setattr("dpbayes_sklearn._simulation._REPEATS", 10)
-    best, errors = recommend(model, N, epsilon=1.0)
+    best, errors, model_name = recommend(model, N, epsilon=1.0)
     assert set(errors) == {"laplace", "fourier", "sampler", "map"}
     assert errors[best] == min(errors.values())
-    assert recommend(model, N, epsilon=1.0) == (best, errors)  # no chance in it
+    assert recommend(model, N, epsilon=1.0) == (best, errors, model_name)  # no chance in it
     assert recommend(regression(), 2000, epsilon=1.0).errors.keys() == errors.keys()
 
 
@@ -391,3 +391,11 @@ def test_spreads_that_make_no_sense(arguments, message):
 def test_only_regressions_have_a_spread():
     with pytest.raises(ValueError, match="Only the errors of a regression"):
         expected_error(classifier(), N, 1.0, spread=Spread(0.1, 0.1))
+
+
+def test_recommendation_compares_the_classifiers_of_two_classes():
+    model = BayesianLogisticRegression(bounds=([0] * 5, [1] * 5), classes=[0, 1])
+    few, many = (recommend(model, n, epsilon=1.0) for n in (1000, 2000))  # 16 parameters
+    assert few.model == "BayesianNaiveBayes"
+    assert many == ("map", {}, "BayesianLogisticRegression")
+    assert recommend(regression(), 2000, epsilon=1.0).model == ""
