@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from dpbayes_sklearn import (
+    BayesianLogisticRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
     Categories,
