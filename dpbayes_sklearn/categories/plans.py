@@ -57,7 +57,7 @@ from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.gaussian import Shifts, calibrated_variance, gaussian_rho
 from dpbayes_sklearn.release import Facts, Plan
 
-__all__ = ["MECHANISMS", "noise_of_counts", "outcome_law", "per_record", "plan"]
+__all__ = ["MECHANISMS", "NoisyCounts", "categories_plan", "noise_of_counts", "outcome_law", "plan"]
 
 
 MECHANISMS = (Auto, Exponential, Gaussian, Geometric, Hellinger, Laplace, LaplaceImproved, Local)
@@ -113,26 +113,22 @@ def plan(
     mechanism: Mechanism, prior: SimplexPrior, facts: Facts, budget: Budget
 ) -> Plan[SimplexCounts, Dirichlet]:
     """Return how a mechanism releases counts of categories, or refuse what it cannot do."""
-    _refuse_others(mechanism)
-    if budget.infinite:
+    make = categories_plan.dispatch(type(mechanism))
+    if budget.infinite and make is not categories_plan.dispatch(object):
         return ExactPosterior(cost=budget, mechanism=mechanism.name(), prior=prior)
-    return _planned(mechanism, prior, facts, budget)
-
-
-def _refuse_others(mechanism: Mechanism) -> None:
-    if not isinstance(mechanism, MECHANISMS):
-        raise ValueError(f"The {mechanism.name()} mechanism cannot release counts of categories.")
+    return make(mechanism, prior, facts, budget)
 
 
 @singledispatch
-def _planned(
+def categories_plan(
     mechanism: Mechanism, prior: SimplexPrior, facts: Facts, budget: Budget
 ) -> Plan[SimplexCounts, Dirichlet]:
-    raise NotImplementedError
+    """Return how categories are released, by the type of the mechanism; others are refused."""
+    raise ValueError(f"The {mechanism.name()} mechanism cannot release counts of categories.")
 
 
-@_planned.register
-def _(
+@categories_plan.register
+def _noise_in_counts(
     mechanism: Laplace | LaplaceImproved | Geometric | Gaussian,
     prior: SimplexPrior,
     facts: Facts,
@@ -147,15 +143,15 @@ def _(
     return NoisyCounts(cost=cost, mechanism=mechanism.name(), prior=prior, law=law, n=n)
 
 
-@_planned.register
+@categories_plan.register
 def _(
     mechanism: Auto, prior: SimplexPrior, facts: Facts, budget: Budget
 ) -> Plan[SimplexCounts, Dirichlet]:
     counts = SimplexCounts.of_size(0, len(prior.concentration))
-    return _planned(_least_noise(counts, budget), prior, facts, budget)
+    return categories_plan(_least_noise(counts, budget), prior, facts, budget)
 
 
-@_planned.register
+@categories_plan.register
 def _(mechanism: Exponential, prior: SimplexPrior, facts: Facts, budget: Budget) -> ChosenPosterior:
     if budget.unit.size_is_secret:
         raise ValueError(
@@ -225,7 +221,8 @@ def outcome_law(
     >>> outcome_law(Geometric(), 20, (1.0, 1.0), Budget(1)).worst_case().epsilon
     1.0
     """
-    _refuse_others(mechanism)
+    if not isinstance(mechanism, MECHANISMS):
+        raise ValueError(f"The {mechanism.name()} mechanism has no law of categories.")
     k, counts = len(prior), SimplexCounts.of_size(n, len(prior))
     if isinstance(mechanism, Auto):
         mechanism = _least_noise(counts, budget)

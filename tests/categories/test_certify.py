@@ -53,5 +53,5 @@ def test_what_cannot_be_computed_is_refused() -> None:
         expected_distance("geometric", 8, (1, 1, 1))
     with pytest.raises(ValueError, match=r"at most 150 candidates\. Got 1,001"):
         optimal_distance(1000, (1, 1))
-    with pytest.raises(ValueError, match="sampler mechanism cannot release counts of categories"):
+    with pytest.raises(ValueError, match="sampler mechanism has no law of categories"):
         certify(Sampler(), 10, (1, 1))
