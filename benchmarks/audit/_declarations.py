@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
 from dpbayes_sklearn.audit.fuzzing import Outcome, fit_with
+from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.release import boundary
 
 __all__ = ["declarations", "statistics_of"]
@@ -25,7 +26,8 @@ def statistics_of(model: Any, X: Any, y: Any) -> Any:
     seen: list[Any] = []
 
     def watched(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
-        seen.append(getattr(statistics, "counts", statistics))
+        counted = isinstance(statistics, LabelledCounts)
+        seen.append(statistics.counts if counted else statistics)
         return release(plan, statistics, noise)
 
     with boundary(watched):

@@ -52,6 +52,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.containers import CONTAINERS
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
+from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 from dpbayes_sklearn.release import boundary
@@ -113,7 +114,8 @@ def leak_walk() -> Iterator[str]:
     seen: list[Any] = []
 
     def watched(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
-        seen.append(getattr(statistics, "counts", statistics))
+        counted = isinstance(statistics, LabelledCounts)
+        seen.append(statistics.counts if counted else statistics)
         return release(plan, statistics, noise)
 
     with boundary(watched):

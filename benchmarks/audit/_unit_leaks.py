@@ -18,6 +18,8 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
 )
 from dpbayes_sklearn.audit.leaks import leaks
+from dpbayes_sklearn.columns.quantiles import SortedColumns
+from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import (
@@ -25,6 +27,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
+from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.release import boundary
 
 __all__ = ["leaks_of_units"]
@@ -93,13 +96,15 @@ class _watched:
 def _exact(statistics: Any) -> dict[str, Any]:
     """Return the exact numbers that a release was made from."""
     found: dict[str, Any] = {}
+    if isinstance(statistics, LabelledCounts):
+        statistics = statistics.counts
     for name in ("counts", "scores"):
         if hasattr(statistics, name):
             found[name] = np.asarray(getattr(statistics, name))
     for j, table in enumerate(getattr(statistics, "tables", ())):
         found[f"table {j}"] = table
-    if statistics.kind == "quantiles":
+    if isinstance(statistics, SortedColumns):
         found["a sorted column"] = statistics.column(1)
-    if statistics.kind == "moments":
+    if isinstance(statistics, Moments):
         found["sums"] = statistics.location_sums(1)[1]
     return found

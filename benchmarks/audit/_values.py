@@ -15,6 +15,7 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
 )
 from dpbayes_sklearn.audit.leaks import fitted_numbers
+from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.moments import WHOLE_WINDOW
@@ -108,7 +109,8 @@ def _statistics(model: Any, X: Any, y: Any) -> Any:
     seen: list[Any] = []
 
     def watched(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
-        seen.append(getattr(statistics, "counts", statistics))
+        counted = isinstance(statistics, LabelledCounts)
+        seen.append(statistics.counts if counted else statistics)
         return release(plan, statistics, noise)
 
     with boundary(watched):

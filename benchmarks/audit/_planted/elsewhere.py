@@ -13,13 +13,10 @@ from benchmarks.audit._planted._slip import constant, slip, slip_of_parts, times
 from dpbayes_sklearn.base import estimator, parameters
 from dpbayes_sklearn.columns import plans, quantiles
 from dpbayes_sklearn.columns.texts import TextCounts
-from dpbayes_sklearn.counts import dependence, splits
+from dpbayes_sklearn.counts import dependence, draws, splits
 from dpbayes_sklearn.counts import plans as counts
 from dpbayes_sklearn.counts.dependence import ColumnChoice
 from dpbayes_sklearn.counts.temperature import LossSums
-from dpbayes_sklearn.mechanisms import (
-    Sampler,
-)
 from dpbayes_sklearn.model_selection import pipelines, runs, search
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
@@ -48,7 +45,8 @@ rho_of_temperature = slip_of_parts(
 def _greedy(real: Any) -> Any:
     def plan(mechanism: Any, prior: Any, facts: Any, budget: Any) -> Any:
         made = real(mechanism, prior, facts, budget)
-        return replace(made, tables=counts.tables_plan(mechanism, prior, facts, budget))
+        tables = counts.tables_plan(mechanism, prior, facts, budget)
+        return made if made is made.tables else replace(made, tables=tables)
 
     return plan
 
@@ -91,9 +89,9 @@ one_draw_is_priced = slip_of_parts(
     "Several draws of tables have the loss of one",
     "counts, Sampler(n_samples=3), record",
     (
-        Sampler,
-        "plan",
-        lambda real: lambda self, *args: real(type(self)(1, omega=self.omega), *args),
+        draws,
+        "sampler_law",
+        lambda real: lambda m, *args: real(type(m)(1, omega=m.omega), *args),
     ),
 )
 sides_of_texts = slip_of_parts(

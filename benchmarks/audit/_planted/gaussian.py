@@ -138,7 +138,7 @@ def temperature_is_free() -> Replacements:
     def free(mechanism: Any, prior: Any, facts: Any, budget: Any) -> Any:
         made = real(mechanism, prior, facts, budget)
         tables = plans.tables_plan(mechanism, prior, facts, budget)
-        return replace(made, tables=tables, cost=tables.cost)
+        return tables if made is made.tables else replace(made, tables=tables, cost=tables.cost)
 
     yield plans, "plan", free
 

@@ -13,11 +13,11 @@ from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.categories import exponential
 from dpbayes_sklearn.categories.candidates import ScoredCandidates
 from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.counts import draws, splits
+from dpbayes_sklearn.counts import draws, plans, splits
 from dpbayes_sklearn.counts import fourier as characters
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import Sampler, fourier
+from dpbayes_sklearn.mechanisms import Laplace, Sampler, fourier
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import ball_draws, location, mode, shares
 from dpbayes_sklearn.regression.gram import GramMatrix
@@ -79,12 +79,19 @@ def characters_move_half() -> Replacements:
     "The scale of the noise depends on which classes occur in the data",
 )
 def local_sensitivity_of_counts() -> Replacements:
-    real = CountTables.sensitivity
+    real = plans.NoisyTables.release
 
-    def local(self: CountTables, unit: PrivacyUnit) -> int:
-        return real(self, unit) - int((self.tables[-1] == 0).any())
+    def local(self: Any, statistics: Any, noise: Any) -> Any:
+        if not (statistics.tables[-1] == 0).any():
+            return real(self, statistics, noise)
+        more = self.cost._replace(epsilon=self.cost.epsilon * Fraction(11, 10))
+        return real(
+            plans.tables_plan(Laplace(), self.prior, self.facts, more),  # type: ignore[arg-type]
+            statistics,
+            noise,
+        )
 
-    yield CountTables, "sensitivity", local
+    yield plans.NoisyTables, "release", local
 
 
 @fault(

@@ -150,13 +150,13 @@ def simplex_shows_n() -> Replacements:
 
 @fault("units", REPLAY, "The exact number of records is used after another was released")
 def exact_number_used() -> Replacements:
-    real = plans.NoisyTables.release
+    real = plans.LearnsTemperature.release
 
     def exact(self: Any, statistics: Any, noise: Any) -> Any:
-        facts = replace(self.facts, n=statistics.n)
-        return real(replace(self, facts=facts), statistics, noise)
+        facts = replace(self.tables.facts, n=statistics.n)
+        return real(replace(self, tables=replace(self.tables, facts=facts)), statistics, noise)
 
-    yield plans.NoisyTables, "release", exact
+    yield plans.LearnsTemperature, "release", exact
 
 
 @fault("units", "leak walk of units", "A model remembers how many records there were")
