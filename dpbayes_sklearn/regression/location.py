@@ -201,6 +201,7 @@ def _shares(errors: tuple[float, ...]) -> FloatArray:
 _MOST_RECORDS = 100_000  # times 1/epsilon: more records say nothing new about a location
 _LEAST_RECORDS = 10_000
 _TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
+_RESIDUAL_REACH = 2.5  # likewise for residuals
 _ANYWHERE = 1 / 3  # variance of a place within [-1, 1], of which nothing is known
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
 _FARTHEST_SIGN = 0.95  # mean that a sign is centred at
@@ -245,13 +246,22 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
 
 def located_residuals(
     statistics: Moments, baseline: Baseline, shares: Shares, noise: Noise, reach: float
-) -> Location:
-    """Release how far the residuals of a model are from 0, in halves of the target's window."""
-    grid = shares.grid(statistics.design, statistics.n)
+) -> tuple[Baseline, Location]:
+    """Release the mean of a model's residuals and how far they are from it.
+
+    Returns the model with the mean added to its constant, if it has one, and where its residuals
+    lie, in widths of the target's window.
+    """
+    design, grid = statistics.design, shares.grid(statistics.design, statistics.n)
     asked = _sampled(statistics, shares, noise)
-    counts = asked.residual_counts(baseline, grid)
-    seen, variance = Steps(asked.n, grid, shares, noise).shells(counts, 1, shares.spread)
-    return locate(np.zeros(1), np.zeros(1), seen, variance, _TARGET_REACH * reach)
+    steps, share = Steps(asked.n, grid, shares, noise), shares.spread
+    if design.intercept:
+        share = _NUMBER_MEAN * shares.spread
+        mean, _ = steps.means(asked.residual_sum(baseline, grid), target_block(), share)
+        baseline, share = baseline.shifted(float(mean[0])), shares.spread - share
+    seen, variance = steps.shells(asked.residual_counts(baseline, grid), 1, share)
+    at = locate(np.zeros(1), np.zeros(1), seen, variance, _RESIDUAL_REACH * reach)
+    return baseline, at
 
 
 def _sampled(statistics: Moments, shares: Shares, noise: Noise) -> Moments:

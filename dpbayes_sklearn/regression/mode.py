@@ -120,7 +120,7 @@ _RECORDS_PER_RIDGE = 2**10  # The ridge is at least n / 1024.
 _MOST_PRIOR_PRECISION = 2**8
 _MOST_COLUMNS = 500
 _LEAST_BELOW = 0.1  # of the residuals; if fewer are below the limit, the mode tells nothing
-_MISSING = 0.2  # standard deviations of a product, for each residual beyond the mode's limit
+_MISSING = 0.5  # standard deviations of a product, for each residual beyond the mode's limit
 _UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
 
 
@@ -446,14 +446,15 @@ class PerturbedStage(NamedTuple):
         """Return what the mode tells about the moments of its residuals.
 
         A residual beyond the limit pulls with the limit. If a share q of them are, the products
-        are those of residuals times 1 - q, and a fifth of q standard deviations may be missing.
+        are those of residuals times 1 - q, and half of q standard deviations may be missing.
         """
         window, windows = self.baseline.window, self.baseline.windows
-        beyond = float(residuals.beyond(self.limit / residuals.half[0])[0])
+        twice = self.baseline.half / window.half  # the unit of residuals, in that of the mode
+        beyond = float(residuals.beyond(self.limit / (twice * residuals.half[0]))[0])
         start = windows.to_bounds() @ self.baseline.coefficients * window.half
         start[0] += window.centre
-        unit = max(1 - beyond, _LEAST_BELOW) * within.half
-        missing = _MISSING * beyond * float(np.exp(residuals.log_spread[0]))
+        unit = max(1 - beyond, _LEAST_BELOW) * within.half * twice
+        missing = _MISSING * beyond * twice * float(np.exp(residuals.log_spread[0]))
         error = self.noise / self.n**2 + missing**2
         products = self.pull / (self.n * unit)
         return FirstStage(start, self.variance * window.half**2, products, error / unit**2)

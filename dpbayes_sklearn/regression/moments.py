@@ -143,6 +143,12 @@ class Moments:
         counts: IntArray = self._total(partial(ask, centres=centres))
         return counts
 
+    def residual_sum(self, baseline: Baseline, grid: int) -> IntArray:
+        """Return the sum of the residuals of a released model, in units of 1/grid²."""
+        self._check_grid(grid)
+        ask = partial(record_sums.residual_sum, design=self.design, scale=self.scale)
+        return np.array([self._total(partial(ask, baseline=baseline, grid=grid))])
+
     def residual_counts(self, baseline: Baseline, grid: int) -> IntArray:
         """Count the residuals of a released model in shells around 0."""
         self._check_grid(grid)

@@ -51,6 +51,7 @@ __all__ = [
     "plain_gram",
     "pull_sums",
     "residual_counts",
+    "residual_sum",
     "rounded",
     "rounding",
     "scaled_target",
@@ -59,7 +60,7 @@ __all__ = [
 ]
 
 
-TAIL = 0.75
+TAIL = 1.5
 """What clipping takes of a residual is asked for up to so many halves of its window."""
 
 RADII = 2.0 ** (1 - np.arange(17) / 2)
@@ -173,7 +174,7 @@ class Predictive(NamedTuple):
     windows: Windows
 
 
-_FARTHEST = 4.0  # halves of the target's window: no residual is farther away from 0
+_FARTHEST = 4.0  # widths of the target's window: no residual is farther away from 0
 
 
 class Baseline(NamedTuple):
@@ -184,7 +185,7 @@ class Baseline(NamedTuple):
     coefficients : array of shape (width + 1,)
         In units of the windows.
     window : Window
-        Of the target: residuals are in units of its half.
+        Of the target.
     windows : Windows
         Of the coordinates.
     """
@@ -193,15 +194,25 @@ class Baseline(NamedTuple):
     window: Window
     windows: Windows
 
+    @property
+    def half(self) -> float:
+        """The unit of residuals: the width of the target's window, on the scale of its bounds."""
+        return 2 * self.window.half
+
+    def shifted(self, by: float) -> Baseline:
+        """Return the model whose residuals are smaller by this."""
+        coefficients = self.coefficients.copy()
+        coefficients[0] += by * self.half / self.window.half
+        return self._replace(coefficients=coefficients)
+
     def residuals(self, x: FloatArray, y: FloatArray, grid: int) -> FloatArray:
         """Return residuals of scaled targets, for coordinates in steps of the windows.
 
-        Rounded coefficients make the products integers, so that no bit depends on a chunk. What is
-        farther away than four halves of the target's window is clipped.
+        Rounded coefficients make the products integers, so that no bit depends on a chunk.
         """
         steps = rounded(self.coefficients, grid)
         fitted = (x @ steps[1:] + grid * steps[0]) / (grid * _COEFFICIENT_STEPS)
-        away: FloatArray = (y - self.window.centre) / self.window.half - fitted
+        away: FloatArray = (y - self.window.centre - self.window.half * fitted) / self.half
         return np.clip(away, -_FARTHEST, _FARTHEST)
 
 
@@ -222,6 +233,15 @@ def shell_counts(shard: Shard, design: Design, scale: Scale, centres: FloatArray
         total[:-1] += count_in_shells(numbers, centres[:-1])
         total[-1:] += count_in_shells(y[:, None], centres[-1:])
     return total
+
+
+def residual_sum(shard: Shard, design: Design, scale: Scale, baseline: Baseline, grid: int) -> int:
+    """Return the sum of the residuals of a model, clipped to [-1, 1], in units of 1/grid²."""
+    total, y = 0, as_numbers(shard.target)
+    for rows, x in design.chunks(shard.table, grid, baseline.windows):
+        residuals = baseline.residuals(x, scaled_target(y[rows], scale), grid)
+        total += int(np.rint(grid * np.clip(residuals, -1.0, 1.0)).astype(np.int64).sum())
+    return grid * total
 
 
 def residual_counts(

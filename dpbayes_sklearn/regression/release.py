@@ -61,8 +61,9 @@ __all__ = [
 
 _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
-_LEAST_MODE, _IDENTIFIED, _TWO_STAGES = 20, 150, 1000  # records times epsilon for each column
+_LEAST_MODE, _IDENTIFIED, _TWO_STAGES = 20, 150, 1500  # records times epsilon for each column
 _TWO_STAGES_WIDER_FROM = 2500.0  # records times epsilon, from which windows are wider
+_RESIDUALS_WIDER_FROM = 1000.0  # likewise of residuals, which no earlier answer tells apart
 _DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
 
 GramBlock = GramMatrix | GaussianGram | Block
@@ -139,7 +140,7 @@ def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
     """Return what is released, by public facts: n times epsilon over the number of columns.
 
     Below 150 no coefficient is told from its noise by moments, and predictions by a mode are
-    better, down to 20, where there is nothing but the mean of the target to learn. From 1,000 on
+    better, down to 20, where there is nothing but the mean of the target to learn. From 1,500 on
     two stages have the smaller errors.
     """
     design, features = statistics.design, max(1, len(statistics.design.features))
@@ -170,8 +171,9 @@ def two_stages(
     reach = widening(n * float(shares.per_record), _TWO_STAGES_WIDER_FROM)
     places = located(statistics, shares, noise, reach)
     mode = first_stage(statistics, prior, shares.mode, places, noise)
-    residuals = located_residuals(statistics, mode.baseline, shares, noise, reach)
-    places = replace(places, target=residuals)
+    farther = widening(n * float(shares.per_record), _RESIDUALS_WIDER_FROM)
+    baseline, residuals = located_residuals(statistics, mode.baseline, shares, noise, farther)
+    mode, places = mode._replace(baseline=baseline), replace(places, target=residuals)
     block = products.block(places)
     places, windows = replace(places, target_end=block.target_end), mode.baseline.windows
     within = places.window
@@ -179,11 +181,12 @@ def two_stages(
     noisy = NoisyMoments.of(design, n, windows)
     sums = exact[block.rows, block.columns]
     noisy.put(block, *step_noise.add_noise(sums, block, grid, shares.model, noise))
-    half = mode.baseline.window.half * within.half
+    half = mode.baseline.half * within.half
     released = noisy.released(Window(-half, half, 0.0))
     found = prior.update(released, places, mode.told(residuals, within))
     if shares.mean:
-        found = _with_tail(found, statistics, mode.baseline, within.half, shares, noise)
+        half = within.half * places.target_end  # records beyond it are scaled
+        found = _with_tail(found, statistics, mode.baseline, half, shares, noise)
     return scaled_by_residuals(found, statistics, shares, noise)
 
 
@@ -201,7 +204,7 @@ def _with_tail(
     total, variance = step_noise.add_noise(
         sums, shares.step(target_block()), grid, shares.mean, noise
     )
-    unit = TAIL * half * baseline.window.half / n
+    unit = TAIL * half * baseline.half / n
     constant = np.zeros(statistics.design.width + 1)
     constant[0] = unit * total[0]
     return found.shifted(constant, unit**2 * float(variance[0]))

@@ -24,7 +24,7 @@ _LEAST_SIGN_RECORDS = 50  # for each sign
 _LEAST_OF_SIGNS = 10_000  # signs get at least so small a part: what grids are made for
 _RESIDUAL_RECORDS = 50  # likewise for the residuals
 _TAIL_RECORDS = 600  # likewise for what clipping takes of them, which few records decide
-_SPREAD = Fraction(1, 20)  # of what is left for the model: for the spread of residuals
+_SPREAD = Fraction(1, 16)  # of what is left for the model: for mean and spread of residuals
 
 # A share of rho shrinks noise with its root only, so these are records over the noise of a release
 # of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.
@@ -42,7 +42,7 @@ class Shares(NamedTuple):
         Parts of epsilon, or of rho if the noise is Gaussian. In two stages ``mean`` is for what
         clipping takes of the residuals.
     spread : Fraction
-        Likewise, for the spread of the residuals of a first stage.
+        Likewise, for mean and spread of the residuals of a first stage.
     mode : Fraction
         Epsilon of a first stage: a perturbed mode, which is purely private in any case.
     epsilon : Fraction
