@@ -2,7 +2,7 @@
 
 Ten families of data with public bounds, three of them with several columns of categories, fresh
 data and fresh noise in every release: the lowest and the highest coverage among the coefficients,
-and the median width in units of the exact interval for the tight family. ``--targets`` runs five
+and the median width in units of the exact interval; "not identified" where no intervals are stated. ``--targets`` runs five
 families whose residuals are not normal with the same variance everywhere; the truth is the best
 linear predictor.
 
@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 from dpbayes_sklearn import BayesianLinearRegression, Categories, Interval, Schema
 
 FloatArray = npt.NDArray[np.float64]
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+EPSILONS = (0.3, 1.0, 3.0)
 RECORDS = (2000, 20_000)
 
 
@@ -226,7 +226,8 @@ def main() -> None:
             )
             inside = np.mean([one for one, _ in found], axis=0)
             width = float(np.median([sd for _, sd in found]))
-            cells.append(f"{inside.min():.2f} to {inside.max():.2f} ({width:.2g})")
+            known = f"{inside.min():.2f} to {inside.max():.2f} ({width:.2g})"
+            cells.append("not identified" if np.isnan(width) else known)
         print(f"| {family} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -120,7 +120,7 @@ def _cases() -> Iterator[Case]:
     middle, prior = (0.0, 0.0, 0.0), GaussianPrior(numbers.design, inference="noise_aware")
     for mechanism in (Laplace(), Fourier()):
         yield Case(mechanism, numbers, middle, 390, Fraction(5), prior)
-    yield Case(Laplace(), numbers, middle, 450, Fraction(5), prior, two_stages=True)
+    yield Case(Laplace(), numbers, middle, 650, Fraction(5), prior, two_stages=True)
     # A draw loses its whole share where residuals reach 1 + BR with BR = 1. Others at one end keep
     # most draws there, and the few at the other end tell most; so there are two of them.
     slope = MomentDomain(Design((Interval(-1, 1),), intercept=False), levels=3)

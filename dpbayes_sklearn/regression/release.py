@@ -141,12 +141,13 @@ def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
 
     Below 150 no coefficient is told from its noise by moments, and predictions by a mode are
     better, down to 20, where there is nothing but the mean of the target to learn. From 1,500 on
-    two stages have the smaller errors.
+    two stages have the smaller errors, if the model has a constant.
     """
     design, features = statistics.design, max(1, len(statistics.design.features))
     records = statistics.n * Fraction(budget.unit.equivalent(budget.epsilon)) / features
     pays = _LEAST_MODE <= records < _IDENTIFIED or records >= _TWO_STAGES
-    if not (pays and has_mode(design, budget.unit) and prior.inference == "noise_aware"):
+    sought = design.intercept and has_mode(design, budget.unit)
+    if not (pays and sought and prior.inference == "noise_aware"):
         return Stages.MOMENTS
     with suppress(ValueError):  # if there is no exact noise for a part of epsilon
         check_mode(statistics, Fraction(budget.epsilon) / 16, budget)

@@ -86,7 +86,7 @@ class Shares(NamedTuple):
         >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True)
         >>> parts = parts.in_two_stages(Fraction(1, 3), 20_000)
         >>> str(parts.mode), round(float(parts.model), 3), parts.total
-        ('1/3', 0.491, Fraction(1, 1))
+        ('1/3', 0.484, Fraction(1, 1))
         """
         tail = _within(_TAIL_RECORDS / (n * self.per_record), 50, 16) * self.total * bool(self.mean)
         rest = self.model + self.mean - tail - (0 if self.gaussian else mode)
