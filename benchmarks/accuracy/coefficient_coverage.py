@@ -2,9 +2,9 @@
 
 Ten families of data with public bounds, three of them with several columns of categories, fresh
 data and fresh noise in every release: the lowest and the highest coverage among the coefficients,
-and the median width in units of the exact interval; "not identified" where no intervals are stated. ``--targets`` runs five
-families whose residuals are not normal with the same variance everywhere; the truth is the best
-linear predictor.
+and the median width in units of the exact interval; "not identified" where no intervals are stated.
+``--targets`` runs five families whose residuals are not normal with the same variance everywhere;
+the truth is the best linear predictor.
 
 Run ``python -m benchmarks.accuracy.coefficient_coverage [--targets] [--repeats 100]``.
 """
