@@ -11,6 +11,7 @@ import json
 import math
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -60,7 +61,7 @@ def scopes() -> list[Case]:
         *cases_of(_branches, _fits, _replaced, _sessions, _streams, _no_room),
         *cases_of(_child_processes, _started_processes, _unknown_blocks),
         *cases_of(_late_processes, _late_threads),
-        *cases_of(_two_names, _backup),
+        *cases_of(_two_names, _backup, _allotments),
     ]
 
 
@@ -331,6 +332,19 @@ def _two_names() -> Iterator[str]:
         os.symlink(path, other)
         if BudgetAccountant(path=other) != accountant:
             yield "a symbolic link makes two ledgers of one"
+
+
+def _allotments() -> Iterator[str]:
+    """Spend from allotments as long as they allow it, also by a pickled accountant."""
+    whole = BudgetAccountant(epsilon=1)
+    parts = [whole.allotment(name, epsilon) for name, epsilon in (("a", 0.5), ("b", 0.7))]
+    for part in (parts[0], pickle.loads(pickle.dumps(parts[0])), parts[1]):
+        with suppress(BudgetError):
+            for _ in range(20):
+                part.spend(0.1)
+    spent = [part.total().epsilon for part in (*parts, whole)]
+    if spent != [0.5, 0.5, 1.0]:
+        yield f"allotments of 0.5 and 0.7 of a budget of 1 spend {spent}"
 
 
 def _backup() -> Iterator[str]:

@@ -31,11 +31,12 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
-__all__ = ["card", "fit", "main", "predict", "room_for_model", "write_schema"]
+__all__ = ["budget", "card", "fit", "main", "predict", "room_for_model", "write_schema"]
 
 
 _LEAST_ROOM = 2**16  # Bytes reserved for any model.
@@ -65,6 +66,8 @@ def fit(options: Namespace) -> None:
     y, X = file.column(options.target, schema.target), _records(file, schema)
     if options.ceiling is not None and options.ledger is None:
         raise FileError("--ceiling creates a ledger: name its file with --ledger.")
+    if options.allotment is not None and options.ledger is None:
+        raise FileError("--allotment is part of a ledger: name its file with --ledger.")
     unused = [name for name in file.names if name not in {*schema.columns, options.target}]
     if unused:
         print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
@@ -129,10 +132,34 @@ def _accountant(options: Namespace) -> BudgetAccountant | None:
     if options.ledger is None:
         return None
     if options.ceiling is not None:
-        return BudgetAccountant(options.ceiling, path=options.ledger)
-    if not options.ledger.exists():
-        raise FileError(f"There is no ledger {options.ledger}. Create it with --ceiling.")
-    return BudgetAccountant(path=options.ledger, existing=True)
+        accountant = BudgetAccountant(options.ceiling, path=options.ledger)
+    else:
+        accountant = _existing(options.ledger)
+    return accountant if options.allotment is None else accountant.allotment(options.allotment)
+
+
+def _existing(ledger: Path) -> BudgetAccountant:
+    if not ledger.exists():
+        raise FileError(f"There is no ledger {ledger}. Create it with --ceiling.")
+    return BudgetAccountant(path=ledger, existing=True)
+
+
+def budget(options: Namespace) -> None:
+    """Show what was spent of a ledger and is left of it, and of its allotments; or allot."""
+    accountant = _existing(options.ledger)
+    if options.allot is not None:
+        name, _, epsilon = options.allot.rpartition("=")
+        accountant.allotment(name, _epsilon(epsilon))
+    ceiling = Cost(accountant.epsilon, accountant.delta)
+    lines = [("all releases", accountant.total("sum"), accountant.remaining(), ceiling)]
+    lines += [
+        (part.name, part.spent.rounded_up(), part.left.rounded_down(), part.ceiling.rounded_down())
+        for part in accountant.allotments()
+    ]
+    width = max(len(name) for name, *_ in lines)
+    for name, spent, left, most in lines:
+        print(f"{name:<{width}}  spent {spent}; left {left}; ceiling {most}")
+    print(f"{len(accountant)} releases, unit: {accountant.unit or 'none yet'}")
 
 
 def _model(path: Path) -> Any:
@@ -209,6 +236,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_schema(kinds.add_parser("schema", help="write a schema template for a CSV file"))
     _add_fit(kinds.add_parser("fit", help="fit a private model to a CSV file"))
     _add_predict(kinds.add_parser("predict", help="make predictions for the records of a CSV file"))
+    _add_budget(kinds.add_parser("budget", help="show what is left of a ledger, and divide it"))
     _add_card(kinds.add_parser("card", help="describe a model for its users, in Markdown or HTML"))
     return parser
 
@@ -236,10 +264,19 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ceiling", type=_epsilon, metavar="E", help="create the ledger with this total budget"
     )
+    parser.add_argument("--allotment", help="charge this part of the ledger's budget")
     parser.add_argument(
         "--out", type=Path, default=Path("model.json"), help="file to write (%(default)s)"
     )
     parser.set_defaults(run=fit)
+
+
+def _add_budget(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ledger", type=Path, help="SQLite file with all releases about some people")
+    parser.add_argument(
+        "--allot", metavar="NAME=E", help="give a project or person a ceiling of its own"
+    )
+    parser.set_defaults(run=budget)
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:

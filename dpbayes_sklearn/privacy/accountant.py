@@ -15,7 +15,7 @@ from dpbayes_sklearn.exceptions import LedgerError
 from dpbayes_sklearn.privacy import active
 from dpbayes_sklearn.privacy.budget import Cost, at_least, at_most, round_down
 from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, privacy_loss_total
-from dpbayes_sklearn.privacy.ledger import Entry, Ledger
+from dpbayes_sklearn.privacy.ledger import Allotment, Entry, Ledger
 from dpbayes_sklearn.privacy.ledger_file import is_temporary, temporary_path
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -26,6 +26,8 @@ __all__ = ["BudgetAccountant", "ledger_card"]
 
 
 _SHOWN = 20  # The card shows the latest entries only.
+_LONGEST_NAME = 200  # Characters of the name of an allotment.
+_PARTS = ("allotment", "spent", "left", "ceiling")
 _HEADS = ("", "time (UTC)", "label", "epsilon", "delta", "rho")
 
 
@@ -35,8 +37,14 @@ _FIXED = (
 )
 
 
-def ledger_card(entries: Sequence[Entry], spent: Cost, left: Cost, rule: Filter) -> Html:
-    """Return the state of a budget and its latest releases."""
+def ledger_card(
+    entries: Sequence[Entry],
+    spent: Cost,
+    left: Cost,
+    rule: Filter,
+    allotments: Sequence[Allotment] = (),
+) -> Html:
+    """Return the state of a budget, its allotments and its latest releases."""
     ceiling = rule.ceiling
     figures = [
         ("spent", _figures(spent, at_least)),
@@ -49,12 +57,19 @@ def ledger_card(entries: Sequence[Entry], spent: Cost, left: Cost, rule: Filter)
         parts.append(tag("p", _FIXED, class_=QUIET))
     if 0 < ceiling.epsilon < math.inf:
         parts.append(meter(float(spent.epsilon) / float(ceiling.epsilon)))
+    if allotments:
+        parts.append(table(_PARTS, map(_part, allotments), text=[0]))
     if entries:
         parts.append(table(_HEADS, map(_row, entries[-_SHOWN:]), text=[2]))
     earlier = len(entries) - _SHOWN
     if earlier > 0:
         parts.append(tag("p", f"These are the latest; {earlier} came before.", class_=QUIET))
     return card("Privacy budget", *parts, accent="good" if any(left) else "bad")
+
+
+def _part(part: Allotment) -> tuple[str, ...]:
+    costs = _figures(part.spent, at_least), _figures(part.left, at_most)
+    return (part.name, *costs, _figures(part.ceiling, at_least))
 
 
 def _row(entry: Entry) -> tuple[object, ...]:
@@ -154,6 +169,50 @@ class BudgetAccountant:
             self._ledger = _shared_ledger(os.path.abspath(os.fsdecode(path)), rule)
             ceiling = self._ledger.rule().ceiling
         self._ceiling = ceiling
+
+    def allotment(
+        self, name: str, epsilon: Number | None = None, delta: Number = 0.0
+    ) -> BudgetAccountant:
+        """Return an accountant for a named part of this budget, with a ceiling of its own.
+
+        For a project, a data release or an analyst. What is charged to it is charged to the whole
+        ledger as well, and either ceiling may refuse; allotments may add up to more than the
+        ledger has. Within an allotment epsilons and deltas are added up, also those of parallel
+        groups. Pass it to estimators like any accountant.
+
+        Parameters
+        ----------
+        name : str
+        epsilon, delta : real number, optional
+            Its ceiling, written once. Left out, the allotment must exist.
+
+        Examples
+        --------
+        >>> accountant = BudgetAccountant(epsilon=1.0)
+        >>> anna = accountant.allotment("anna", epsilon=0.5)
+        >>> entry = anna.spend(0.2)
+        >>> anna.remaining().epsilon, accountant.remaining().epsilon
+        (0.3, 0.8)
+        """
+        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+            raise ValueError(
+                f"The name of an allotment must be a str of 1 to {_LONGEST_NAME} characters. "
+                f"Got {type(name).__name__} instead."
+            )
+        ledger = self._ledger
+        if ledger.allotment:
+            raise ValueError("An allotment cannot be divided: ask the accountant of the ledger.")
+        if epsilon is not None:
+            ledger.allot(name, Cost.of(epsilon, delta))
+        own = BudgetAccountant.__new__(BudgetAccountant)
+        own._ledger = Ledger(ledger.path, ledger.identity, ledger.durable, name)
+        (found,) = own._ledger.allotments()
+        own._ceiling = found.ceiling
+        return own
+
+    def allotments(self) -> list[Allotment]:
+        """Return the allotments of the ledger: name, ceiling, and what was spent and is left."""
+        return self._ledger.allotments()
 
     @property
     def epsilon(self) -> float:
@@ -255,6 +314,8 @@ class BudgetAccountant:
             ``"sum"`` only adds. ``"pld"`` composes privacy loss distributions (needs
             dp-accounting) and is never worse than ``"tight"``.
         """
+        if self._ledger.allotment:  # whose releases are always added up
+            return self._ledger.allotments()[0].spent.rounded_up()
         if method == "sum":
             return self._ledger.spent().rounded_up()
         if method not in ("tight", "pld"):
@@ -277,13 +338,14 @@ class BudgetAccountant:
         return self._ledger.remaining().rounded_down()
 
     def __len__(self) -> int:
-        return len(self._ledger)
+        return sum(1 for _ in self) if self._ledger.allotment else len(self._ledger)
 
     def __bool__(self) -> bool:
         return True  # an unused accountant must not look like no accountant
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter(self._ledger.entries())
+        own = self._ledger.allotment
+        return iter(e for e in self._ledger.entries() if own in ("", e.allotment))
 
     def __enter__(self) -> BudgetAccountant:
         active.enter(self)
@@ -339,12 +401,14 @@ class BudgetAccountant:
             import pandas as pd
         except ImportError:
             raise ImportError("to_frame needs pandas. Iterate over the accountant.") from None
-        costs, place = ["epsilon", "delta", "rho"], ["scope", "unit", "branch"]
+        costs, place = ["epsilon", "delta", "rho"], ["scope", "unit", "branch", "allotment"]
         columns = ["time", "label", *costs, "release_id", *place]
         rows = [[getattr(entry, column) for column in columns] for entry in self]
         return pd.DataFrame(rows, columns=columns)
 
     def __repr__(self) -> str:
+        if name := self._ledger.allotment:
+            return f"BudgetAccountant(path={self.path!r}).allotment({name!r})"
         return f"BudgetAccountant(epsilon={self.epsilon}, delta={self.delta}, path={self.path!r})"
 
     def _repr_html_(self) -> str:
@@ -353,7 +417,8 @@ class BudgetAccountant:
             spent = self.total("sum" if rule.composition == "sum" else "tight")
         except LedgerError as error:
             return card("Privacy budget", tag("p", str(error)), accent="bad")
-        return ledger_card(entries, spent, left, rule)
+        rule = rule._replace(ceiling=self._ceiling) if self._ledger.allotment else rule
+        return ledger_card(entries, spent, left, rule, self.allotments())
 
     @property
     def _scope(self) -> str | None:
@@ -363,6 +428,7 @@ class BudgetAccountant:
         return (
             isinstance(other, BudgetAccountant)
             and self._ledger.identity == other._ledger.identity
+            and self._ledger.allotment == other._ledger.allotment
             and self.path == other.path
         )
 
@@ -378,9 +444,15 @@ class BudgetAccountant:
     def __sklearn_clone__(self) -> BudgetAccountant:
         return self
 
-    def __reduce__(self) -> tuple[Any, tuple[str, str, str, str, bool]]:
-        ledger = self._ledger
-        return _restored, (ledger.path, ledger.identity, *self._ceiling.written(), ledger.durable)
+    def __reduce__(self) -> tuple[Any, tuple[str, str, str, str, bool, str]]:
+        ledger, ceiling = self._ledger, self._ceiling.written()
+        return _restored, (
+            ledger.path,
+            ledger.identity,
+            *ceiling,
+            ledger.durable,
+            ledger.allotment,
+        )
 
     @property
     def _written(self) -> active.Written:
@@ -400,14 +472,19 @@ def _of_ancestors() -> BudgetAccountant | None:
 
 
 def _restored(
-    path: str, identity: str, epsilon: str, delta: str, durable: bool = True
+    path: str,
+    identity: str,
+    epsilon: str,
+    delta: str,
+    durable: bool = True,
+    allotment: str = "",
 ) -> BudgetAccountant:
     """Return an accountant of a ledger that is looked at only when used.
 
     A fitted model can so be loaded, to predict, where its ledger is out of reach.
     """
     accountant = BudgetAccountant.__new__(BudgetAccountant)
-    accountant._ledger = Ledger(path, identity, durable)
+    accountant._ledger = Ledger(path, identity, durable, allotment)
     accountant._ceiling = Cost.parsed(epsilon, delta)
     return accountant
 

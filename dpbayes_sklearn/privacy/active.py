@@ -73,6 +73,7 @@ class Written(NamedTuple):
     epsilon: str
     delta: str
     durable: bool
+    allotment: str = ""
 
 
 def other_threads() -> list[threading.Thread]:

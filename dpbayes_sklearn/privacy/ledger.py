@@ -33,7 +33,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import NamedTuple
 
-from dpbayes_sklearn.exceptions import NOTHING_SPENT, BudgetError
+from dpbayes_sklearn.exceptions import NOTHING_SPENT, BudgetError, LedgerError
 from dpbayes_sklearn.privacy.budget import Cost, Exact, parsed, round_up, written
 from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, in_parallel, tightest
 from dpbayes_sklearn.privacy.ledger_file import create_file, refusal, transaction
@@ -42,6 +42,7 @@ from dpbayes_sklearn.privacy.unit import is_secret_size
 __all__ = [
     "COLUMNS",
     "COSTS",
+    "Allotment",
     "Balance",
     "Branches",
     "Entry",
@@ -123,7 +124,7 @@ def _rho(spend: Spend) -> Fraction | float:
 
 COLUMNS = (
     "number, time, label, release_id, scope, epsilon, delta, rho, "
-    "spent_epsilon, spent_delta, spent_rho, unit, branch"
+    "spent_epsilon, spent_delta, spent_rho, unit, branch, allotment"
 )
 COSTS = "epsilon, delta, rho"
 
@@ -152,6 +153,8 @@ class Entry:
         Whom it protects, which is the same for all entries of a ledger; None before any says it.
     branch : str or None
         The branch of the scope, whose entries add up; None stands for one of its own.
+    allotment : str
+        The part of the budget that it was charged to; empty if to none.
     """
 
     number: int
@@ -164,6 +167,7 @@ class Entry:
     spent_rho: Exact
     unit: str | None = None
     branch: str | None = None
+    allotment: str = ""
 
     @property
     def cost(self) -> Cost:
@@ -184,6 +188,23 @@ class Entry:
     def delta(self) -> float:
         """The delta charged, rounded up where no float is exact."""
         return round_up(self.cost.delta)
+
+
+class Allotment(NamedTuple):
+    """A named part of a budget: its own ceiling, and what was spent of it.
+
+    Its releases are added up, epsilons and deltas, whatever the composition of the ledger; those of
+    a parallel scope too.
+    """
+
+    name: str
+    ceiling: Cost
+    spent: Cost
+
+    @property
+    def left(self) -> Cost:
+        """What can still be spent, if the ledger has room for it."""
+        return self.ceiling.left_by(self.spent)
 
 
 class Balance(NamedTuple):
@@ -225,12 +246,12 @@ def entry_row(entry: Entry) -> tuple[int | str | None, ...]:
     described = (entry.time.isoformat(), entry.label, entry.release_id, entry.scope)
     costs = (*entry.cost.written(), None if entry.rho is None else written(entry.spend.rho))
     balance = (*entry.spent.written(), written(entry.spent_rho), entry.unit, entry.branch)
-    return (entry.number, *described, *costs, *balance)
+    return (entry.number, *described, *costs, *balance, entry.allotment)
 
 
 def read_entry(path: str, row: tuple[object, ...]) -> Entry:
     """Return the entry of a row; LedgerError where it cannot be read."""
-    number, time, label, release_id, scope, *figures, spent_rho, unit, branch = row
+    number, time, label, release_id, scope, *figures, spent_rho, unit, branch, allotment = row
     try:
         when = datetime.fromisoformat(str(time))
     except ValueError:
@@ -238,7 +259,8 @@ def read_entry(path: str, row: tuple[object, ...]) -> Entry:
     name, whom, part = (None if x is None else str(x) for x in (scope, unit, branch))
     spend, spent = read_spend(path, *figures[:3]), read_cost(path, *figures[3:])
     described = int(str(number)), when, str(label), str(release_id), name
-    return Entry(*described, spend, spent, _figure(path, spent_rho), whom, part)
+    rho = _figure(path, spent_rho)
+    return Entry(*described, spend, spent, rho, whom, part, str(allotment))
 
 
 def read_spend(path: str, epsilon: object, delta: object, rho: object) -> Spend:
@@ -261,8 +283,9 @@ def _figure(path: str, text: object) -> Exact:
 class Ledger:
     """A ledger file, known by its absolute path and the identity written inside it."""
 
-    def __init__(self, path: str, identity: str, durable: bool = True) -> None:
+    def __init__(self, path: str, identity: str, durable: bool = True, allotment: str = "") -> None:
         self.path = path
+        self.allotment = allotment  # what is charged here is charged to it, too
         self.identity = identity
         self.durable = durable  # a ledger that goes with its process need not survive a power cut
         self._seen = 0  # entries known to be there: a ledger with fewer was put back
@@ -305,9 +328,36 @@ class Ledger:
             return tightest(self._rule(connection), spent, self._spends(connection))
 
     def remaining(self) -> Cost:
-        """Return what could still be spent at once."""
+        """Return what could still be spent at once, of the allotment if there is one."""
         with self._transaction() as connection:
-            return self._remaining(connection)
+            left = self._remaining(connection)
+            if not self.allotment:
+                return left
+            own = self._allotment(connection).left
+            return Cost(min(left.epsilon, own.epsilon), min(left.delta, own.delta))
+
+    def allot(self, name: str, ceiling: Cost) -> None:
+        """Write down an allotment; LedgerError if it is there with another ceiling."""
+        with self._transaction(write=True) as connection:
+            self._recognise(connection)
+            row = "SELECT epsilon, delta FROM allotment WHERE name = ?"
+            for found in connection.execute(row, (name,)).fetchall():
+                if read_cost(self.path, *found) != ceiling:
+                    raise LedgerError(
+                        f"The allotment {name!r} of the ledger has another ceiling, which cannot "
+                        f"be changed: {read_cost(self.path, *found)}, not {ceiling}."
+                    )
+                return
+            values = (name, *ceiling.written())
+            connection.execute("INSERT INTO allotment VALUES (?, ?, ?)", values)
+
+    def allotments(self) -> list[Allotment]:
+        """Return all allotments by name, or the one that is charged here."""
+        with self._transaction() as connection:
+            self._recognise(connection)
+            rows = connection.execute("SELECT name FROM allotment ORDER BY name").fetchall()
+            names = [self.allotment] if self.allotment else [str(name) for (name,) in rows]
+            return [self._allotment(connection, name) for name in names]
 
     def spends(self) -> Counter[Spend]:
         """Return what composes in sequence: entries, and parallel scopes as one."""
@@ -353,7 +403,8 @@ class Ledger:
         with self._transaction(write=True) as connection:
             after = self._after(connection, spend, scope, unit, branch)
             time, release = datetime.now(UTC), uuid.uuid4().hex
-            entry = Entry(after.number, time, label, release, scope, spend, *after[1:], branch)
+            balance = (*after[1:], branch, self.allotment)
+            entry = Entry(after.number, time, label, release, scope, spend, *balance)
             places = ", ".join("?" * len(COLUMNS.split(",")))
             connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({places})", entry_row(entry))
         self._seen = max(self._seen, entry.number)
@@ -394,7 +445,33 @@ class Ledger:
                     requested=spend.cost.rounded_up(),
                     remaining=left,
                 )
+        if self.allotment:
+            self._refuse_beyond_allotment(connection, spend)
         return after
+
+    def _refuse_beyond_allotment(self, connection: sqlite3.Connection, spend: Spend) -> None:
+        own = self._allotment(connection)
+        if not own.spent.plus(spend.cost) <= own.ceiling:
+            left = own.left.rounded_down()
+            raise BudgetError(
+                f"Spending {spend} would cross the ceiling of the allotment {own.name!r}, "
+                f"{own.ceiling}: {left} remains. {NOTHING_SPENT}",
+                requested=spend.cost.rounded_up(),
+                remaining=left,
+            )
+
+    def _allotment(self, connection: sqlite3.Connection, name: str | None = None) -> Allotment:
+        """Return an allotment with the sum of its entries, by default the one charged here."""
+        name, spent = self.allotment if name is None else name, Cost()
+        ceilings = connection.execute(
+            "SELECT epsilon, delta FROM allotment WHERE name = ?", (name,)
+        ).fetchall()
+        if not ceilings:
+            raise refusal(self.path, f"it has no allotment {name!r}")
+        rows = "SELECT epsilon, delta FROM entry WHERE allotment = ?"
+        for row in connection.execute(rows, (name,)):
+            spent = spent.plus(read_cost(self.path, *row))
+        return Allotment(name, read_cost(self.path, *ceilings[0]), spent)
 
     def _remaining(self, connection: sqlite3.Connection) -> Cost:
         spent = self._balance(connection).spent

@@ -27,7 +27,7 @@ except ImportError:  # Windows, where locks of a file belong to the descriptor a
 
 __all__ = ["create_file", "is_temporary", "refusal", "temporary_path", "transaction"]
 
-_FORMAT = 1
+_FORMAT = 2
 _WAIT_SECONDS = 60.0
 _LOCK_POLL_SECONDS = 0.002  # Pause between two attempts to get a lock.
 _SCHEMA = f"""
@@ -41,9 +41,13 @@ CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, label TEXT NOT NULL,
     epsilon TEXT NOT NULL, delta TEXT NOT NULL, release_id TEXT NOT NULL UNIQUE, scope TEXT,
     spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL, rho TEXT,
-    spent_rho TEXT NOT NULL,    unit TEXT, branch TEXT
+    spent_rho TEXT NOT NULL, unit TEXT, branch TEXT, allotment TEXT NOT NULL
+);
+CREATE TABLE allotment (
+    name TEXT NOT NULL PRIMARY KEY, epsilon TEXT NOT NULL, delta TEXT NOT NULL
 );
 CREATE INDEX entry_scope ON entry (scope) WHERE scope IS NOT NULL;
+CREATE INDEX entry_allotment ON entry (allotment) WHERE allotment != '';
 CREATE TRIGGER entry_is_final BEFORE UPDATE ON entry
     BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
 CREATE TRIGGER entry_is_kept BEFORE DELETE ON entry
@@ -52,6 +56,10 @@ CREATE TRIGGER ceiling_is_final BEFORE UPDATE ON ledger
     BEGIN SELECT RAISE(ABORT, 'the ceiling is never changed'); END;
 CREATE TRIGGER ceiling_is_kept BEFORE DELETE ON ledger
     BEGIN SELECT RAISE(ABORT, 'the ceiling is never removed'); END;
+CREATE TRIGGER allotment_is_final BEFORE UPDATE ON allotment
+    BEGIN SELECT RAISE(ABORT, 'an allotment is never changed'); END;
+CREATE TRIGGER allotment_is_kept BEFORE DELETE ON allotment
+    BEGIN SELECT RAISE(ABORT, 'an allotment is never removed'); END;
 COMMIT;
 """
 

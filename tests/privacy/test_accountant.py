@@ -241,6 +241,7 @@ def test_frame_has_a_row_for_each_release():
     accountant = BudgetAccountant()
     assert list(accountant.to_frame().columns) == [
         "time", "label", "epsilon", "delta", "rho", "release_id", "scope", "unit", "branch",
+            "allotment",
     ]  # fmt: skip
     accountant.spend(0.1, label="a")
     accountant.spend(0.2, label="b")

@@ -145,3 +145,29 @@ def many_names() -> Replacements:
 @fault("scopes", "scopes", "The only locks of a ledger are those that SQLite loses", "backup")
 def lost_locks() -> Replacements:
     yield ledger_file._Locked, "__enter__", lambda self: None
+
+
+@fault("scopes", "scopes", "The ceiling of an allotment is not enforced", "allotments")
+def allotments_without_a_ceiling() -> Replacements:
+    yield ledger.Ledger, "_refuse_beyond_allotment", lambda self, connection, spend: None
+
+
+@fault("scopes", "scopes", "What an allotment spends is not charged to the whole", "allotments")
+def allotments_for_free() -> Replacements:
+    real = ledger.Balance.plus
+
+    def plus(self: Any, spend: Any, more: Any, unit: Any) -> Any:
+        return real(self, spend, more._replace(epsilon=more.epsilon / 2), unit)
+
+    yield ledger.Balance, "plus", plus
+
+
+@fault("scopes", "scopes", "A pickled accountant forgets its allotment", "allotments")
+def allotment_lost_in_a_pickle() -> Replacements:
+    real = accountant.BudgetAccountant.__reduce__
+
+    def reduce(self: Any) -> Any:
+        restored, written = real(self)
+        return restored, written[:5]
+
+    yield accountant.BudgetAccountant, "__reduce__", reduce
