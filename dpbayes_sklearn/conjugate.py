@@ -181,8 +181,9 @@ class BetaBinomial(PosteriorRelease):
         chooses that, and by "hellinger" with ``calibrate=False``; all other mechanisms are purely
         private and spend none of it. It shapes a calibrated "hellinger".
     mechanism : str or Mechanism, default="geometric"
-        "geometric", "laplace", "laplace_improved", "exponential", "hellinger" or "local", or an
-        instance from :mod:`dpbayes_sklearn.mechanisms`, which carries its own options.
+        "geometric", "laplace", "laplace_improved", "exponential", "hellinger", "local", "gaussian"
+        (needs a delta) or "auto", or an instance from :mod:`dpbayes_sklearn.mechanisms`, which
+        carries its own options.
     prior : tuple (a, b), default=(1.0, 1.0)
         Pseudo-counts of ones and of zeros.
     calibrate : bool, default=True
@@ -296,9 +297,9 @@ class DirichletMultinomial(PosteriorRelease):
         chooses that, and by "hellinger" with ``calibrate=False``; all other mechanisms are purely
         private and spend none of it. It shapes a calibrated "hellinger".
     mechanism : str or Mechanism, default="geometric"
-        "geometric", "laplace" and "laplace_improved" take any number of records and categories;
-        "exponential", "hellinger" and "local" choose among all possible posteriors, up to
-        20,000 of them.
+        "geometric", "laplace", "laplace_improved", "gaussian" (needs a delta) and "auto" take any
+        number of records and categories; "exponential", "hellinger" and "local" choose among all
+        possible posteriors, up to 20,000 of them.
     prior : float or array-like of shape (n_categories,), default=1.0
         Pseudo-counts.
     categories : int, array-like or Categories, optional
