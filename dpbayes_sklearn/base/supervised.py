@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn._sklearn_compat import _fit_context
 from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
 from dpbayes_sklearn.base.parameters import COUNTED, PROMISED
@@ -23,10 +24,10 @@ from dpbayes_sklearn.data.reading import (
     read_table,
 )
 from dpbayes_sklearn.data.records import LocalRecords, Shard, quiet_numpy
-from dpbayes_sklearn.data.table import SealedTable, Table
+from dpbayes_sklearn.data.table import SealedTable, Table, is_frame
 from dpbayes_sklearn.exceptions import called_by
 from dpbayes_sklearn.release import Facts
-from dpbayes_sklearn.schema import Domain, Schema
+from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.declared import (
     declared_classes,
     declared_domains,
@@ -105,7 +106,13 @@ class SupervisedEstimator(PrivateEstimator):
         declared, secret = self._declares_columns, self._unit.size_is_secret
         width = self._width(reset)
         return read_records(
-            self, X, y, reset=reset, declared=declared, may_be_empty=secret, width=width
+            self,
+            self._declared_part(X, reset),
+            y,
+            reset=reset,
+            declared=declared,
+            may_be_empty=secret,
+            width=width,
         )
 
     def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
@@ -139,7 +146,29 @@ class SupervisedEstimator(PrivateEstimator):
         """Return the features of rows to predict."""
         if called_by({"sklearn.metrics._scorer"}):
             warn_about_scores(self._ledger())
-        return read_table(self, X, reset=False, declared=self._declares_columns)
+        part = self._declared_part(X, reset=False)
+        return read_table(self, part, reset=False, declared=self._declares_columns)
+
+    def _declared_part(self, X: Any, reset: bool) -> Any:
+        """Return the columns of a frame that the schema declares, or that the model was fitted to.
+
+        Others are ignored, and at prediction the order does not matter. If a declared column is
+        missing as well, a name may be misspelt: that is refused later on.
+        """
+        if self.schema is None or not is_frame(X) or hasattr(X, "collect"):
+            return X  # of a lazy frame the columns are read with it
+        names = [str(name) for name in X.columns]
+        wanted = [*self.schema.columns] if reset else [*getattr(self, "feature_names_in_", names)]
+        ignored = [name for name in names if name not in wanted]
+        if not {*wanted} <= {*names} or len({*names}) < len(names):
+            return X
+        if reset and ignored:
+            remark(
+                "Columns that the schema does not declare are ignored: %s.",
+                ", ".join(map(repr, ignored)),
+            )
+        kept = [name for name in X.columns if str(name) in wanted] if reset else wanted
+        return X if kept == [*X.columns] else X[kept]
 
     def _learned(self) -> tuple[tuple[str, Any], ...]:
         """Return what was learned privately before, and its guarantee or None."""
@@ -184,6 +213,12 @@ class SupervisedEstimator(PrivateEstimator):
             table.must_be_readable(parameter)
             leaks.append(self._leak(f"{what} were", parameter))
             target = self._target_from_data(records.target)
+        elif target.could_be_codes(records.target_kind):
+            target = Categories(range(target.n_values))
+            remark(
+                "y holds integers: taken as codes 0, 1, ... of the declared classes in order, as "
+                "ensembles of scikit-learn pass them. Predictions are codes, too."
+            )
         unnamed = [f"x{j}" for j in range(table.n_columns)]
         names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
         public = Schema(dict(zip(names, domains, strict=True)), target)

@@ -55,7 +55,8 @@ def declared_domains(
                 f"The schema declares {len(schema)} columns, but X has {n_features} features."
             )
         return [*schema.columns.values()]
-    if missing := [name for name in schema.columns if name not in names]:
+    missing = [name for name in schema.columns if name not in names]
+    if missing and not {*names} <= {*schema.columns}:
         hint = did_you_mean(missing[0], [name for name in names if name not in schema.columns])
         raise ValueError(f"X lacks the columns {missing} that the schema declares.{hint}")
     return [schema.columns.get(name) for name in names]

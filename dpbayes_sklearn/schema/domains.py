@@ -242,6 +242,10 @@ class Interval:
     names_unseen: ClassVar[bool] = False
     """Whether a value for missing ones was chosen, if it is the domain of a target."""
 
+    def could_be_codes(self, kind: Kind) -> bool:
+        """Return False: numbers of an interval are no codes of classes."""
+        return False
+
     def is_known(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which values are numbers, in the interval or outside of it."""
         return ~np.isnan(as_numbers(cells_of(values)))
@@ -531,6 +535,10 @@ class Categories:
     def names_unseen(self) -> bool:
         """Whether a category for all other values was chosen: not the first, as by default."""
         return self._codes[self.unseen] != 0
+
+    def could_be_codes(self, kind: Kind) -> bool:
+        """Tell whether a column of this kind can only hold codes of the categories."""
+        return kind == "integers" and self._all_text and not self.takes(kind)
 
     def is_known(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which values are categories."""

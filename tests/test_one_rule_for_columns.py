@@ -1,0 +1,68 @@
+"""Columns of a frame and of a schema: one rule; codes of classes that meta-estimators pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    Categories,
+    Interval,
+    Schema,
+    from_json,
+)
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+
+RNG = np.random.default_rng(0)
+N = 900
+Y = np.where(RNG.random(N) < 0.5, "no", "yes")
+X = pd.DataFrame(RNG.normal(size=(N, 3)) + 1.5 * (Y == "yes")[:, None], columns=[*"abc"])
+SCHEMA = Schema({name: Interval(-3, 5, bins=4) for name in X}, Categories(["no", "yes"]))
+MODEL = BayesianNaiveBayes(5.0, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("of", [pd.DataFrame, pl.from_pandas])
+def test_undeclared_columns_are_ignored_with_a_message_and_order_does_not_matter(of, caplog):
+    more = of(X.assign(id=[f"person {i}" for i in range(N)])[["id", "c", "a", "b"]])
+    model = BayesianNaiveBayes(5.0, schema=SCHEMA, random_state=0).fit(more, Y)
+    assert "not declare are ignored: 'id'" in caplog.text
+    assert [*model.feature_names_in_] == [*"cab"]
+    expected = model.predict_proba(of(X[[*"cab"]]))
+    for frame in (X, X[[*"bca"]], X.assign(id=1)):
+        assert np.array_equal(model.predict_proba(of(frame)), expected)
+        assert np.array_equal(from_json(model.to_json()).predict_proba(of(frame)), expected)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(of(X[["a", "b"]]))
+
+
+def test_a_schema_may_declare_more_columns_but_a_misspelt_one_is_refused():
+    assert [*MODEL.fit(X[["a", "c"]], Y).schema_.columns] == ["a", "c"]
+    with pytest.raises(ValueError, match=r"lacks the columns \['a'\]"):
+        MODEL.fit(X.rename(columns={"a": "aa"}), Y)
+    select = PrivateSelectKBest(2, schema=SCHEMA).set_output(transform="pandas")
+    assert make_pipeline(select, MODEL).fit(X, Y).score(X, Y) > 0.7
+    line = Schema({**SCHEMA.columns}, Interval(-3, 5))
+    part = BayesianLinearRegression(5.0, schema=line).fit(X[["a"]], X["b"])
+    assert part.coef_.shape == (1,)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_codes_of_declared_text_classes(caplog):
+    assert cross_val_predict(MODEL, X, Y, cv=3, method="predict_proba").shape == (N, 2)
+    other = BayesianNaiveBayes(3.0, schema=SCHEMA, alpha=2.0)
+    for voting in ("hard", "soft"):
+        vote = VotingClassifier([("a", MODEL), ("b", other)], voting=voting)
+        assert vote.fit(X, Y).score(X, Y) > 0.7
+    stack = StackingClassifier([("a", MODEL)], final_estimator=LogisticRegression(), cv=3)
+    assert stack.fit(X, Y).score(X, Y) > 0.7
+    assert "codes 0, 1, ..." in caplog.text
+    digits = BayesianNaiveBayes(classes=["0", "1"], bounds=(-3, 5)).fit(X, (Y == "yes") + 0)
+    assert [*digits.classes_] == ["0", "1"]  # which integers match by their text
