@@ -33,12 +33,6 @@ WORDS = ["no", "yes", "no", "yes", "no", "yes"]
 BITS = [0, 1, 0, 1, 0, 1]
 
 TARGETS: dict[str, tuple[Any, Any, str, str]] = {
-    "integers for text": (
-        np.array(BITS),
-        ["no", "yes"],
-        "integers",
-        "text",
-    ),
     "numbers for text": (
         np.array(BITS, float),
         ["no", "yes"],
