@@ -238,12 +238,16 @@ class NoisePlan(Plan[BoundedSums, SumsPosterior]):
 @plan.register
 def _(mechanism: Laplace, prior: Prior, facts: Facts, budget: Budget) -> Plan[Any, Any]:
     n = _checked(facts, budget)
+    if mechanism.budget_split != 1:
+        raise ValueError("budget_split is for tables of counts: sums of columns have equal shares.")
     if budget.infinite:
         return ExactPlan(cost=budget, mechanism=mechanism.name(), prior=prior)
     epsilon, moved = Fraction(budget.epsilon), largest_change(prior.grid, budget.unit)
     alone = DiscreteLaplace.of(moved * prior.d / epsilon, [prior.d])
     together = SupNorm.of((1,) * prior.d, moved, epsilon)
-    law: NoiseLaw = min((alone, together), key=lambda one: one.variance())
+    asked: dict[str, NoiseLaw] = {"independent": alone, "joint": together}
+    least = min(asked.values(), key=lambda one: one.variance())
+    law = asked.get(mechanism.noise, least)
     parts = prior.d if law is alone else 1
     slopes = [float(epsilon) / (parts * moved * prior.step(j)) for j in range(prior.d)]
     return NoisePlan(
@@ -293,6 +297,8 @@ class DrawPlan(Plan[BoundedSums, SumsPosterior]):
 @plan.register
 def _(mechanism: Sampler, prior: Prior, facts: Facts, budget: Budget) -> Plan[Any, Any]:
     n = _checked(facts, budget)
+    if mechanism.omega is not None:
+        raise ValueError("omega is for tables of counts: means and rates are drawn within bounds.")
     if budget.infinite:
         return ExactPlan(cost=budget, mechanism=mechanism.name(), prior=prior)
     points, k, d = mechanism.n_points or _POINTS, budget.unit.max_records, prior.d

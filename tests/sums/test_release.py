@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
-from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise import DiscreteLaplace, Noise, SupNorm
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts
@@ -104,6 +104,19 @@ def test_noise_takes_the_law_with_less_variance(d):
     together = 2 * (GRID * d) ** 2  # of independent Laplace noise
     assert found.law.variance() <= together * 1.01
     assert float(found.law.privacy_loss(np.full(d, GRID))) <= 1
+
+
+def test_options_of_mechanisms_are_used_or_refused():
+    prior, budget = prior_of(*["normal"] * 4), Budget(Fraction(1))
+    kinds = [
+        type(plan(Laplace(noise=noise), prior, Facts(10), budget).law)
+        for noise in ("independent", "joint", "auto")
+    ]
+    assert kinds == [DiscreteLaplace, SupNorm, SupNorm]
+    with pytest.raises(ValueError, match="budget_split is for tables"):
+        plan(Laplace(budget_split=0.5), prior, Facts(10), budget)
+    with pytest.raises(ValueError, match="omega is for tables"):
+        plan(Sampler(omega=0.1), prior, Facts(10), budget)
 
 
 def test_statistics_are_exact_sums_of_rounded_values():
