@@ -58,12 +58,6 @@ _HINTS: Hints = {
     ("numbers", "dates"): " Give Interval dates as bounds.",
     ("numbers", "text"): " Read texts as numbers first.",
 }
-_TARGET_HINTS: Hints = {
-    ("text", "integers"): (
-        " Ensembles and other meta-estimators of scikit-learn pass classes as 0, 1, ...: inside "
-        "them declare classes=range(k)."
-    ),
-}
 
 
 def read_records(
@@ -116,7 +110,7 @@ def check_kinds(schema: Schema, records: Records) -> None:
     for j, (name, domain) in enumerate(schema.columns.items()):
         check_kind(domain, records.table.kind(j), f"The column {name!r} of X")
     if schema.target is not None:
-        check_kind(schema.target, records.target_kind, "The target y", _TARGET_HINTS)
+        check_kind(schema.target, records.target_kind, "The target y")
 
 
 def check_kind(domain: Domain, kind: Kind, name: str, hints: Hints | None = None) -> None:

@@ -70,12 +70,6 @@ TARGETS: dict[str, tuple[Any, Any, str, str]] = {
         "numbers",
     ),
     "pandas text": (pd.Series(WORDS), [0, 1], "text", "numbers"),
-    "pandas Int64": (
-        pd.Series(BITS, dtype="Int64"),
-        ["no", "yes"],
-        "integers",
-        "text",
-    ),
     "pandas boolean": (
         pd.Series(BITS, dtype="boolean"),
         ["no", "yes"],
@@ -105,7 +99,7 @@ TARGETS: dict[str, tuple[Any, Any, str, str]] = {
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y")
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", [k for k, t in TARGETS.items() if t[2:] != ("integers", "text")])
 def test_labels_of_another_type_are_refused_before_the_charge(name: str) -> None:
     y, classes, given, expected = TARGETS[name]
     message = f"holds {given} by its type, but must hold {expected}, as declared.*Nothing was spent"
@@ -157,10 +151,9 @@ def test_text_is_no_target_of_a_regression(y: Any) -> None:
     assert len(accountant) == 0
 
 
-def test_labels_that_a_meta_estimator_encoded_are_told_of() -> None:
+def test_labels_that_a_meta_estimator_encoded_are_codes() -> None:
     model = VotingClassifier([("a", BayesianNaiveBayes(bounds=(0, 1), classes=["no", "yes"]))])
-    with pytest.raises(ValueError, match=r"meta-estimators.*declare classes=range\(k\)"):
-        model.fit(X, WORDS)
+    assert {*model.fit(X, WORDS).predict(X)} <= {"no", "yes"}
 
 
 def test_one_column_of_another_type() -> None:
@@ -170,11 +163,12 @@ def test_one_column_of_another_type() -> None:
 
 def test_targets_of_dask_are_refused_by_their_type_alone() -> None:
     model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=["no", "yes"])
-    never = da.from_array(np.array(BITS), chunks=3).map_blocks(lambda block: 1 / 0, dtype=int)
-    with pytest.raises(ValueError, match="y holds integers by its type"):
+    never = da.from_array(np.array(BITS), chunks=3).map_blocks(lambda block: 1 / 0, dtype=float)
+    with pytest.raises(ValueError, match="y holds numbers by its type"):
         model.fit(da.from_array(X, chunks=(3, 1)), never)
-    frame = dd.from_pandas(pd.DataFrame({"a": X[:, 0], "y": BITS}), npartitions=2)
-    with pytest.raises(ValueError, match="y holds integers by its type"):
+    half = [bit / 2 for bit in BITS]
+    frame = dd.from_pandas(pd.DataFrame({"a": X[:, 0], "y": half}), npartitions=2)
+    with pytest.raises(ValueError, match="y holds numbers by its type"):
         model.fit(frame[["a"]], frame["y"])
 
 
