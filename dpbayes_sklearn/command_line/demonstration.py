@@ -31,6 +31,7 @@ from dpbayes_sklearn.display import (
 from dpbayes_sklearn.display.utility import EPSILONS
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.mechanisms import Laplace, Mechanism
+from dpbayes_sklearn.metrics import private_score
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.budget import at_least
@@ -197,6 +198,7 @@ class Result:
     models: dict[str, Any]
     accountant: BudgetAccountant
     pictures: list[Picture]
+    card: str  # of a model of one half of the records, evaluated on the other half
 
     @property
     def epsilons(self) -> list[float]:
@@ -220,14 +222,26 @@ def run(task: Task, epsilons: Sequence[float], verbose: bool = True) -> Result:
         verbose=verbose,
     )
     epsilon = sorted(epsilons)[len(epsilons) // 2]
-    accountant = BudgetAccountant(epsilon=epsilon * len(curve.scores))
+    accountant = BudgetAccountant(epsilon=epsilon * (len(curve.scores) + 2))
     models = {
         name: clone(task.estimator)
         .set_params(mechanism=mechanism, epsilon=epsilon, accountant=accountant)
         .fit(task.X, task.y)
         for name, mechanism in zip(curve.scores, task.mechanisms, strict=True)
     }
-    return Result(task, epsilon, curve, models, accountant, _pictures(task, curve, models))
+    card = _evaluated(task, epsilon, accountant)
+    return Result(task, epsilon, curve, models, accountant, _pictures(task, curve, models), card)
+
+
+def _evaluated(task: Task, epsilon: float, accountant: BudgetAccountant) -> str:
+    """Return the card of a model with a private evaluation on records that it has not seen."""
+    model = clone(task.estimator).set_params(epsilon=epsilon, accountant=accountant)
+    order = np.random.default_rng(0).permutation(len(task.y))
+    train, test = np.array_split(order, 2)
+    model.fit(task.X[train], task.y[train])
+    metrics = ["accuracy", "log_loss"] if task.score == "accuracy" else ["rmse", "r2"]
+    found = private_score(model, task.X[test], task.y[test], scoring=metrics, epsilon=epsilon)
+    return str(model.card("html", evaluation=found))
 
 
 def _pictures(task: Task, curve: PrivacyUtilityCurve, models: dict[str, Any]) -> list[Picture]:
@@ -312,6 +326,8 @@ def _section(result: Result) -> Html:
         tag("div", *(_figure(picture) for picture in result.pictures), class_="figures"),
         tag("h3", f"Guarantees at epsilon = {at_least(result.epsilon)}"),
         tag("div", *cards, class_="cards"),
+        tag("h3", "A card to publish: fitted to one half, evaluated on the other"),
+        Html(result.card),
         tag("h3", "Total privacy cost"),
         tag("p", "All these models are about the same records, so their epsilons add up."),
         Html(result.accountant._repr_html_()),
