@@ -8,7 +8,6 @@ release in several steps, of which later ones use what earlier ones said, is the
 from __future__ import annotations
 
 import pickle
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatch
 from itertools import accumulate
@@ -130,17 +129,10 @@ class _Recorder(Noise):
         step = Scored(_rows(own), bound, scores, max(up, down))
         return int(self._answer(step, lambda: Noise.choose(self, own))[0])
 
-    def point(self, masses: Sequence[int], weights: Sequence[int]) -> tuple[int, int]:
+    def place(self, masses: Sequence[int], weights: Sequence[int]) -> int:
         """Note the segments."""
         step = Placed(tuple(accumulate(masses)), tuple(weights), self._log.bound() or 0.0)
-
-        def place() -> int:
-            segment, offset = Noise.point(self, masses, weights)
-            return int((0, *step.ends)[segment] + offset)
-
-        said = self._answer(step, place)
-        segment = bisect_right(step.ends, said)
-        return segment, said - (0, *step.ends)[segment]
+        return int(self._answer(step, lambda: Noise.place(self, masses, weights)))
 
     def ball(
         self, precision: FloatArray, linear: FloatArray, radius: float, n_draws: int

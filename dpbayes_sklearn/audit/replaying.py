@@ -15,48 +15,38 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from sklearn.base import clone
 
+from dpbayes_sklearn import release
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import Ear
-from dpbayes_sklearn.base import estimator, remarks
-from dpbayes_sklearn.categories import plans as of_categories
-from dpbayes_sklearn.columns import plans as of_columns
-from dpbayes_sklearn.counts import plans
+from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.base import remarks
 from dpbayes_sklearn.mechanisms.base import Adapter, sized
 from dpbayes_sklearn.model_selection import search
-from dpbayes_sklearn.model_selection.runs import SearchPlan
-from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise import Noise, made_by
+from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.privacy import BudgetAccountant, guarantee
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.regression import mode, step_noise
+from dpbayes_sklearn.release import boundary
 
 __all__ = ["CHOKE_POINT", "DRAWS", "SEARCH", "Replay", "replay"]
 
 Frozen = Sequence[tuple[Any, str]]
 
-CHOKE_POINT: Frozen = ((estimator, "carry_out"),)
+CHOKE_POINT: Frozen = ((release, "carry_out"),)
 """The one boundary that private data cross."""
 
-SEARCH: Frozen = ((SearchPlan, "release"),)
+SEARCH: Frozen = (*CHOKE_POINT,)
 """The same boundary of a private search, which releases the best of many runs."""
 
-DRAWS: Frozen = (
-    (plans, "ReleasedCounts"),
-    (plans, "ReleasedCharacters"),
-    (of_categories, "ReleasedSimplex"),
-    (Noise, "choose"),
-    (step_noise, "add_noise"),
-    (Noise, "ball"),
-    (mode, "perturbed_mode"),
-    (of_columns, "point_of"),
-    (Noise, "common"),
+DRAWS: Frozen = tuple(
+    (Noise, name) for name in ("add", "choose", "place", "ball", "common", "minimum")
 )
-"""What carries noise inside the mechanisms: frozen, it shows what a mechanism does besides."""
+"""What is drawn inside the mechanisms: frozen, it shows what a mechanism does besides."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +128,7 @@ def replay(
     estimator = clone(estimator)
     if getattr(estimator, "accountant", 0) is None:
         estimator.set_params(accountant=BudgetAccountant(delta=1))
-    tape: list[tuple[str, Any]] = []
+    tape: list[tuple[Call, Any]] = []
     one = _fit(estimator, (X, y, groups), _recording(tape), freeze)
     two = _fit(estimator, (X2, y2, groups2), _playing(tape), freeze)
     try:
@@ -191,23 +181,26 @@ class _Fit:
     broken: list[str] = field(default_factory=list)
 
 
-Answer = Callable[[str, Callable[[], Any]], Any]
+Call = tuple[Any, str]
+Answer = Callable[[Call, Callable[[], Any]], Any]
 
 
-def _recording(tape: list[tuple[str, Any]]) -> Answer:
-    def answer(name: str, call: Callable[[], Any]) -> Any:
+def _recording(tape: list[tuple[Call, Any]]) -> Answer:
+    def answer(what: Call, call: Callable[[], Any]) -> Any:
         result = call()
-        tape.append((name, result))
+        tape.append((what, result))
         return result
 
     return answer
 
 
-def _playing(tape: list[tuple[str, Any]]) -> Answer:
-    def answer(name: str, call: Callable[[], Any]) -> Any:
-        if tape and tape[0][0] == name:
-            return tape.pop(0)[1]
-        return call()  # not in the first fit: the lists of calls will differ
+def _playing(tape: list[tuple[Call, Any]]) -> Answer:
+    def answer(what: Call, call: Callable[[], Any]) -> Any:
+        if not (tape and tape[0][0] == what):
+            return call()  # not in the first fit: the lists of calls will differ
+        if what in DRAWS:
+            call()  # in vain; but laws remember what they were asked, and so do models
+        return tape.pop(0)[1]
 
     return answer
 
@@ -226,7 +219,7 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
         _heard(fit),
         _frozen(fit, answer, freeze),
         _watched(fit),
-        mock.patch.object(Noise, "order", _as_listed),
+        made_by(_OfFit),
     ):
         warnings.simplefilter("always")
         try:
@@ -241,13 +234,17 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
     return fit
 
 
-def _as_listed(noise: Noise, n: int) -> Any:
-    """Return the order by which records of a person count, as both neighbours may have drawn it.
+class _OfFit(Noise):
+    """The noise of a fit under observation; simulations of public laws have a noise of their own.
 
-    It is random, for every person alone. So a draw of one belongs to a draw of the other in which
-    the same records of everybody else count: here the first that are listed.
+    The order by which records of a person count is random, for every person alone. So a draw of
+    one neighbour belongs to a draw of the other in which the same records of everybody else count:
+    here the first that are listed.
     """
-    return np.arange(n)
+
+    def order(self, n: int) -> Positions:
+        """Return the order in which records are listed."""
+        return np.arange(n)
 
 
 @contextmanager
@@ -256,10 +253,7 @@ def _heard(fit: _Fit) -> Iterator[None]:
     ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
     logger.addHandler(ear)
     try:
-        with (
-            mock.patch.object(remarks.Told, "noisy", False),
-            mock.patch.object(guarantee, "_warned", False),
-        ):
+        with planted((remarks.Told, "noisy", False), (guarantee, "_warned", False)):
             yield
     finally:
         logger.removeHandler(ear)
@@ -282,16 +276,34 @@ def _pickled(model: Any, *, by_value: bool) -> bytes:
 
 @contextmanager
 def _frozen(fit: _Fit, answer: Answer, freeze: Frozen) -> Iterator[None]:
-    """Let the answers to all frozen calls be noted, or given."""
+    """Let the answers to all frozen calls be noted, or given; not to calls inside of them."""
+    within = [False]
+
+    def stand_in(owner: Any, name: str, real: Any) -> Any:
+        def called(*args: Any, **options: Any) -> Any:
+            if within[0]:
+                return real(*args, **options)
+            fit.calls.append(name)
+            within[0] = True
+            try:
+                return answer((owner, name), lambda: real(*args, **options))
+            finally:
+                within[0] = False
+
+        return called
+
+    def crossing(real: Any, *args: Any) -> Any:
+        return stand_in(*CHOKE_POINT[0], real)(*args)
+
     with ExitStack() as stack:
         for owner, name in freeze:
-            real = getattr(owner, name)
-
-            def stand_in(*args: Any, _real: Any = real, _name: str = name, **options: Any) -> Any:
-                fit.calls.append(_name)
-                return answer(_name, lambda: _real(*args, **options))
-
-            stack.enter_context(mock.patch.object(owner, name, stand_in))
+            if (owner, name) in CHOKE_POINT:
+                stack.enter_context(boundary(crossing))
+            else:
+                noise = _OfFit if owner is Noise else owner
+                stack.enter_context(
+                    planted((noise, name, stand_in(owner, name, getattr(owner, name))))
+                )
         yield
 
 
@@ -307,21 +319,18 @@ def _watched(fit: _Fit) -> Iterator[None]:
             fit.deltas.append(entry.cost.delta)
         return entry
 
-    def watching(real: Any) -> Any:
-        def release(plan: Any, statistics: Any, noise: Any) -> Any:
-            if not nested[0]:
-                cost, known = plan.cost, statistics
-                if isinstance(plan, Adapter):
-                    known = sized(statistics, plan.parts[-1])
-                told = pickle.dumps(plan)
-                fit.releases.append(_Seen(known, cost.unit, cost.epsilon, cost.delta, told))
-                asked, asked_delta = _asked(fit)
-                unpaid = sum(fit.charged or []) < asked or sum(fit.deltas) < asked_delta
-                if fit.charged is not None and unpaid:
-                    fit.broken.append("released before it was charged")
-            return apart(real)(plan, statistics, noise)
-
-        return release
+    def watched(real: Any, plan: Any, statistics: Any, noise: Any) -> Any:
+        if not nested[0]:
+            cost, known = plan.cost, statistics
+            if isinstance(plan, Adapter):
+                known = sized(statistics, plan.parts[-1])
+            told = pickle.dumps(plan)
+            fit.releases.append(_Seen(known, cost.unit, cost.epsilon, cost.delta, told))
+            asked, asked_delta = _asked(fit)
+            unpaid = sum(fit.charged or []) < asked or sum(fit.deltas) < asked_delta
+            if fit.charged is not None and unpaid:
+                fit.broken.append("released before it was charged")
+        return apart(real)(plan, statistics, noise)
 
     def apart(call: Any) -> Any:
         """Run without a look at the releases inside: a search pays for them, or for none.
@@ -339,9 +348,8 @@ def _watched(fit: _Fit) -> Iterator[None]:
         return called
 
     with (
-        mock.patch.object(estimator, "carry_out", watching(vars(estimator)["carry_out"])),
-        mock.patch.object(search, "rehearsed", apart(rehearsed)),
-        mock.patch.object(Ledger, "charge", charged),
+        boundary(watched),
+        planted((search, "rehearsed", apart(rehearsed)), (Ledger, "charge", charged)),
     ):
         yield
 

@@ -6,9 +6,11 @@ or a Gaussian in a ball. An audit hands in another maker with :func:`made_by` an
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import accumulate
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -132,7 +134,14 @@ class Noise:
 
     def point(self, masses: Sequence[int], weights: Sequence[int]) -> tuple[int, int]:
         """Return a segment and an offset below its mass; ``weights`` are those of an offset."""
-        return segment_draw(masses, weights, self._source)
+        place, ends = self.place(masses, weights), (0, *accumulate(masses))
+        segment = bisect_right(ends, place) - 1
+        return segment, place - ends[segment]
+
+    def place(self, masses: Sequence[int], weights: Sequence[int]) -> int:
+        """Return a unit of the mass of all segments, each with the weight of its segment."""
+        segment, offset = segment_draw(masses, weights, self._source)
+        return sum(masses[:segment]) + offset
 
     def ball(
         self, precision: FloatArray, linear: FloatArray, radius: float, n_draws: int
