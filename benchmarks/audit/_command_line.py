@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest import mock
 
 from benchmarks.audit._cases import Case
 from dpbayes_sklearn import BudgetAccountant, from_json
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.command_line.console import main
 
 __all__ = ["command_line"]
@@ -122,7 +122,7 @@ def _files_that_cannot_be_written(folder: Folder) -> Iterator[str]:
     for out in ("link.json", "folder", "none/model.json", "/dev/full"):
         status, _ = folder.fit(out)
         yield from _refused(folder, f"--out is {out}", status, before)
-    with mock.patch("os.fsync", side_effect=OSError(28, "No space left on device")):
+    with planted((os, "fsync", _failing(OSError(28, "No space left on device")))):
         status, _ = folder.fit()
     yield from _refused(folder, "the disk is full", status, before)
 
@@ -149,8 +149,15 @@ def _many_bins(folder: Folder) -> Iterator[str]:
         yield f"ten million bins: {peak:,} bytes before they were refused"
 
 
+def _failing(error: OSError) -> Any:
+    def fails(*_: Any) -> None:
+        raise error
+
+    return fails
+
+
 def _a_file_that_cannot_be_moved(folder: Folder) -> Iterator[str]:
-    with mock.patch.object(Path, "replace", side_effect=OSError(13, "Permission denied")):
+    with planted((Path, "replace", _failing(OSError(13, "Permission denied")))):
         status, said = folder.fit()
     left = list(folder.path.glob(".*"))
     if status != 2 or folder.charged() != 1 or len(left) != 1:

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from fractions import Fraction
 from itertools import product
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
@@ -161,5 +161,5 @@ def _watched(module: Any, name: str, calls: list[tuple[Any, ...]]) -> Iterator[N
         calls.append(arguments)
         return real(*arguments)
 
-    with mock.patch.object(module, name, watched):
+    with planted((module, name, watched)):
         yield

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,8 @@ from benchmarks.audit._cases import Case
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, DirichletMultinomial
 from dpbayes_sklearn.audit._domains import released
 from dpbayes_sklearn.audit.leaks import fitted_numbers
+from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
@@ -33,7 +34,6 @@ from dpbayes_sklearn.mechanisms import (
     Sampler,
 )
 from dpbayes_sklearn.noise import (
-    Noise,
     ball_gaussian,
     discrete_laplace,
     finite,
@@ -42,7 +42,6 @@ from dpbayes_sklearn.noise import (
 )
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
-from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise import sup_norm as box
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf, discrete_laplace_survival
 from dpbayes_sklearn.noise.source import random_source
@@ -124,17 +123,9 @@ def _gaussians(source: Any) -> Iterator[str]:
 def _carried() -> Iterator[str]:
     """See that what is released tells the law that was drawn, by which all else judges it."""
     for mechanism in (Laplace(), Laplace(noise="joint"), Gaussian(), Fourier()):
-        drawn: list[Any] = []
-        real = drawing.add
-
-        def watched(arrays: Any, law: Any, *rest: Any, _log: Any = drawn, _add: Any = real) -> Any:
-            _log.append(law)
-            return _add(arrays, law, *rest)
-
-        with mock.patch.object(drawing, "add", watched):
-            budget = Budget(Fraction(1), Fraction(1, 1000))
-            posterior = released(mechanism, SIDES[0], PRIOR, budget, Noise.of(0))
-        if posterior.released.laws != (drawn[0],):
+        drawn, budget = Recording(), Budget(Fraction(1), Fraction(1, 1000))
+        posterior = released(mechanism, SIDES[0], PRIOR, budget, drawn.noise())
+        if posterior.released.laws != (drawn.steps[0].law,):
             yield f"{mechanism}: another law is told than was drawn"
 
 
@@ -195,7 +186,7 @@ _KEYS = ((1, 7), (1, 8), (2, 7))  # of the system's bytes, and of everybody else
 def _numbers(model: Any, data: Any, key: int, seed: int) -> npt.NDArray[np.float64]:
     np.random.seed(seed)  # noqa: NPY002  what must have no say
     random.seed(seed)
-    with mock.patch.object(os, "urandom", Stream(key)):
+    with planted((os, "urandom", Stream(key))):
         return fitted_numbers(model.fit(*data))
 
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
-from unittest import mock
 from zlib import crc32
 
 import dask
@@ -27,10 +26,11 @@ from benchmarks.audit._subject import Subject
 from benchmarks.audit._units import PERSON
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.audit.containers import CONTAINERS
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts.temperature import LabelledRecords, LossSums
-from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.moments import Moments
 
@@ -122,7 +122,7 @@ def _moved(step: str, one: Any, other: Any) -> float:
 @contextmanager
 def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
     """Let the second fit draw the same records as the first, where they are listed now."""
-    fit, draw, again = PrivateEstimator._fit, drawing.random_positions, iter(drawn)
+    fit, again = PrivateEstimator._fit, iter(drawn)
     seen.append([])
 
     def fitted(self: Any, *args: Any) -> Any:
@@ -130,16 +130,14 @@ def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
         seen.append([])
         return done
 
-    def positions(n: int, size: int, source: Any) -> Any:
-        if len(seen) > 1:
-            return np.sort(place[next(again)])
-        drawn.append(draw(n, size, source))
-        return drawn[-1]
+    class Again(Noise):
+        def positions(self, n: int, size: int) -> Any:
+            if len(seen) > 1:
+                return np.sort(place[next(again)])
+            drawn.append(super().positions(n, size))
+            return drawn[-1]
 
-    with (
-        mock.patch.object(PrivateEstimator, "_fit", fitted),
-        mock.patch.object(drawing, "random_positions", positions),
-    ):
+    with planted((PrivateEstimator, "_fit", fitted)), made_by(Again):
         yield
 
 
@@ -171,10 +169,10 @@ def _noted(unit: PrivacyUnit, seen: list[list[tuple[str, Any, float]]]) -> Itera
         return sums
 
     with (
-        mock.patch.object(Moments, "location_sums", summed),
-        mock.patch.object(Moments, "shell_counts", counted),
-        mock.patch.object(Moments, "squared_residuals", squared),
-        mock.patch.object(LabelledRecords, "loss_sums", lost),
+        planted((Moments, "location_sums", summed)),
+        planted((Moments, "shell_counts", counted)),
+        planted((Moments, "squared_residuals", squared)),
+        planted((LabelledRecords, "loss_sums", lost)),
     ):
         yield
 

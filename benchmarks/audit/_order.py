@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import combinations, product
 from typing import Any
-from unittest import mock
 
 import dask
 import dask.array as da
@@ -23,6 +22,7 @@ import numpy as np
 from benchmarks.audit._cases import Case
 from benchmarks.audit._units import ADDED, PERSON, THERE
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, PrivateSearchCV
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.counts import plans, temperature
 from dpbayes_sklearn.counts.temperature import LossSums
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
@@ -129,7 +129,7 @@ def _few_are_enough(unit: PrivacyUnit) -> Iterator[None]:
             (release, "_MOST_RESIDUALS", worth),
             (temperature, "_ENOUGH", SOME),
         ):
-            stack.enter_context(mock.patch.object(owner, name, value))
+            stack.enter_context(planted((owner, name, value)))
         yield
 
 
@@ -161,9 +161,9 @@ def _watched_sums(seen: Asked) -> Iterator[None]:
         return residuals(self, model, grid)
 
     with (
-        mock.patch.object(Moments, "location_sums", summed),
-        mock.patch.object(Moments, "shell_counts", counted),
-        mock.patch.object(Moments, "squared_residuals", squared),
+        planted((Moments, "location_sums", summed)),
+        planted((Moments, "shell_counts", counted)),
+        planted((Moments, "squared_residuals", squared)),
     ):
         yield
 
@@ -196,9 +196,9 @@ def _classifier(unit: PrivacyUnit, where: str, seed: int) -> Asked:
 
     with (
         _few_are_enough(unit),
-        mock.patch.object(LossSums, "of", of),
-        mock.patch.object(LossSums, "at_most", lambda self, n: self),
-        mock.patch.object(plans, "tempering_weights", chosen),
+        planted((LossSums, "of", of)),
+        planted((LossSums, "at_most", lambda self, n: self)),
+        planted((plans, "tempering_weights", chosen)),
     ):
         model.fit(*_contained(where, np.zeros((N, 1)), np.arange(N)), **_own_groups(unit))
     return seen

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
-from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +28,14 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Laplace
-from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,
@@ -71,7 +71,7 @@ class Plan(NamedTuple):
 @contextmanager
 def believing(n: int | None) -> Iterator[None]:
     """Let fits believe that there are n records, where that number is public."""
-    real, drawn = PrivateEstimator._sized, vars(drawing)["random_positions"]
+    real = PrivateEstimator._sized
 
     def sized(self: Any, read: Any, budget: Any, *rest: Any) -> Any:
         if n is None or budget.unit.size_is_secret:
@@ -79,14 +79,16 @@ def believing(n: int | None) -> Iterator[None]:
         given, left = real(self, lambda fitted, _: read(fitted, Facts(n)), budget, *rest)
         return given._replace(statistics=_of_size(given.statistics, n)), left
 
-    def positions(among: int, size: int, source: Any) -> Any:
-        return np.unique(drawn(among, size, source) % _ROWS)  # so many records there are
-
-    with (
-        mock.patch.object(PrivateEstimator, "_sized", sized),
-        mock.patch.object(drawing, "random_positions", positions),
-    ):
+    with planted((PrivateEstimator, "_sized", sized)), made_by(_OfRows):
         yield
+
+
+class _OfRows(Noise):
+    """Draws positions among the records that there are."""
+
+    def positions(self, n: int, size: int) -> Any:
+        """Return some of the rows."""
+        return np.unique(super().positions(n, size) % _ROWS)
 
 
 def _of_size(statistics: Any, n: int) -> Any:

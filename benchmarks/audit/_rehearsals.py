@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -31,6 +30,7 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn.audit.fuzzing import Ear
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -126,7 +126,7 @@ def _up_to_the_charge(estimator: Any, column: str, y: Any) -> tuple[Any, ...]:
     with (
         warnings.catch_warnings(record=True) as caught,
         boundary(noted),
-        mock.patch.object(os, "urandom", random.Random(0).randbytes),
+        planted((os, "urandom", random.Random(0).randbytes)),
     ):
         warnings.simplefilter("always")
         try:

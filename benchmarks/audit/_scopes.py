@@ -22,7 +22,6 @@ from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from dpbayes_sklearn import (
     LedgerError,
     PosteriorQuerySession,
 )
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.privacy import active
 from dpbayes_sklearn.privacy.composition import Spend, best_order
 from dpbayes_sklearn.privacy.ledger import Ledger
@@ -207,7 +207,7 @@ def _honest_refusal() -> Iterator[str]:
             real(self, 0.9)
         return entry
 
-    with mock.patch.object(BudgetAccountant, "spend", interrupted):
+    with planted((BudgetAccountant, "spend", interrupted)):
         try:
             naive_bayes(accountant=ledger).fit(X, Y)
         except BudgetError as refused:
@@ -285,7 +285,7 @@ def _started_processes() -> Iterator[str]:
 def _unknown_blocks() -> Iterator[str]:
     """Fit in a process that was started in a block of which nothing else can be known."""
     said = json.dumps(["/no/such/file", [["ledger", "", "1/1", "0/1", True]]])
-    with mock.patch.object(active, "_INHERITED", said), mock.patch.dict(os.environ):
+    with planted((active, "_INHERITED", said), (os, "environ", {**os.environ})):
         if _attempt() == "fitted":
             yield "a process fits without a charge if it cannot know whether its block is open"
 

@@ -9,7 +9,6 @@ from fractions import Fraction
 from io import StringIO
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest import mock
 
 import joblib
 import numpy as np
@@ -18,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.model_selection.pipelines import People, PipelinePlan
 from dpbayes_sklearn.model_selection.runs import HeldOutSplit
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
@@ -142,8 +142,8 @@ def _cache() -> Iterator[str]:
 
     with (
         TemporaryDirectory() as folder,
-        mock.patch.object(PipelinePlan, "release", fit),
-        mock.patch.object(PrivateKBinsDiscretizer, "_set", bins),
+        planted((PipelinePlan, "release", fit)),
+        planted((PrivateKBinsDiscretizer, "_set", bins)),
     ):
         PrivateSearchCV(_pipe(memory=folder), GRID, runs_per_candidate=1).fit(X, Y)
     if len(drawn) < len(fits):

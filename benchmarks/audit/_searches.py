@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from sklearn.base import clone
@@ -23,12 +22,13 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit.fuzzing import Ear
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.model_selection import runs as of_runs
 from dpbayes_sklearn.model_selection.runs import SearchPlan, held_out
-from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.noise.random_stopping import Stopping
+from dpbayes_sklearn.privacy import guarantee
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import boundary
@@ -76,7 +76,7 @@ def _what_runs_get() -> Iterator[str]:
         search = PrivateSearchCV(model, GRID, epsilon=0.9, runs_per_candidate=3, accountant=ledger)
         with (
             boundary(fits),
-            mock.patch.object(of_runs, "score_law", scores),
+            planted((of_runs, "score_law", scores)),
         ):
             search.fit(X, Y)
         name, third = type(model).__name__, Fraction(3, 10)
@@ -108,8 +108,8 @@ def _noise_of_scores() -> Iterator[str]:
 
     line = BayesianLinearRegression(bounds_X=(0, N), bounds_y=(0, 1))
     with (
-        mock.patch.object(of_runs, "points", counted),
-        mock.patch.object(runs, "run", ran),
+        planted((of_runs, "points", counted)),
+        planted((runs, "run", ran)),
     ):
         PrivateSearchCV(line, GRID, runs_per_candidate=3).fit(X, Y)
     if exact == told:
@@ -127,7 +127,7 @@ def _who_is_held_out() -> Iterator[str]:
 
     model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
     search = PrivateSearchCV(model, GRID, runs_per_candidate=1, random_state=3)
-    with mock.patch.object(SearchPlan, "release", watched):
+    with planted((SearchPlan, "release", watched)):
         for y in (Y, np.sort(Y)):
             search.fit(X, y)
     if split[0][0] & split[0][1]:
@@ -148,8 +148,8 @@ def _what_is_heard() -> Iterator[str]:
         search = PrivateSearchCV(model, GRID, epsilon=300.0, runs_per_candidate=1, random_state=1)
         with (
             warnings.catch_warnings(record=True) as caught,
-            mock.patch("dpbayes_sklearn.noise.noise.number_of_runs", _always(count)),
-            mock.patch("dpbayes_sklearn.privacy.guarantee._warned", True),  # once in a process
+            made_by(_always(count)),
+            planted((guarantee, "_warned", True)),  # once in a process
         ):
             warnings.simplefilter("always")
             search.fit(X, Y)
@@ -174,8 +174,8 @@ def _models_that_are_kept() -> Iterator[str]:
 
         model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
         with (
-            mock.patch.object(drawing, "number_of_runs", _always(count)),
-            mock.patch.object(runs, "run", counted),
+            made_by(_always(count)),
+            planted((runs, "run", counted)),
         ):
             PrivateSearchCV(model, {}).fit(X, Y)
         most.add(max(alive))
@@ -184,7 +184,8 @@ def _models_that_are_kept() -> Iterator[str]:
 
 
 def _always(count: int) -> Any:
-    return lambda stopping, source: count
+    """Return noise that decides on this number of runs."""
+    return type("Always", (Noise,), {"runs": lambda self, stopping: count})
 
 
 def _number_of_runs() -> Iterator[str]:
@@ -257,9 +258,9 @@ def _two_searches_at_once() -> Iterator[str]:
     ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
     with (
         warnings.catch_warnings(record=True) as caught,
-        mock.patch.object(BayesianNaiveBayes, "_fit", in_turn),
-        mock.patch.object(logger, "disabled", False),
-        mock.patch.object(logger, "handlers", [ear]),
+        planted((BayesianNaiveBayes, "_fit", in_turn)),
+        planted((logger, "disabled", False)),
+        planted((logger, "handlers", [ear])),
     ):
         warnings.simplefilter("always")
         threads = [threading.Thread(target=run, name=run.__name__) for run in (first, second)]
@@ -296,7 +297,7 @@ def _with_a_delta() -> Iterator[str]:
     secret = clone(model).set_params(privacy_unit=PrivacyUnit("record", neighbours="add_remove"))
     with (
         boundary(fitted),
-        mock.patch.object(of_runs, "score_law", scored),
+        planted((of_runs, "score_law", scored)),
     ):
         search.fit(X, Y)
         PrivateSearchCV(secret, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3).fit(X, Y)

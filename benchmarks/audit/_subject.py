@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from joblib import parallel_config
 from sklearn.base import BaseEstimator
 
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS
 from dpbayes_sklearn.data import records
 
@@ -42,5 +42,5 @@ def circumstance(number: int) -> Iterator[None]:
     with np.errstate(all=state), ExitStack() as stack:
         if number % 4 == 3:  # the work is shared by threads, each with an error state of its own
             stack.enter_context(parallel_config("threading", n_jobs=2))
-            stack.enter_context(mock.patch.object(records, "_CELLS_A_THREAD", 1))
+            stack.enter_context(planted((records, "_CELLS_A_THREAD", 1)))
         yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -15,9 +14,10 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
 )
 from dpbayes_sklearn.audit.leaks import fitted_numbers
+from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.mechanisms import Sampler
-from dpbayes_sklearn.regression import step_noise
+from dpbayes_sklearn.noise import made_by
 from dpbayes_sklearn.regression.moments import WHOLE_WINDOW
 from dpbayes_sklearn.release import boundary
 from dpbayes_sklearn.schema import Categories
@@ -154,15 +154,9 @@ def _lattices() -> Iterator[str]:
     odds = np.log(drawn.draws[0]) - np.log1p(-drawn.draws[0])
     if not np.allclose(odds / np.log(9) * 4, np.rint(odds / np.log(9) * 4)):
         yield "sampler: draws are not on the grid"
-    noisy: list[Any] = []
-    real = step_noise.add_noise
-
-    def watched(sums: Any, block: Any, grid: int, *rest: Any) -> Any:
-        found = real(sums, block, grid, *rest)
-        noisy.append(np.asarray(found[0]) * grid**2)
-        return found
-
-    with mock.patch.object(step_noise, "add_noise", watched):
+    drawn = Recording()
+    with made_by(drawn.noise):
         BayesianLinearRegression(**MOMENTS).fit(X, y)
-    if any((steps != np.rint(steps)).any() for steps in noisy):
+    sums = [(step.law.grid, said) for step, (_, said) in zip(drawn.steps, drawn.said, strict=True)]
+    if any((grid * x != np.rint(grid * x)).any() for grid, said in sums for x in said):
         yield "moments: released sums are not on the grid"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from unittest import mock
 
 from benchmarks.audit._evaluations import RUNS, UNITS, WORLDS, attack, evaluations, worst
 from benchmarks.audit._table import Row
 from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.metrics.statistics import BoundedSums
 
 __all__ = ["run"]
@@ -32,7 +32,7 @@ def run(scale: float) -> Iterator[Row]:
         def halved(number, unit, epsilon, rho, real=real):  # type: ignore[no-untyped-def]
             return real(number, unit, 2 * epsilon, rho)
 
-        with mock.patch.object(BoundedSums, "law", halved):
+        with planted((BoundedSums, "law", halved)):
             bound = attack(unit, runs)
         what = f"attack, {name}, with half the noise"
         yield Row("evaluations", what, f"epsilon >= {bound:.3f}", "> 1", bound > 1)

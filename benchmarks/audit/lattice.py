@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +32,10 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
-from dpbayes_sklearn.noise import noise as drawing
-from dpbayes_sklearn.noise.ball_gaussian import DRAW_LATTICE, ball_gaussian
+from dpbayes_sklearn.noise.ball_gaussian import DRAW_LATTICE
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression import mode as modes
-from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC
 from dpbayes_sklearn.regression.design import Design, Scale
-from dpbayes_sklearn.regression.mode import perturbed_mode
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Interval
@@ -148,48 +143,49 @@ def records(columns: int) -> Moments:
 def moments(scale: float) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design)
-    add_noise, counted = step_noise.add_noise, [0, 0]
-
-    def watched(sums: Any, block: Any, grid: int, epsilon: Fraction, noise: Any) -> Any:
-        noisy, variance = add_noise(sums, block, grid, epsilon, noise)
-        counted[0] += noisy.size
-        counted[1] += int((~whole(noisy * float(grid**2))).sum())
-        return noisy, variance
-
     for mechanism in (mechanisms.Laplace(), mechanisms.Fourier()):
-        counted[:] = [0, 0]
-        with mock.patch.object(step_noise, "add_noise", watched):
-            while counted[0] < VALUES * scale:
-                released(mechanism, statistics, prior, BUDGET, Noise())
-        yield row(f"moments, {mechanism.name()}", *counted)
+        noise = _Counted()
+        while noise.values < VALUES * scale:
+            released(mechanism, statistics, prior, BUDGET, noise)
+        yield row(f"moments, {mechanism.name()}", noise.values, noise.off)
+
+
+class _Counted(Noise):
+    """Counts the numbers that are released, and those that are off their lattice."""
+
+    values = off = 0
+
+    def _note(self, steps: Any) -> None:
+        self.values += steps.size
+        self.off += int((~whole(steps)).sum())
+
+    def add(self, arrays: Any, law: Any) -> Any:
+        """Look at sums in steps of the law's lattice."""
+        noisy = super().add(arrays, law)
+        self._note(np.concatenate([np.ravel(part) for part in noisy]) * law.grid)
+        return noisy
+
+    def ball(self, precision: Any, linear: Any, radius: float, n_draws: int) -> Any:
+        """Look at draws in steps of theirs."""
+        drawn = super().ball(precision, linear, radius, n_draws)
+        self._note(drawn / (DRAW_LATTICE * radius))
+        return drawn
+
+    def minimum(self, objective: Any) -> Any:
+        """Look at modes in steps of theirs."""
+        found = super().minimum(objective)
+        self._note(found / objective.step * objective.jitter.grid)
+        return found
 
 
 def coefficients(scale: float) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design, noise_variance=0.1)
-    counted = [0, 0]
-
-    def watched(precision: Any, linear: Any, radius: float, *rest: Any) -> Any:
-        drawn = ball_gaussian(precision, linear, radius, *rest)
-        counted[0] += drawn.size
-        counted[1] += int((~whole(drawn / (DRAW_LATTICE * radius))).sum())
-        return drawn
-
-    def mode(data: Any, window: Any, windows: Any, plan: Any, noise: Any) -> Any:
-        released = perturbed_mode(data, window, windows, plan, noise)
-        counted[0] += released.size
-        counted[1] += int((~whole(released / plan.step * plan.jitter.grid)).sum())
-        return released
-
     for mechanism in (mechanisms.Sampler(500), mechanisms.MAP()):
-        counted[:] = [0, 0]
-        with (
-            mock.patch.object(drawing, "ball_gaussian", watched),
-            mock.patch.object(modes, "perturbed_mode", mode),
-        ):
-            while counted[0] < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
-                released(mechanism, statistics, prior, BUDGET, Noise())
-        yield row(f"coefficients, {mechanism.name()}", *counted)
+        noise = _Counted()
+        while noise.values < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
+            released(mechanism, statistics, prior, BUDGET, noise)
+        yield row(f"coefficients, {mechanism.name()}", noise.values, noise.off)
     X, y = np.zeros((20, 1)), np.zeros(20)
     silent = [
         name

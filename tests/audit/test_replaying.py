@@ -23,13 +23,12 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import Replay, replay
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, SEARCH
-from dpbayes_sklearn.base import estimator
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.regression import record_sums
-from dpbayes_sklearn.release import Release
+from dpbayes_sklearn.release import Release, boundary
 
 rng = np.random.default_rng(0)
 X, Y = rng.integers(0, 2, (30, 3)).astype(float), rng.integers(0, 2, 30)
@@ -110,20 +109,19 @@ def test_an_exact_value_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert noticed("pickles of")
 
 
-def test_a_posterior_that_has_read_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_posterior_that_has_read_the_data() -> None:
     """Only freezing the draws shows what a mechanism does besides drawing."""
-    real = vars(estimator)["carry_out"]
 
-    def leaky(plan: Any, statistics: Any, noise: Any) -> Any:
+    def leaky(real: Any, plan: Any, statistics: Any, noise: Any) -> Any:
         release = real(plan, statistics, noise)
         exact = int(statistics.counts.tables[-1][0])
         object.__setattr__(release.posterior.released, "window", exact)
         return release
 
-    monkeypatch.setattr(estimator, "carry_out", leaky)
     model = declared(inference="plug_in")
-    assert found(model).sound
-    assert noticed("pickles of", model, freeze=DRAWS)
+    with boundary(leaky):
+        assert found(model).sound
+        assert noticed("pickles of", model, freeze=DRAWS)
 
 
 @pytest.mark.parametrize("freeze", [CHOKE_POINT, DRAWS])

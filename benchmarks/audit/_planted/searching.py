@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from fractions import Fraction
 from typing import Any
-from unittest import mock
 
 import joblib
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from benchmarks.audit._planted._fault import fault
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.model_selection import pipelines, runs, search
 from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.noise import noise as drawing
@@ -46,7 +46,7 @@ def half_a_score() -> Replacements:
     real, law = runs.sensitivity, runs.score_law
 
     def too_little(*args: Any) -> Any:
-        with mock.patch.object(runs, "sensitivity", lambda model: Fraction(real(model), 2)):
+        with planted((runs, "sensitivity", lambda model: Fraction(real(model), 2))):
             return law(*args)
 
     yield runs, "score_law", too_little
