@@ -30,7 +30,7 @@ from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts.temperature import LabelledRecords, LossSums
-from dpbayes_sklearn.noise import Noise, made_by
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.moments import Moments
 
@@ -122,7 +122,7 @@ def _moved(step: str, one: Any, other: Any) -> float:
 @contextmanager
 def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
     """Let the second fit draw the same records as the first, where they are listed now."""
-    fit, again = PrivateEstimator._fit, iter(drawn)
+    fit, draw, again = PrivateEstimator._fit, Noise.positions, iter(drawn)
     seen.append([])
 
     def fitted(self: Any, *args: Any) -> Any:
@@ -130,14 +130,13 @@ def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
         seen.append([])
         return done
 
-    class Again(Noise):
-        def positions(self, n: int, size: int) -> Any:
-            if len(seen) > 1:
-                return np.sort(place[next(again)])
-            drawn.append(super().positions(n, size))
-            return drawn[-1]
+    def positions(self: Noise, n: int, size: int) -> Any:
+        if len(seen) > 1:
+            return np.sort(place[next(again)])
+        drawn.append(draw(self, n, size))
+        return drawn[-1]
 
-    with planted((PrivateEstimator, "_fit", fitted)), made_by(Again):
+    with planted((PrivateEstimator, "_fit", fitted), (Noise, "positions", positions)):
         yield
 
 

@@ -23,6 +23,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import Replay, replay
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, SEARCH
+from dpbayes_sklearn.base import estimator
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
