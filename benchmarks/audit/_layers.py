@@ -133,7 +133,7 @@ def leak_walk() -> Iterator[str]:
         for mechanism in ("geometric", "exponential", "laplace_improved"):
             codes = rng.integers(0, 3, 60)
             multi = DirichletMultinomial(0.1, mechanism=mechanism, categories=3).fit(codes)
-            yield from leaks(multi, {"counts": np.asarray(seen[-1]), "records": codes})
+            yield from leaks(multi, {"counts": seen[-1].counts, "records": codes})
         for transformer in (PrivateMinMaxScaler(0.1), PrivateKBinsDiscretizer(4, epsilon=0.1)):
             transformer.fit(X)
             ordered = {"a sorted column": seen[-1].column(1), "a column": X[:, 0]}
