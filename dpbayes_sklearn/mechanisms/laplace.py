@@ -25,7 +25,9 @@ of the model. Each has the law
 :math:`P(z) \propto e^{-\varepsilon_i\|z\|/\Delta_i}` in the L1 or the sup norm, or matrix noise,
 whichever has less variance; for matrix noise the norm of a record is bounded too. Later ones may
 use earlier ones (they clip the target to a window, say): given what was released before, each is
-private by the same proof, and the losses add up.
+private by the same proof, and the losses add up. With many records for each column a perturbed mode
+comes first, and the products are those of its residuals; with few there is nothing but the mode
+(``regression/release.py``).
 """
 
 from __future__ import annotations

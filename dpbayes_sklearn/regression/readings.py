@@ -155,7 +155,6 @@ _UNEVEN = 2.0  # variance of the sampling error, in units of that of even residu
 # Share of a slope that clipping of record norms can hide, per standard deviation at which they
 # are clipped.
 _SCALED = 0.6
-_CLIPPED_NUMBERS = 0.75  # standard deviations that clipped numbers are away from their windows
 _CLIPPED = 1.5  # standard deviations that clipped targets may be away from their windows
 # Prior standard deviation of log(variance) around the released spread, added to its error.
 _SLOPE_LOOSE = 0.9
@@ -264,12 +263,12 @@ def _at_level(c: FloatArray, error: FloatArray, level: float) -> FloatArray:
 def _clipping(known: Centred, w: FloatArray, variances: FloatArray) -> FloatArray:
     r"""Return the variance of what clipping may hide of the slopes w.
 
-    .. math:: (0.6\, w' r_t p_t + 0.75\, w r_x p_x)^2 + (1.5\, q\sqrt T/s)^2
+    .. math:: (0.6\, w' r_t p_t + w r_x p_x)^2 + (1.5\, q\sqrt T/s)^2
 
     A share p of the values of the target, or of a column, is clipped r standard deviations away,
-    0.75 deviations too near on average. That is where the window ends, or nearer, where records
-    are scaled because of their target; the q lie outside of the window. Scaling takes 0.2 to 0.9
-    :math:`r_t p_t` of a slope in simulated families; with a first stage, of the change w' to it.
+    where the window ends, or nearer, where records are scaled because of their target; the q lie
+    outside of the window. Scaling takes 0.2 to 0.9 :math:`r_t p_t` of a slope in simulated
+    families; with a first stage, of the change w' to it.
     """
     if known.places is None:
         return np.zeros(len(w))
@@ -279,5 +278,5 @@ def _clipping(known: Centred, w: FloatArray, variances: FloatArray) -> FloatArra
         p_x[known.design.numbers] = known.numbers.beyond()
     scaled, outside = (float(target.beyond(part)[0]) for part in (end, 1.0))
     taken = w * _SCALED * scaled * end / np.sqrt(known.total)
-    hidden = np.abs(taken) + np.abs((known.baseline + w) * _CLIPPED_NUMBERS * p_x / s)
+    hidden = np.abs(taken) + np.abs((known.baseline + w) * p_x / s)
     return np.asarray(hidden**2 + (_CLIPPED * outside * np.sqrt(known.total) / s) ** 2)
