@@ -303,6 +303,7 @@ def _exact(prior: LogisticPrior, records: CodedRecords) -> LogisticPosterior:
     ridge = np.full(blocks.parameters, 1.0 if prior.precision is None else prior.precision)
     mode = exact_mode(mapped, blocks, ridge)
     matrix = basis.T @ mapped.curvature(on_lattice(basis @ mode)) @ basis
+    matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
     nothing = np.zeros((len(mode), len(mode)))
     return LogisticPosterior(mode, look.nodes, ridge, nothing[0], 1.0, matrix, nothing)
 
