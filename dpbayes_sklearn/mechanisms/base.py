@@ -74,10 +74,9 @@ class SensitiveStatistics(Protocol):
 class Mechanism(HelpfulEstimator):
     """A way to turn exact statistics into a private posterior.
 
-    A mechanism of moments overrides ``_release_moments``, which is called from :meth:`release` and
-    from
-    nowhere else. Options are constructor parameters, so an estimator's ``mechanism__option``
-    reaches them in a grid search.
+    Options are constructor parameters, so an estimator's ``mechanism__option`` reaches them in a
+    grid search. What a mechanism does with counts, categories and columns is a plan of theirs; for
+    moments it overrides ``_release_moments``, which is called from :meth:`release` only.
     """
 
     walks_splits: ClassVar[bool] = False

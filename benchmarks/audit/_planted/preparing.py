@@ -86,7 +86,7 @@ def range_of_the_records() -> Replacements:
     "quantiles, epsilon=12",
 )
 def columns_do_not_share() -> Replacements:
-    yield SortedColumns, "n_columns", 1
+    yield quantiles.QuantileQuestions, "n_columns", 1
 
 
 @fault(
@@ -292,9 +292,9 @@ def number_of_texts_is_kept() -> Replacements:
 
 @fault(
     "preparing",
-    "replay of preparation",
+    "parts",
     "The delta of a schema is not charged",
-    "Schema.learn, bins=None",
+    "schema, record",
 )
 def delta_is_not_charged() -> Replacements:
     real = plans.FramePlan.of
