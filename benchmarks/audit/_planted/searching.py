@@ -208,16 +208,15 @@ def guarantee_of_a_run() -> Replacements:
     yield pipelines.PrivatePipeline, "winner", winner
 
 
-def _fitted_as_a_pipeline(pipeline: Any, people: Any, _: bool) -> list[Any]:
+def _fitted_as_a_pipeline(pipeline: Any, people: Any) -> None:
     """Fit a pipeline by its own method, which caches steps and prints."""
     pipeline.fit(people.X, people.y)
-    return [step.guarantee_ for _, step in pipelines.private_steps(pipeline)]
 
 
 @fault("searching", "searches", "A verbose pipeline prints a line for every run", "what is printed")
 def pipelines_are_verbose() -> Replacements:
     yield pipelines, "fresh", lambda pipeline: clone(pipeline).set_params(memory=None)
-    yield pipelines, "_fitted_in_turn", _fitted_as_a_pipeline
+    yield pipelines, "_fit_in_turn", _fitted_as_a_pipeline
 
 
 @fault("searching", "searches", "joblib prints how many runs are done", "what is printed")
@@ -230,18 +229,18 @@ def joblib_is_verbose() -> Replacements:
 )
 def cached_noise() -> Replacements:
     yield pipelines, "fresh", lambda pipeline: clone(pipeline).set_params(verbose=False)
-    yield pipelines, "_fitted_in_turn", _fitted_as_a_pipeline
+    yield pipelines, "_fit_in_turn", _fitted_as_a_pipeline
 
 
 @fault(
     "searching", "searches", "A step of a pipeline is not told whose records they are", "persons"
 )
 def steps_without_persons() -> Replacements:
-    real = pipelines._fitted_in_turn
+    real = pipelines._fit_in_turn
     yield (
         pipelines,
-        "_fitted_in_turn",
-        lambda pipe, people, guessed: real(pipe, people._replace(groups=None), guessed),
+        "_fit_in_turn",
+        lambda pipe, people: real(pipe, people._replace(groups=None)),
     )
 
 
