@@ -22,7 +22,7 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
-from dpbayes_sklearn.audit.containers import CONTAINERS, column_in, table_in
+from dpbayes_sklearn.audit.fuzzing import CONTAINERS, column_in, table_in
 
 __all__ = ["container_subjects"]
 

@@ -23,8 +23,7 @@ from benchmarks.audit._cases import Case
 from benchmarks.audit._converted import cells_of_columns
 from benchmarks.audit._equal_labels import equal_labels
 from dpbayes_sklearn import BayesianNaiveBayes
-from dpbayes_sklearn.audit.containers import CONTAINERS, column_in
-from dpbayes_sklearn.audit.odd_values import MARK, OBJECTS, everything_said
+from dpbayes_sklearn.audit.fuzzing import CONTAINERS, MARK, OBJECTS, column_in, everything_said
 from dpbayes_sklearn.base import parameters
 from dpbayes_sklearn.data import reading
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable

@@ -49,7 +49,7 @@ from dpbayes_sklearn import (
     BudgetAccountant,
     DirichletMultinomial,
 )
-from dpbayes_sklearn.audit.containers import CONTAINERS
+from dpbayes_sklearn.audit.fuzzing import CONTAINERS
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.counts.temperature import LabelledCounts

@@ -25,7 +25,7 @@ from benchmarks.audit._pairs import subjects
 from benchmarks.audit._subject import Subject
 from benchmarks.audit._units import PERSON
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
-from dpbayes_sklearn.audit.containers import CONTAINERS
+from dpbayes_sklearn.audit.fuzzing import CONTAINERS
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator

@@ -17,7 +17,7 @@ from benchmarks.audit._units import ADDED, THERE, UNITS, replay_pair
 from dpbayes_sklearn import BudgetAccountant, Categories, Interval, Schema
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
-from dpbayes_sklearn.audit.common_texts import enumerate_texts
+from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.columns.quantiles import BinEdges, OuterQuantiles, QuantileQuestions
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice

@@ -15,7 +15,7 @@ from scipy.stats import norm
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain, plan_for
-from dpbayes_sklearn.audit.common_texts import enumerate_texts
+from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.categories import exponential
 from dpbayes_sklearn.columns.quantiles import (

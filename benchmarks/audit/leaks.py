@@ -17,9 +17,8 @@ import numpy as np
 from benchmarks.audit._table import Row
 from dpbayes_sklearn import BetaBinomial
 from dpbayes_sklearn.audit.catalogue import Case, every_case
-from dpbayes_sklearn.audit.fuzzing import fit_with, odd_records
+from dpbayes_sklearn.audit.fuzzing import MARK, fit_with, odd_records
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.odd_values import MARK
 
 UNDECLARED: dict[str, Any] = {
     "bounds": None,

@@ -16,8 +16,14 @@ from benchmarks.audit._subject import circumstance
 from benchmarks.audit._table import Row
 from dpbayes_sklearn import BetaBinomial
 from dpbayes_sklearn.audit.catalogue import Case, every_case
-from dpbayes_sklearn.audit.containers import FRAMES
-from dpbayes_sklearn.audit.fuzzing import BAD_PARAMETERS, Outcome, bad_shapes, fit_with, odd_records
+from dpbayes_sklearn.audit.fuzzing import (
+    BAD_PARAMETERS,
+    FRAMES,
+    Outcome,
+    bad_shapes,
+    fit_with,
+    odd_records,
+)
 
 VALUES = 24_000
 IN_EACH = 12

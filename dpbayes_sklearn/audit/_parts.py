@@ -20,8 +20,15 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._logistic import LogisticMode
-from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, Step, quadratic_range
+from dpbayes_sklearn.audit._steps import (
+    Added,
+    Ball,
+    Choice,
+    LogisticMode,
+    Mode,
+    Step,
+    quadratic_range,
+)
 from dpbayes_sklearn.noise import DiscreteGaussian
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 

@@ -18,17 +18,18 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._domains import released
-from dpbayes_sklearn.audit._logistic import LogisticMode, weighed_records
 from dpbayes_sklearn.audit._parts import Calibrated, ModeSearch, Scored, Texts, worst_of_choice
 from dpbayes_sklearn.audit._steps import (
     Added,
     Ball,
     Choice,
     Fixed,
+    LogisticMode,
     Mode,
     Placed,
     Step,
     seen_records,
+    weighed_records,
 )
 from dpbayes_sklearn.logistic.mode import LogisticLoss
 from dpbayes_sklearn.noise import Noise, NoiseLaw

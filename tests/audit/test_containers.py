@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit.containers import CONTAINERS, FRAMES, column_in, framed, table_in
+from dpbayes_sklearn.audit.fuzzing import CONTAINERS, FRAMES, column_in, framed, table_in
 from dpbayes_sklearn.data.dask import is_partitioned
 from dpbayes_sklearn.data.table import Table, one_column
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpbayes_sklearn.audit.events import Sides, epsilon_below, learn_event
+from dpbayes_sklearn.audit.statistical import Sides, epsilon_below, learn_event
 
 RNG = np.random.default_rng(0)
 

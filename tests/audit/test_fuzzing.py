@@ -22,9 +22,17 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn.audit.catalogue import every_case
-from dpbayes_sklearn.audit.fuzzing import BAD_PARAMETERS, bad_shapes, fit_with, odd_records
+from dpbayes_sklearn.audit.fuzzing import (
+    BAD_PARAMETERS,
+    MARK,
+    OBJECTS,
+    bad_shapes,
+    everything_said,
+    fit_with,
+    odd_records,
+    spiked,
+)
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.odd_values import MARK, OBJECTS, everything_said, spiked
 
 TOTAL = [case for case in every_case(n=12) if not isinstance(case.estimator, BetaBinomial)]
 KINDS = {type(case.estimator).__name__: case for case in every_case(n=12)}

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.audit import regression, statistical
-from dpbayes_sklearn.audit._densities import halved, log_density
 from dpbayes_sklearn.audit._steps import Added
-from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps, log_ratios
+from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps, halved, log_density, log_ratios
 from dpbayes_sklearn.categories import plans
 from dpbayes_sklearn.mechanisms import Gaussian, Laplace
 from dpbayes_sklearn.noise import (

@@ -10,7 +10,7 @@ import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
-from dpbayes_sklearn.audit.common_texts import enumerate_texts
+from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.columns.quantiles import (
     BinEdges,

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.audit._equal_labels import EQUAL, NO_LABELS
 from benchmarks.audit._groups import ODD_LABELS
 from dpbayes_sklearn import BayesianNaiveBayes
-from dpbayes_sklearn.audit.odd_values import MARK, everything_said
+from dpbayes_sklearn.audit.fuzzing import MARK, everything_said
 from dpbayes_sklearn.data.persons import coins_of, counted_records, read_groups
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import PrivacyUnit

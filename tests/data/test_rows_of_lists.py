@@ -18,7 +18,7 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
-from dpbayes_sklearn.audit.odd_values import MARK, everything_said
+from dpbayes_sklearn.audit.fuzzing import MARK, everything_said
 from dpbayes_sklearn.base.estimator import WIDTH_OF_LIST
 from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.data.reading import read_table, read_target

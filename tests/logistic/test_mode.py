@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import kstest
 
-from dpbayes_sklearn.audit._logistic import LogisticMode, weighed_records
+from dpbayes_sklearn.audit._steps import LogisticMode, weighed_records
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
