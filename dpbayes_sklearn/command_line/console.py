@@ -1,4 +1,4 @@
-"""The commands ``schema``, ``fit``, ``predict``, ``card``; an error is one line, with status 2."""
+"""The commands of ``python -m dpbayes_sklearn``; an error is one line, with status 2."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ from dpbayes_sklearn._loading import from_json
 from dpbayes_sklearn._messages import wrapped_log
 from dpbayes_sklearn.command_line.demonstration import main as demonstration
 from dpbayes_sklearn.command_line.files import (
-    CsvFile,
+    DataFile,
     FileError,
+    Form,
     as_number,
     column_names,
+    read_data,
     read_schema,
     refuse_to_overwrite,
     reserved,
     skeleton,
+    with_all_columns,
 )
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
-from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyUnit
 from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.domains import Domain
@@ -47,7 +50,7 @@ _AUTO_BINS = 32  # n_bins="auto" makes no more bins than this.
 
 def write_schema(options: Namespace) -> None:
     """Write a schema template; an existing file is never overwritten."""
-    template = skeleton(column_names(options.data), options.target)
+    template = skeleton(column_names(options.data, _form(options)), options.target)
     with options.out.open("x", encoding="utf-8") as out:
         out.write(template)
     print(
@@ -61,14 +64,14 @@ def fit(options: Namespace) -> None:
     """Fit naive Bayes, or a regression if the target is an interval, and write it as JSON."""
     read = {"data": options.data, "schema": options.schema, "ledger": options.ledger}
     refuse_to_overwrite(options.out, read)
-    file, schema = CsvFile.read(options.data), read_schema(options.schema)
+    file, schema, X, y = _read(options)
     assert schema.target is not None
-    y, X = file.column(options.target, schema.target), _records(file, schema)
     if options.ceiling is not None and options.ledger is None:
         raise FileError("--ceiling creates a ledger: name its file with --ledger.")
     if options.allotment is not None and options.ledger is None:
         raise FileError("--allotment is part of a ledger: name its file with --ledger.")
-    unused = [name for name in file.names if name not in {*schema.columns, options.target}]
+    used = {*schema.columns, options.target, options.groups}
+    unused = [name for name in file.names if name not in used]
     if unused:
         print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
     kind = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
@@ -76,8 +79,41 @@ def fit(options: Namespace) -> None:
         model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
         if options.mechanism is not None:
             model.set_params(mechanism=options.mechanism)
-        out.write(model.fit(X, y).to_json())
+        if options.delta:
+            model.set_params(delta=options.delta)
+        groups = None if options.groups is None else file.texts(options.groups)
+        model.set_params(privacy_unit=_unit(options))
+        out.write(model.fit(X, y, groups=groups).to_json())
     print(f"{model.guarantee_}\nWrote {options.out}.")
+
+
+def _read(options: Namespace) -> tuple[DataFile, Schema, Any, Any]:
+    """Return a file, its schema, the records and their targets."""
+    file, schema = read_data(options.data, _form(options)), read_schema(options.schema)
+    groups = getattr(options, "groups", None)
+    schema = with_all_columns(schema, file.names, [options.target, groups])
+    assert schema.target is not None
+    return file, schema, _records(file, schema), file.column(options.target, schema.target)
+
+
+def _form(options: Namespace) -> Form:
+    return Form(options.sep, options.decimal, options.encoding, options.date_format)
+
+
+def _unit(options: Namespace) -> PrivacyUnit:
+    if options.groups is None and options.max_records != 1:
+        raise FileError(
+            "--max-records goes with --groups, the column that says whose record it is."
+        )
+    name = "record" if options.groups is None else "person"
+    neighbours = "add_remove" if options.add_remove else "replace"
+    return PrivacyUnit(name, max_records=options.max_records, neighbours=neighbours)
+
+
+def check(options: Namespace) -> None:
+    """Print how many values are outside their domain: not private, for the data owner."""
+    _, schema, X, y = _read(options)
+    schema.check(X, y)
 
 
 def room_for_model(schema: Schema) -> int:
@@ -99,7 +135,7 @@ def predict(options: Namespace) -> None:
     """Write one line per record: the class and all probabilities, or mean and deviation."""
     refuse_to_overwrite(options.out, {"model": options.model, "data": options.data})
     model: Any = _model(options.model)
-    X = _records(CsvFile.read(options.data), model.schema_)
+    X = _records(read_data(options.data, _form(options)), model.schema_)
     if hasattr(model, "predict_proba"):
         probabilities = model.predict_proba(X)
         names = ["prediction", *(f"probability of {label}" for label in model.classes_)]
@@ -124,7 +160,7 @@ def card(options: Namespace) -> None:
     print(f"Wrote {options.out}.")
 
 
-def _records(file: CsvFile, schema: Schema) -> Any:
+def _records(file: DataFile, schema: Schema) -> Any:
     return np.stack([file.column(name, d) for name, d in schema.columns.items()], axis=1)
 
 
@@ -235,14 +271,40 @@ def _parser() -> argparse.ArgumentParser:
     kinds.add_parser("demo", help="run the demonstration on data that ship with scikit-learn")
     _add_schema(kinds.add_parser("schema", help="write a schema template for a CSV file"))
     _add_fit(kinds.add_parser("fit", help="fit a private model to a CSV file"))
+    _add_check(kinds.add_parser("check", help="count values outside the schema (not private)"))
     _add_predict(kinds.add_parser("predict", help="make predictions for the records of a CSV file"))
     _add_budget(kinds.add_parser("budget", help="show what is left of a ledger, and divide it"))
     _add_card(kinds.add_parser("card", help="describe a model for its users, in Markdown or HTML"))
     return parser
 
 
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    """Add the file, and how it is written."""
+    parser.add_argument(
+        "data", type=Path, help="CSV file with column names in the first line, or .parquet"
+    )
+    parser.add_argument("--sep", type=_one_letter, default=",", help="between cells (%(default)s)")
+    parser.add_argument("--decimal", type=_one_letter, default=".", help="in numbers (%(default)s)")
+    parser.add_argument("--encoding", default="utf-8-sig", help="of the file (UTF-8)")
+    parser.add_argument("--date-format", help="such as %%d.%%m.%%Y; YYYY-MM-DD by default")
+
+
+def _one_letter(text: str) -> str:
+    letter = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(letter) != 1 or letter in '"\r\n':
+        raise argparse.ArgumentTypeError(f"must be one character. Got {text!r} instead.")
+    return letter
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    _add_data(parser)
+    parser.add_argument("--target", required=True, help="name of the column to predict")
+    parser.add_argument("--schema", type=Path, required=True, help="public domains (JSON)")
+    parser.set_defaults(run=check)
+
+
 def _add_schema(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", type=Path, help="CSV file with column names in the first line")
+    _add_data(parser)
     parser.add_argument("--target", required=True, help="name of the column to predict")
     parser.add_argument(
         "--out", type=Path, default=Path("schema.json"), help="file to write (%(default)s)"
@@ -251,13 +313,21 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", type=Path, help="CSV file with column names in the first line")
+    _add_data(parser)
     parser.add_argument("--target", required=True, help="name of the column to predict")
     parser.add_argument("--schema", type=Path, required=True, help="public domains (JSON)")
     parser.add_argument(
         "--epsilon", type=_epsilon, required=True, help="privacy budget of this fit"
     )
-    parser.add_argument("--mechanism", help="for example laplace or fourier")
+    parser.add_argument("--mechanism", help="for example laplace, gaussian or auto")
+    parser.add_argument("--delta", type=_epsilon, default=0.0, help="for gaussian and auto")
+    parser.add_argument("--groups", metavar="COLUMN", help="protect persons: whose record it is")
+    parser.add_argument(
+        "--max-records", type=int, default=1, help="of a person that count (%(default)s)"
+    )
+    parser.add_argument(
+        "--add-remove", action="store_true", help="keep the number of records secret"
+    )
     parser.add_argument(
         "--ledger", type=Path, help="SQLite file with all releases about these people"
     )
@@ -267,6 +337,9 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allotment", help="charge this part of the ledger's budget")
     parser.add_argument(
         "--out", type=Path, default=Path("model.json"), help="file to write (%(default)s)"
+    )
+    parser.add_argument(
+        "--ceiling-delta", type=_epsilon, default=0.0, metavar="D", help="its total delta (0)"
     )
     parser.set_defaults(run=fit)
 
@@ -281,7 +354,7 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="JSON file written by fit")
-    parser.add_argument("data", type=Path, help="CSV file with the columns of the schema")
+    _add_data(parser)
     parser.add_argument("--out", type=Path, help="CSV file to write; standard output by default")
     parser.set_defaults(run=predict)
 

@@ -2,12 +2,13 @@
 
 **A CSV file, parsed according to declared domains so that no value can cause an error.**
 
-A record is one line, and no line affects how another is parsed: quoted cells do not contain line
-breaks, and an empty line is a record without values, wherever it is. Every line ends with a line
-feed; what follows the last one is a line as well, unless it is empty. A number is anything that
-Python's ``float`` accepts, a date is written YYYY-MM-DD with or without a time, and a category must
-equal a declared value as text or as a number. Anything else is missing, and so are the cells that a
-short line lacks; surplus cells are ignored.
+A file is read by RFC 4180: a quoted cell may contain separators, doubled quotes and line breaks. A
+quote that is not closed would join records, so such a file is refused; in a file that a program has
+written properly, no cell affects how another record is parsed. An empty line is a record without
+values, wherever it is. A number is anything that Python's ``float`` accepts, a date is written
+YYYY-MM-DD with or without a time unless a format is given, and a category must equal a declared
+value as text or as a number. Anything else is missing, and so are the cells that a short line
+lacks; surplus cells are ignored.
 
 **A schema as users write it: a JSON file with the columns and the target by name.**
 
@@ -19,17 +20,19 @@ short line lacks; surplus cells are ignored.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, BinaryIO, NoReturn, TextIO
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO
 from uuid import uuid4
 
 import numpy as np
@@ -41,15 +44,20 @@ from dpbayes_sklearn.schema.values import number_of
 
 __all__ = [
     "CsvFile",
+    "DataFile",
     "FileError",
+    "Form",
+    "ParquetFile",
     "ReservedFile",
     "as_number",
     "column_names",
     "place_of",
+    "read_data",
     "read_schema",
     "refuse_to_overwrite",
     "reserved",
     "skeleton",
+    "with_all_columns",
 ]
 
 
@@ -59,6 +67,27 @@ _MISSING = ""
 
 class FileError(ValueError):
     """Raised if a file cannot be used; the message names files and columns, never values."""
+
+
+class Form(NamedTuple):
+    """How a CSV file is written.
+
+    Attributes
+    ----------
+    sep, decimal : str
+        Between cells, and in numbers.
+    encoding : str
+    date_format : str or None
+        Of ``datetime.strptime``, such as ``%d.%m.%Y``; dates of ISO 8601 if left out.
+    """
+
+    sep: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8-sig"
+    date_format: str | None = None
+
+
+PLAIN = Form()
 
 
 @dataclass(frozen=True)
@@ -76,15 +105,19 @@ class CsvFile:
     names: tuple[str, ...]
     lines: list[list[str]]
 
+    form: Form
+
     @classmethod
-    def read(cls, path: Path) -> CsvFile:
-        """Read a file; bytes that are not UTF-8 are replaced."""
-        with _opened(path) as file:
-            first, *lines = _lines(file.read())
-        names = _names(first, path)
+    def read(cls, path: Path, form: Form = PLAIN) -> CsvFile:
+        """Read a file; bytes that are not of its encoding are replaced."""
+        with _opened(path, form) as file:
+            text = file.read().replace("\r\n", "\n").removesuffix("\n")
+        first, end, rest = text.partition("\n")
+        names = _names(first, path, form)
+        lines = _records(rest + end, path, form)
         if not lines:
             raise FileError(f"{path.name} has no records.")
-        return cls(names, [*map(_cells, lines)])
+        return cls(names, lines, form)
 
     def texts(self, name: str) -> list[str]:
         """Return the cells of a column as they are written."""
@@ -93,9 +126,51 @@ class CsvFile:
 
     def column(self, name: str, domain: Domain) -> TextColumn:
         """Return the values of a column, parsed according to its domain."""
-        values = np.empty(len(self.lines), object)
-        values[:] = [*map(_reader(domain), self.texts(name))]
-        return values
+        return _objects(map(_reader(domain, self.form), self.texts(name)), len(self.lines))
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A table with types of its own, read by pyarrow."""
+
+    names: tuple[str, ...]
+    table: Any
+
+    @classmethod
+    def read(cls, path: Path) -> ParquetFile:
+        """Read a file."""
+        try:
+            from pyarrow.parquet import read_table
+        except ImportError:
+            raise FileError("Parquet files need pyarrow: pip install pyarrow.") from None
+        table = read_table(path)
+        if not table.num_rows:
+            raise FileError(f"{path.name} has no records.")
+        return cls(tuple(table.column_names), table)
+
+    def texts(self, name: str) -> list[Any]:
+        """Return the cells of a column."""
+        place_of(name, self.names)
+        cells: list[Any] = self.table[name].to_pylist()
+        return cells
+
+    def column(self, name: str, domain: Domain) -> TextColumn:
+        """Return the values of a column; texts are parsed according to its domain."""
+        read = _reader(domain, PLAIN)
+        cells = (read(cell) if isinstance(cell, str) else cell for cell in self.texts(name))
+        return _objects(cells, self.table.num_rows)
+
+
+DataFile = CsvFile | ParquetFile
+
+
+def read_data(path: Path, form: Form) -> DataFile:
+    """Read a table: Parquet by its ending, otherwise CSV."""
+    return ParquetFile.read(path) if path.suffix == ".parquet" else CsvFile.read(path, form)
+
+
+def _objects(cells: Iterable[Any], n: int) -> TextColumn:
+    return np.fromiter(cells, dtype=object, count=n)
 
 
 def place_of(name: str, names: Sequence[str]) -> int:
@@ -105,27 +180,27 @@ def place_of(name: str, names: Sequence[str]) -> int:
     return names.index(name)
 
 
-def column_names(path: Path) -> tuple[str, ...]:
-    """Return the first line of a file, without looking at any record."""
-    with _opened(path) as file:
-        return _names(file.readline().removesuffix("\n"), path)
+def column_names(path: Path, form: Form = PLAIN) -> tuple[str, ...]:
+    """Return the names of the columns of a file, without looking at any record."""
+    if path.suffix == ".parquet":
+        return ParquetFile.read(path).names
+    with _opened(path, form) as file:
+        return _names(file.readline().rstrip("\r\n"), path, form)
 
 
-def _lines(text: str) -> list[str]:
-    """Return all lines, empty ones at the end as well: each of them is somebody's."""
-    return text.removesuffix("\n").split("\n")
-
-
-def _opened(path: Path) -> TextIO:
+def _opened(path: Path, form: Form) -> TextIO:
     csv.field_size_limit(sys.maxsize)
-    return path.open(newline="\n", encoding="utf-8-sig", errors="replace")
+    try:
+        return path.open(newline="\n", encoding=form.encoding, errors="replace")
+    except LookupError:
+        raise FileError(f"There is no encoding {form.encoding!r}.") from None
 
 
-def _names(first_line: str, path: Path) -> tuple[str, ...]:
+def _names(first_line: str, path: Path, form: Form) -> tuple[str, ...]:
     """Return the names in the first line, which an error must not show: it may be a record."""
     if "\r" in first_line.removesuffix("\r"):
         raise FileError(f"The lines of {path.name} must end with LF or CR LF, not with CR alone.")
-    names = _cells(first_line)
+    names = next(iter(_records(first_line, path, form)), [])
     times = Counter(names)
     places = [str(j + 1) for j, name in enumerate(names) if times[name] > 1]
     if not names or places:
@@ -136,9 +211,14 @@ def _names(first_line: str, path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _cells(line: str) -> list[str]:
-    """Return the cells of one line; a quote that is not closed ends with the line."""
-    return next(csv.reader([line.removesuffix("\r").replace("\r", " ")]), [])
+def _records(text: str, path: Path, form: Form) -> list[list[str]]:
+    """Return the cells of every record."""
+    try:
+        lines = io.StringIO(text.replace("\r", " "), newline="\n")
+        return [*csv.reader(lines, delimiter=form.sep, strict=True)]
+    except csv.Error:
+        broken = "a quoted cell is not closed, or followed by more than a separator"
+    raise FileError(f"{path.name} is not written as RFC 4180 says: {broken}.")
 
 
 def as_number(text: str) -> float | None:
@@ -156,10 +236,30 @@ def _date(text: str) -> datetime | None:
         return None
 
 
-def _reader(domain: Domain) -> Callable[[str], Any]:
-    if isinstance(domain, Interval):
-        return _date if domain.dates else as_number
-    return _category_reader(domain)
+def _reader(domain: Domain, form: Form) -> Callable[[str], Any]:
+    if not isinstance(domain, Interval):
+        return _category_reader(domain)
+    if not domain.dates:
+        point = form.decimal
+        return as_number if point == "." else lambda text: as_number(text.replace(point, "."))
+    return _date if form.date_format is None else partial(_date_of, form.date_format)
+
+
+def _date_of(form: str, text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text.strip(), form)
+    except ValueError:
+        return None
+
+
+def with_all_columns(schema: Schema, names: Sequence[str], others: Sequence[str | None]) -> Schema:
+    """Return a schema whose column ``*`` stands for all columns that are not listed."""
+    if "*" not in schema.columns:
+        return schema
+    rest = [name for name in names if name not in schema.columns and name not in others]
+    listed = {name: domain for name, domain in schema.columns.items() if name != "*"}
+    columns = {**listed, **dict.fromkeys(rest, schema.columns["*"])}
+    return Schema(columns, schema.target, schema.guarantee)
 
 
 def _category_reader(domain: Categories) -> Callable[[str], Any]:

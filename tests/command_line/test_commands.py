@@ -193,9 +193,7 @@ def test_no_value_can_make_reading_fail(tmp_path: Path) -> None:
     assert [*map(str, dates)] == ["None", "2020-01-01 00:00:00", "None", "None"]
 
 
-@pytest.mark.parametrize(
-    "odd", ['"1', "1\r2", "", '1"', "2020-05-05T00:00Z", "now", "\0", "1\n" * 0]
-)
+@pytest.mark.parametrize("odd", ["1\r2", "", '1"', "2020-05-05T00:00Z", "now", "\0", "1\n" * 0])
 def test_one_line_changes_no_other_and_says_nothing(tmp_path: Path, odd: str) -> None:
     domains = (Interval(0, 9), Interval(np.datetime64("2019-01-01"), np.datetime64("2021-01-01")))
     path = tmp_path / "data.csv"
@@ -242,7 +240,7 @@ def test_the_commands_of_the_user_guide(files: Path, capsys: Any) -> None:
     (files / "data.csv").rename(files / "wages.csv")
     (files / "new.csv").write_text("job,age,since\nnurse,30,2020-05-01\n")
     commands = shell.replace("\\\n", " ").splitlines()
-    assert len(commands) == 4
+    assert len(commands) == 5
     for command in commands:
         status, _, err = run(capsys, *shlex.split(command)[3:])
         assert (status, err) == (0, "")
@@ -283,3 +281,73 @@ def test_a_reader_that_has_seen_enough_is_no_error(files: Path, capsys: Any) -> 
     assert child.stderr.read() == ""
     child.stderr.close()
     assert child.wait() == 0
+
+
+# ------------------------------------------------------------------ real files
+
+
+def test_cells_with_line_breaks_are_one_record(tmp_path: Path) -> None:
+    path = tmp_path / "notes.csv"
+    path.write_text('id,note,age\r\n1,"two\r\nlines, ""quoted""",30\r\n2,,40\r\n', newline="")
+    file = CsvFile.read(path)
+    assert len(file.lines) == 2
+    assert file.texts("note") == ['two\nlines, "quoted"', ""]
+    assert file.column("age", Interval(0, 99)).tolist() == [30, 40]
+
+
+@pytest.mark.parametrize("broken", ['1,"open', '1,"closed"too early'])
+def test_a_quote_that_joins_records_is_refused(broken: str, files: Path, capsys: Any) -> None:
+    (files / "odd.csv").write_text(f"age,job\n{broken}\n2,clerk\n")
+    fit = ("fit", "odd.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "1")
+    status, _, said = run(capsys, *fit)
+    assert status == 2
+    assert "RFC 4180" in said
+    assert "open" not in said
+    assert "early" not in said
+
+
+def test_files_of_other_countries(files: Path, capsys: Any) -> None:
+    path = files / "lönne.csv"
+    rows = [
+        f"{i % 60 + 20};{i % 30},5;0{i % 9 + 1}.02.2015;{'jä' if i % 2 else 'nö'}"
+        for i in range(400)
+    ]
+    path.write_bytes("\n".join(["alter;lohn;seit;ja", *rows]).encode("latin-1"))
+    columns = {
+        "alter": {"low": 17, "high": 90},
+        "lohn": {"low": 0, "high": 30},
+        "seit": {"low": "2015-01-01", "high": "2015-12-31"},
+    }
+    schema = {"columns": columns, "target": {"values": ["jä", "nö"]}}
+    (files / "s.json").write_text(json.dumps(schema))
+    form = ("--sep", ";", "--decimal", ",", "--encoding", "latin-1", "--date-format", "%d.%m.%Y")
+    status, out, _ = run(capsys, "check", path.name, "--target", "ja", "--schema", "s.json", *form)
+    assert status == 0
+    assert out.count(" 0 of 400 values outside") == 4
+    fit = ("fit", path.name, "--target", "ja", "--schema", "s.json", "--epsilon", "1", *form)
+    assert run(capsys, *fit)[0] == 0
+    assert run(capsys, "predict", "model.json", path.name, *form)[0] == 0
+    assert run(capsys, *fit[:-1], "no-such")[0] == 0  # a format that no cell has: all are missing
+    assert "no encoding" in run(capsys, *fit, "--encoding", "klingon")[2]
+    assert "one character" in run(capsys, *fit, "--sep", ";;")[2]
+
+
+def test_parquet_delta_persons_and_equal_columns(files: Path, capsys: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    answers = {f"q{j}": rng.integers(0, 2, 600) for j in range(40)}
+    pd.DataFrame(
+        {**answers, "who": np.arange(600) // 3, "ill": rng.integers(0, 2, 600)}
+    ).to_parquet("answers.parquet")
+    schema = {"columns": {"*": {"values": [0, 1]}}, "target": {"values": [0, 1]}}
+    (files / "s.json").write_text(json.dumps(schema))
+    fit = ("fit", "answers.parquet", "--target", "ill", "--schema", "s.json", "--epsilon", "1")
+    persons = ("--groups", "who", "--max-records", "2", "--add-remove")
+    delta = ("--delta", "1e-6", "--mechanism", "gaussian")
+    status, out, said = run(capsys, *fit, *persons, *delta)
+    assert status == 0, said
+    assert "gaussian mechanism" in out
+    assert "one person more, at most 2" in out
+    assert len(json.loads((files / "model.json").read_text())["fitted"]["schema_"]["columns"]) == 40
+    assert "goes with --groups" in run(capsys, *fit, "--max-records", "2")[2]
