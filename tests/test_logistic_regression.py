@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -21,6 +22,7 @@ from dpbayes_sklearn import (
     BayesianLogisticRegression,
     BudgetAccountant,
     Categories,
+    ForestDisplay,
     Interval,
     PrivacyLeakWarning,
     PrivacyUnit,
@@ -207,6 +209,38 @@ def test_units(unit):
     assert fitted.guarantee_.privacy_unit == unit
     assert ledger.remaining().epsilon == 0
     assert roc_auc_score(y, fitted.decision_function(X)) > 0.7
+
+
+def test_contributions_add_up_and_effects_have_bands():
+    X, y = frame()
+    fitted = BayesianLogisticRegression(schema=SCHEMA, intervals=True, random_state=0).fit(X, y)
+    assert fitted.contributions(X).total == pytest.approx(fitted.decision_function(X))
+    age, job = fitted.effect("age"), fitted.effect(1)
+    assert age.labels == ()
+    assert job.labels == ("a", "b", "c")
+    for effect in (age, job):
+        assert (effect.low < effect.value).all()
+        assert (effect.value < effect.high).all()
+    without = BayesianLogisticRegression(schema=SCHEMA, intervals=False).fit(X, y)
+    assert np.isnan(without.effect("age").low).all()
+
+
+@pytest.mark.parametrize("intervals", [True, False])
+def test_the_card_and_the_forest_plot_show_the_effects(intervals):
+    X, y = frame()
+    options = {"schema": SCHEMA, "effects": "linear", "intervals": intervals, "random_state": 0}
+    fitted = BayesianLogisticRegression(**options).fit(X, y)
+    assert "job=b" in str(fitted.card())
+    assert ("include the privacy noise" in str(fitted.card())) == intervals
+    display = ForestDisplay.from_estimator(fitted, ax=Figure().subplots())
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == [
+        "age",
+        "age missing",
+        "job=b",
+        "job=c",
+    ]
+    assert len(display.ax_.collections) == 2 * intervals  # the interval, and its sampling part
+    assert display.ax_.get_xscale() == "log"
 
 
 def test_round_trips_keep_predictions():

@@ -108,6 +108,8 @@ def _accuracy(model: Any, evaluation: Any) -> _Section:
         heads, rows = found.heads, found.cells
         if found.no_intervals:
             facts.append(found.no_intervals)
+        elif not hasattr(model, "inference"):
+            facts.append("The intervals of the coefficients include the privacy noise.")
         elif _how(model) == "noise_aware":
             facts.append(
                 "The intervals of the coefficients include the privacy noise, and so do the "
@@ -146,7 +148,7 @@ def _inference(model: Any) -> _Section:
 
 def _how(model: Any) -> str:
     """Return how the release was used, as the parameter ``inference`` calls it."""
-    mechanism, wanted = model.guarantee_.mechanism, str(model.inference)
+    mechanism, wanted = model.guarantee_.mechanism, str(getattr(model, "inference", ""))
     if mechanism in _DIRECT or (mechanism in _CHOICES and wanted != "noise_aware"):
         return "direct"
     return "noise_aware" if (mechanism, wanted) == ("fourier", "adaptive") else wanted

@@ -41,6 +41,7 @@ PLACES = 2**13
 STEPS = 2**14
 """Weights are multiples of 1/STEPS."""
 _MOST_LEVELS = 2**16
+_DRAWN = 65  # places of a number at which its effect is drawn
 _KNOTS = {"smooth": 4, "linear": 2}
 
 Codes = npt.NDArray[np.uint16]
@@ -212,6 +213,19 @@ class Blocks:
             _hats(knots, domain, next(maps)) if (knots := self.knots(domain)) else _one_hot(size)
             for domain, size in zip(self.domains, self.sizes, strict=True)
         )
+
+    def shown_codes(self, column: int) -> tuple[FloatArray, tuple[str, ...], npt.NDArray[np.intp]]:
+        """Return places, names and codes at which the effect of a column is drawn.
+
+        Numbers have no names, and no place for missing values.
+        """
+        domain = self.domains[column]
+        if isinstance(domain, Interval) and self.knots(domain):
+            codes = np.linspace(0, PLACES, _DRAWN).astype(np.intp)
+            places = np.asarray(domain.low + codes * ((domain.high - domain.low) / PLACES))
+            return places.astype(np.float64), (), codes
+        codes = np.arange(self.sizes[column])
+        return codes.astype(np.float64), tuple(self.levels(domain).names_of_codes()), codes
 
     def weights(self, codes: Codes, tables: tuple[Block, ...]) -> FloatArray:
         """Return the weights of records in units of 1/STEPS: exact whole numbers."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,7 +127,7 @@ def effects(schema: Schema, blocks: Blocks, nodes: FloatArray) -> tuple[list[str
         knots = blocks.knots(domain)
         if not isinstance(domain, Interval) or not knots:
             constant = constant + units[0]
-            names += [f"{name}={label}" for label in _labels(blocks, domain)[1:]]
+            names += [f"{name}={label}" for label in [*blocks.levels(domain).names_of_codes()][1:]]
             rows += [*(units[1:] - units[0])]
             continue
         values = knot_values(domain, next(maps), knots)
@@ -154,18 +153,6 @@ def effects(schema: Schema, blocks: Blocks, nodes: FloatArray) -> tuple[list[str
 
 def _shown(domain: Interval, value: float) -> str:
     return str(np.datetime64(int(value), "s")) if domain.dates else f"{value:.4g}"
-
-
-def _labels(blocks: Blocks, domain: Any) -> list[str]:
-    """Return the names of the levels of a block."""
-    levels = blocks.levels(domain)
-    if not isinstance(levels, Interval):
-        return [str(value) for value in levels.values]
-    ends = np.linspace(levels.low, levels.high, levels.n_values - levels.marks_missing + 1)
-    if levels.edges is not None:
-        ends = np.array([levels.low, *levels.edges, levels.high])
-    bins = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(ends)]
-    return [*bins, *["missing"] * levels.marks_missing]
 
 
 def linear_form(blocks: Blocks, posterior: LogisticPosterior) -> tuple[FloatArray, FloatArray]:

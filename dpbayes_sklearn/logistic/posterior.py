@@ -21,12 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, ndtri
 
 from dpbayes_sklearn._arviz import ToArviz
 from dpbayes_sklearn._typing import FloatArray
@@ -41,6 +42,8 @@ __all__ = [
     "log_probabilities",
     "more_probable",
     "probabilities",
+    "spread_by_code",
+    "values_by_code",
 ]
 
 _PRIOR_SD = 10.0  # of a contrast: wide, so that it decides only where the release tells little
@@ -203,6 +206,37 @@ def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right, check_finite=False))
 
 
+def values_by_code(
+    blocks: Blocks, posterior: LogisticPosterior
+) -> tuple[float, tuple[FloatArray, ...]]:
+    """Return the constant, and what every code of every column adds to the log odds."""
+    coefficients = blocks.basis @ posterior.mean()
+    parts = (coefficients[a:b] for a, b in pairwise(blocks.starts))
+    values = (
+        block.values(part) / STEPS
+        for block, part in zip(blocks.tables(posterior.nodes), parts, strict=True)
+    )
+    return float(coefficients[0]), tuple(values)
+
+
+def spread_by_code(
+    blocks: Blocks,
+    posterior: LogisticPosterior,
+    column: int,
+    codes: npt.NDArray[np.intp],
+    level: float,
+) -> FloatArray:
+    """Return the standard deviation of what some codes of a column add; NaN without curvature."""
+    if not posterior.has_intervals:
+        return np.full(len(codes), np.nan)
+    block, start = blocks.tables(posterior.nodes)[column], blocks.starts[column]
+    weights, rows = np.zeros((len(codes), blocks.width + 1)), np.arange(len(codes))
+    weights[rows, start + block.left[codes]] = 1 - block.part[codes] / STEPS
+    weights[rows, start + block.left[codes] + 1] += block.part[codes] / STEPS
+    reach = float(ndtri((1 + level) / 2))
+    return posterior.effects(weights[:, :-1] @ blocks.basis, reach).deviations
+
+
 def answer_by_row(
     blocks: Blocks,
     posterior: LogisticPosterior,
@@ -210,13 +244,8 @@ def answer_by_row(
     table: Table,
 ) -> npt.NDArray[Any]:
     """Return ``of`` the log odds of every row; no row changes another, not even by rounding."""
-    coefficients = blocks.basis @ posterior.mean()
-    starts, tables = blocks.starts, blocks.tables(posterior.nodes)
-    values = [
-        block.values(coefficients[start : start + size]) / STEPS
-        for block, start, size in zip(tables, starts, blocks.sizes, strict=False)
-    ]
-    z = np.full(table.n_rows, coefficients[0])
+    constant, values = values_by_code(blocks, posterior)
+    z = np.full(table.n_rows, constant)
     with quiet_numpy():
         for rows, codes in blocks.chunks(table):
             for j, value in enumerate(values):
