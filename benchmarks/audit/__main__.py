@@ -14,7 +14,7 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from benchmarks.audit._table import HEADER, Row, line, markdown
+from benchmarks.audit._cases import HEADER, Row, line, markdown
 from dpbayes_sklearn._messages import progress
 
 __all__ = ["main"]

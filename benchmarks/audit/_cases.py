@@ -1,11 +1,43 @@
-"""A layer of the audit as a list of cases: what each is about, and what it finds wrong."""
+"""A layer of the audit as a list of cases: what each is about, and what it finds wrong.
+
+What a layer of the audit has to say, and how it is printed.
+
+What is replayed: an estimator, neighbours for it, and what to freeze.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-__all__ = ["Case", "cases_of", "first_finding"]
+import numpy as np
+import scipy
+import sklearn
+from joblib import parallel_config
+from sklearn.base import BaseEstimator
+
+import dpbayes_sklearn
+from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS
+from dpbayes_sklearn.data import records
+
+__all__ = [
+    "HEADER",
+    "Case",
+    "Pair",
+    "Rng",
+    "Row",
+    "Subject",
+    "cases_of",
+    "circumstance",
+    "first_finding",
+    "line",
+    "markdown",
+    "versions",
+]
 
 
 class Case(NamedTuple):
@@ -26,3 +58,83 @@ def first_finding(cases: Sequence[Case], first: str = "") -> str | None:
         for finding in case.findings():
             return finding
     return None
+
+
+class Row(NamedTuple):
+    """One finding: what was tried, what was found, and what has to hold of it."""
+
+    layer: str
+    what: str
+    figure: str
+    claim: str
+    passed: bool
+
+
+HEADER = Row("layer", "what", "figure", "must be", True)
+_WIDTHS = (12, 58, 30, 22)
+
+
+def line(row: Row, verdict: str | None = None) -> str:
+    """Return a row as a line of the printed table."""
+    cells = (f"{text:<{width}}" for text, width in zip(row[:4], _WIDTHS, strict=True))
+    return "  ".join([*cells, ("ok" if row.passed else "FAILED") if verdict is None else verdict])
+
+
+_PAGE = """---
+orphan: true
+---
+
+# What the audit found
+
+This page is written by `python -m benchmarks.audit --write FILE`, which runs every layer; `make
+audit` prints the same table and fails if a row does.
+
+"""
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """Return the table as a page of the documentation."""
+    head = ["| layer | what | figure | must be | |", "|---|---|---|---|---|"]
+    body = [
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in row[:4])} | "
+        f"{'ok' if row.passed else '**failed**'} |"
+        for row in rows
+    ]
+    return _PAGE + "\n".join([*head, *body, "", versions(), ""])
+
+
+def versions() -> str:
+    """Return what the figures were made with."""
+    return (
+        f"dpbayes_sklearn {dpbayes_sklearn.__version__}, Python {platform.python_version()}, "
+        f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}."
+    )
+
+
+Rng = np.random.Generator
+Pair = tuple[Any, Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An estimator with declared domains, and a way to make neighbours for it."""
+
+    name: str
+    estimator: BaseEstimator
+    make: Callable[[Rng], Pair]
+    freezes: tuple[Any, ...] = (CHOKE_POINT, DRAWS)
+    rounds: int = 1  # in which a short audit tries them, where few pairs of neighbours can tell
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@contextmanager
+def circumstance(number: int) -> Iterator[None]:
+    """Run a block in one of the states that a caller may have left numpy and joblib in."""
+    state = ("ignore", "raise", "warn")[number % 3]
+    with np.errstate(all=state), ExitStack() as stack:
+        if number % 4 == 3:  # the work is shared by threads, each with an error state of its own
+            stack.enter_context(parallel_config("threading", n_jobs=2))
+            stack.enter_context(planted((records, "_CELLS_A_THREAD", 1)))
+        yield

@@ -2,22 +2,53 @@
 
 A container that makes a list of a column stops at a cell that has no form in Python. Dask makes
 texts of a partition of objects, which it is if one of its values is missing.
+
+Neighbours in every container, as features, as labels and as one column.
+
+The categories are integers above 2^53, which a conversion to floats would mix up, and one value of
+one record becomes missing: whatever else changes, changes for everybody.
+
+Labels of one person in all forms that containers give them, and objects that are no labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
-from benchmarks.audit._cases import Case
+from benchmarks.audit._cases import Case, Pair, Rng, Subject, cases_of
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BetaBinomial,
+    Categories,
+    DirichletMultinomial,
+    Interval,
+    Schema,
+)
+from dpbayes_sklearn.audit.fuzzing import CONTAINERS, column_in, table_in
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable, column_here
+from dpbayes_sklearn.data.persons import coins_of, counted_records
 from dpbayes_sklearn.data.table import Table, one_column
 
-__all__ = ["COLUMNS", "DECLARED", "cells_of_columns", "read_by_dask"]
+__all__ = [
+    "COLUMNS",
+    "DECLARED",
+    "EQUAL",
+    "NO_LABELS",
+    "cells_of_columns",
+    "container_subjects",
+    "equal_labels",
+    "read_by_dask",
+]
 
 N, ODD = 7, 3
 FAR = 2**62
@@ -172,3 +203,138 @@ def read_by_dask(name: str, missing: bool, arrays: bool) -> dict[str, list[Any]]
 
 def _pairs(shard: Any) -> list[Any]:
     return [*zip(shard.table.column(0), shard.target, strict=True)]
+
+
+IDS = [2**53 + 1, 2**53 + 3]
+LABELS = Categories(IDS)
+N = 12
+
+
+def _ids(rng: Rng, n: int = N) -> list[Any]:
+    return [IDS[i] for i in rng.permutation([*range(2), *rng.integers(0, 2, n - 2)])]
+
+
+def _missing(values: list[Any], rng: Rng) -> list[Any]:
+    """Return the values, one of them missing or, now and then, another one."""
+    changed = list(values)
+    changed[rng.integers(len(values))] = None if rng.integers(4) else IDS[rng.integers(2)]
+    return changed
+
+
+def _labels(container: str, rng: Rng) -> Pair:
+    y = _ids(rng)
+    X = table_in(container, [(i % 2, 0) for i in range(N)])
+    return X, column_in(container, y), X, column_in(container, _missing(y, rng))
+
+
+def _features(container: str, rng: Rng) -> Pair:
+    a, y = _ids(rng), column_in(container, _ids(rng))
+    tables = [table_in(container, [(x, 0) for x in column]) for column in (a, _missing(a, rng))]
+    return tables[0], y, tables[1], y
+
+
+def _targets(container: str, rng: Rng) -> Pair:
+    y = [int(v) for v in rng.integers(0, 4, N)]
+    X = table_in(container, [(i % 2, i % 3) for i in range(N)])
+    changed = list(y)
+    changed[rng.integers(N)] = None
+    return X, column_in(container, y), X, column_in(container, changed)
+
+
+def _one_column(container: str, rng: Rng) -> Pair:
+    x = _ids(rng)
+    return column_in(container, x), None, column_in(container, _missing(x, rng)), None
+
+
+def _booleans(container: str, rng: Rng) -> Pair:
+    """Return columns of true, false and, in the second, a one: its type may say less, not more."""
+    x: list[Any] = [bool(i % 2) for i in range(N)]
+    changed = list(x)
+    changed[0] = 1
+    sides = [np.array(v, object) if container == "array of objects" else v for v in (x, changed)]
+    return sides[0], None, sides[1], None
+
+
+def container_subjects() -> Iterator[Subject]:
+    """Yield every container in every role."""
+    schema = Schema({"a": LABELS, "b": Interval(0, 3, bins=2)}, target=LABELS)
+    line = {"bounds_X": (0, 2), "bounds_y": (0, 3), "noise_variance": 0.1}
+    roles: list[tuple[str, Any, Callable[..., Pair]]] = [
+        ("labels", BayesianNaiveBayes(bounds=(0, 3), n_bins=2, classes=IDS), _labels),
+        ("columns", BayesianNaiveBayes(schema=schema), _features),
+        ("a target", BayesianLinearRegression(**line), _targets),
+        ("one column", DirichletMultinomial(categories=LABELS), _one_column),
+    ]
+    for container in CONTAINERS:
+        for role, estimator, make in roles:
+            if container == "dask" and role == "one column":
+                continue  # estimators of one column read what is here
+            name = f"{type(estimator).__name__}, {role}: {container}"
+            yield Subject(name, estimator, partial(make, container))
+    for container in ("list", "array of objects"):
+        name = f"BetaBinomial, truth values: {container}"
+        yield Subject(name, BetaBinomial(), partial(_booleans, container))
+
+
+EAST = timezone(timedelta(hours=2))
+
+
+class Addressed:
+    """Has no text but that of its address."""
+
+
+class Namesake:
+    """Has the same text as all others."""
+
+    def __str__(self) -> str:
+        return "somebody"
+
+
+EQUAL: tuple[tuple[Any, ...], ...] = (
+    ("ann", np.str_("ann")),
+    (b"ann", np.bytes_(b"ann")),
+    (1, 1.0, True, np.True_, np.int8(1), np.float16(1), Fraction(1), Decimal("1"), Decimal("1.00")),
+    (0.5, np.float32(0.5), np.longdouble(0.5), Fraction(1, 2), Decimal("0.50")),
+    (np.inf, np.float32(np.inf), Decimal("Infinity")),
+    (
+        date(2020, 1, 1),
+        datetime(2020, 1, 1),
+        datetime(2020, 1, 1, tzinfo=UTC),
+        datetime(2020, 1, 1, 2, tzinfo=EAST),
+        *(np.datetime64("2020-01-01", unit) for unit in ("Y", "D", "s", "us", "ns")),
+    ),
+    (timedelta(days=1), np.timedelta64(1, "D"), np.timedelta64(86400, "s")),
+    (UUID(int=7), UUID("00000000-0000-0000-0000-000000000007")),
+    (("ann", 1), ("ann", 1.0), ("ann", True), ("ann", np.int64(1))),
+)
+"""Labels of one person each."""
+
+NO_LABELS: tuple[Any, ...] = (
+    *(Addressed() for _ in range(3)),
+    *(Namesake() for _ in range(3)),
+    *(frozenset({1}), [1], {1: 1}, 1j, np.array(1), ("ann", None), ("ann", Addressed()), (("a",),)),
+    *(Decimal("1e999999"), Decimal("NaN"), Ellipsis, int),
+)
+"""Objects that nobody can compare, or that say nothing about a person."""
+
+
+def equal_labels() -> list[Case]:
+    """Return the two cases."""
+    return cases_of(_equal_labels, _labels_that_are_none)
+
+
+def _equal_labels() -> Iterator[str]:
+    everybody = [label for person in EQUAL for label in person]
+    for person in (*EQUAL, everybody):
+        labels = np.fromiter(person, dtype=object, count=len(person))
+        n_persons = len(EQUAL) if person is everybody else 1
+        if len(counted_records(labels, 1)) != n_persons:
+            yield "equal labels are not those of one person"
+        if len({*coins_of(labels)}) != n_persons:
+            yield "records of a person are on both sides of a search"
+
+
+def _labels_that_are_none() -> Iterator[str]:
+    labels = np.fromiter(NO_LABELS, dtype=object, count=len(NO_LABELS))
+    if len(counted_records(labels, 1)):
+        yield "an object that is no label counts as a person"

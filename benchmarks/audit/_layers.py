@@ -18,31 +18,29 @@ from sklearn.base import clone
 
 import dpbayes_sklearn
 from benchmarks.audit._accounting import accounting
-from benchmarks.audit._adversaries import adversaries
-from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._cases import Case, Subject, cases_of, circumstance
 from benchmarks.audit._command_line import command_line
 from benchmarks.audit._composition import composition
-from benchmarks.audit._concentration import concentration
 from benchmarks.audit._declarations import declarations
-from benchmarks.audit._draws import attacks, laws, origins
-from benchmarks.audit._evaluations import evaluations
-from benchmarks.audit._forced_parts import parts
-from benchmarks.audit._groups import groups_of_persons
-from benchmarks.audit._intervals import intervals
+from benchmarks.audit._draws import attacks, concentration, laws, origins
 from benchmarks.audit._listed import listed_anew, sorted_tables
 from benchmarks.audit._order import places
 from benchmarks.audit._pairs import subjects
-from benchmarks.audit._planned import plans
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._rehearsals import rehearsals
 from benchmarks.audit._scopes import scopes
 from benchmarks.audit._searches import searches
-from benchmarks.audit._subject import Subject, circumstance
 from benchmarks.audit._sums import sums
 from benchmarks.audit._unit_leaks import leaks_of_units
 from benchmarks.audit._units import replays_of_units, unit_worlds
 from benchmarks.audit._values import values
 from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise
+from benchmarks.audit.adversaries import adversaries
+from benchmarks.audit.evaluations import evaluations
+from benchmarks.audit.groups import groups_of_persons
+from benchmarks.audit.intervals import intervals
+from benchmarks.audit.parts import parts
+from benchmarks.audit.preflight import plans
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,

@@ -20,9 +20,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from benchmarks.audit._cases import Case
+from benchmarks.audit._cases import Case, Subject
 from benchmarks.audit._pairs import subjects
-from benchmarks.audit._subject import Subject
 from benchmarks.audit._units import PERSON
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS

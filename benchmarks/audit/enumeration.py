@@ -9,7 +9,7 @@ from itertools import product
 from math import ceil
 from typing import Any
 
-from benchmarks.audit._table import Row
+from benchmarks.audit._cases import Row
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit import Enumeration, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain

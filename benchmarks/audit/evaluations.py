@@ -1,16 +1,35 @@
-"""Private evaluations: the worst loss of all neighbours, and attacks with and without a fault."""
+"""Private evaluations: the worst loss of all neighbours, and attacks with and without a fault.
+
+Private evaluations: all neighbours of small worlds, attacks, prices, and bad values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import combinations, combinations_with_replacement
+from typing import Any, NamedTuple
 
-from benchmarks.audit._evaluations import RUNS, UNITS, WORLDS, attack, evaluations, worst
-from benchmarks.audit._table import Row
+import numpy as np
+
+from benchmarks.audit._cases import Case, Row
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.statistical import bound_from_outcomes
+from dpbayes_sklearn.metrics import private_cross_validate, private_score
+from dpbayes_sklearn.metrics.plan import plan
+from dpbayes_sklearn.metrics.predictions import Classification, Labelled, Measured, Regression
 from dpbayes_sklearn.metrics.statistics import BoundedSums
+from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise.noise import made_by
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy import Budget, exact
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["run"]
+__all__ = ["RUNS", "WORLDS", "World", "attack", "evaluations", "run", "worst"]
 
 
 def run(scale: float) -> Iterator[Row]:
@@ -40,3 +59,232 @@ def run(scale: float) -> Iterator[Row]:
     wrong = [finding for case in rest for finding in case.findings()]
     figure = wrong[0][:60] if wrong else "nothing found"
     yield Row("evaluations", "prices, persons and bad values", figure, "nothing", not wrong)
+
+
+RUNS = 4000
+UNITS = {
+    "a record": PrivacyUnit(),
+    "a record added": PrivacyUnit(neighbours="add_remove"),
+    "a person": PrivacyUnit("person", max_records=2),
+    "a person added": PrivacyUnit("person", max_records=2, neighbours="add_remove"),
+}
+Transcript = list[tuple[Any, ...]]
+
+
+class World(NamedTuple):
+    """A model that is evaluated on few kinds of records.
+
+    ``tight`` if some pair of neighbours has to use up the claim.
+    """
+
+    name: str
+    task: Any
+    kinds: tuple[tuple[float, ...], ...]
+    scoring: tuple[str, ...]
+    tight: bool = False
+
+    def records(self, some: Sequence[int]) -> Any:
+        """Return records of these kinds."""
+        cells = np.array([self.kinds[one] for one in some], float).reshape(len(some), 2)
+        if isinstance(self.task, Regression):
+            return Measured(cells[:, 0], cells[:, 1])
+        rest = self.task.n_classes - 1
+        proba = np.hstack([*[(1 - cells[:, 1:]) / rest] * rest, cells[:, 1:]])
+        return Labelled(cells[:, 0].astype(int), proba.argmax(axis=1), proba)
+
+
+TWO, THREE = Classification(2, 0.01), Classification(3, 0.2)
+LINE = Regression(-1.0, 3.0, 1.5)
+LABELLED = tuple((c, p) for c in (0, 1) for p in (0.0, 0.3, 0.5, 0.9995))
+TRIPLE = tuple((c, p) for c in (0, 1, 2) for p in (0.0, 0.4, 1.0))
+MEASURED = tuple((t, p) for t in (-1.0, 0.9, 3.0) for p in (-1.0, 0.2, 3.0))
+WORLDS = (
+    World("accuracy", TWO, LABELLED, ("accuracy",), True),
+    World("balanced accuracy", THREE, TRIPLE, ("balanced_accuracy",), True),
+    World("confusion matrix", THREE, TRIPLE, ("confusion_matrix", "accuracy"), True),
+    World("area under the curve", TWO, LABELLED, ("roc_auc",), True),
+    World("calibration curve", THREE, TRIPLE, ("calibration_curve",), True),
+    World("log loss", TWO, LABELLED, ("log_loss",)),
+    World("Brier score", THREE, TRIPLE, ("brier_score",)),
+    World("all of a classifier", TWO, LABELLED, Classification.metrics),
+    World("all of a regression", LINE, MEASURED, Regression.metrics),
+    World("absolute error", LINE, MEASURED, ("mae",)),
+)
+
+
+class Frozen(Noise):
+    """Answers as it did before, whatever it is asked now, and remembers what it was asked."""
+
+    def __init__(self, answers: Transcript) -> None:
+        super().__init__(random_source(7))
+        self.answers, self.seen = answers, list[tuple[Any, NoiseLaw]]()
+
+    def add(self, arrays: Any, law: NoiseLaw) -> Any:
+        """Return the answer of the transcript, made by the first who asks."""
+        if len(self.answers) == len(self.seen):
+            self.answers.append(super().add(arrays, law))
+        self.seen.append((np.concatenate([array.ravel() for array in arrays]), law))
+        return self.answers[len(self.seen) - 1]
+
+
+def neighbours(kinds: int, unit: PrivacyUnit) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield all pairs of neighbours with one other record."""
+    some = [*combinations_with_replacement(range(kinds), unit.max_records)]
+    for other in range(kinds):
+        if unit.size_is_secret:
+            yield from (((other, *more), (other,)) for more in some)
+        else:
+            yield from (((other, *one), (other, *two)) for one, two in combinations(some, 2))
+
+
+def worst(world: World, unit: PrivacyUnit, delta: float = 0.0) -> tuple[float, int, list[str]]:
+    """Return the worst loss as a share of the claim, the number of pairs, and what differed."""
+    budget = Budget(Fraction(1), exact(delta, "delta"), unit)
+    pairs = [*neighbours(len(world.kinds), unit)]
+    planned = plan(world.task, world.scoring, budget, 1 + unit.max_records)
+    answers: Transcript = []
+    seen, told = {}, {}
+    compared = {one for pair in pairs[:: max(1, len(pairs) // 3)] for one in pair}
+    for some in dict.fromkeys(one for pair in pairs for one in pair):
+        noise = Frozen(answers)
+        released = planned.release(world.records(some), noise)
+        seen[some] = noise.seen
+        if some in compared:
+            told[some] = [repr(released.score(name, 0.95)) for name in world.scoring]
+    largest, wrong = Fraction(0), list[str]()
+    for one, other in pairs:
+        loss = Fraction(0)
+        for (a, law), (b, same) in zip(seen[one], seen[other], strict=True):
+            if law != same:
+                wrong.append("neighbours have noise of different laws")
+            lost: Any = law.rho(a - b) if delta else law.privacy_loss(a - b)  # type: ignore[attr-defined]
+            loss += Fraction(lost) if lost < np.inf else 10**9
+        largest = max(largest, loss)
+        if {one, other} <= compared and told[one] != told[other]:
+            wrong.append("metrics depend on more than what was released")
+    claim = planned.cost.rho if delta else planned.cost.epsilon
+    assert claim is not None
+    return float(largest / Fraction(claim)), len(pairs), wrong
+
+
+def _enumerated(world: World, unit: PrivacyUnit, delta: float) -> Iterator[str]:
+    share, _, wrong = worst(world, unit, delta)
+    yield from wrong[:1]
+    if share > 1:
+        yield f"{world.name}: the loss is {share:.3f} of what is claimed"
+    if world.tight and not delta and share < 0.99:
+        yield f"{world.name}: the loss is only {share:.3f} of what is claimed"
+
+
+def attack(unit: PrivacyUnit, runs: int = RUNS) -> float:
+    """Bound epsilon from below by telling a right prediction from a wrong one, of a whole unit."""
+    world, k = WORLDS[0], unit.max_records
+    other = (2,) if unit.size_is_secret else (2, *[3] * k)
+    sides = [world.records(some) for some in ((2, *[7] * k), other)]
+    planned = plan(world.task, world.scoring, Budget(Fraction(1), unit=unit), 1 + k)
+    noise = Noise.of()
+    first, second = (
+        np.array([_numbers(planned.release(side, noise)) for _ in range(runs)]) for side in sides
+    )
+    return bound_from_outcomes(first, second).epsilon
+
+
+def _numbers(released: Any) -> list[float]:
+    return [noisy.value for noisy in released.sums.values()]
+
+
+def _attacked(unit: PrivacyUnit) -> Iterator[str]:
+    bound = attack(unit)
+    if bound > 1:
+        yield f"epsilon is at least {bound:.3f}, not 1"
+    if bound < 0.6:
+        yield f"the attack is too weak to tell: {bound:.3f}"
+
+
+def _people(n: int = 60) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, n)
+    return (rng.random((n, 2)) < 0.3 + 0.4 * y[:, None]).astype(float), y, np.arange(n) // 3
+
+
+def _model(**more: Any) -> BayesianNaiveBayes:
+    return BayesianNaiveBayes(0.5, classes=[0, 1], bounds=(0, 1), n_bins=2, **more)
+
+
+def prices() -> Iterator[str]:
+    """See what is charged, and when."""
+    X, y, _ = _people()
+    model, ledger = _model().fit(X, y), BudgetAccountant(epsilon=3)
+    metrics = ["accuracy", "log_loss", "roc_auc"]
+    found = private_score(model, X, y, scoring=metrics, epsilon=1, accountant=ledger)
+    if (ledger.total().epsilon, len(ledger), found.guarantee.epsilon) != (1, 1, 1):
+        yield "three metrics together are not charged once, at what was asked for"
+    private_cross_validate(_model(), X, y, scoring="accuracy", epsilon=0.5, cv=4, accountant=ledger)
+    if ledger.total().epsilon != 3:  # 1 before, three fits of 0.5, and 0.5
+        yield "a cross-validation is not charged for all fits that a person is in"
+    drawn: list[NoiseLaw] = []
+
+    class Watched(Noise):
+        def add(self, arrays: Any, law: NoiseLaw) -> Any:
+            drawn.append(law)
+            return super().add(arrays, law)
+
+    with made_by(Watched):
+        try:
+            private_score(model, X, y, scoring="mae", epsilon=1)
+        except ValueError:
+            pass
+        else:
+            yield "a metric of regressions is not refused"
+        try:
+            private_score(model, X, y, scoring="accuracy", epsilon=0.1, accountant=ledger)
+        except BudgetError:
+            pass
+        else:
+            yield "more than the ceiling is spent"
+    if drawn:
+        yield "noise is drawn before the charge"
+
+
+def persons() -> Iterator[str]:
+    """See how many records of a person count."""
+    X, y, groups = _people()
+    unit = PrivacyUnit("person", max_records=2)
+    model = _model(privacy_unit=unit).fit(X, y, groups=groups)
+    found = private_score(model, X, y, scoring="accuracy", epsilon=1, groups=groups)
+    if found.n_records != 40:
+        yield f"of 20 persons with three records each, {found.n_records:g} count instead of 40"
+
+
+def bad_values() -> Iterator[str]:
+    """Replace one value by a bad one: no message, finite results, and no more than one cell."""
+    X, y, _ = _people(30)
+    model = _model().fit(X, y)
+    names = ["accuracy", "log_loss", "calibration_curve"]
+    for bad in (np.nan, np.inf, -np.inf, 1e308, -0.0, 5e-324, "text", None):
+        table, labels = X.astype(object), y.astype(object)
+        table[0, 0], labels[1] = bad, bad
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for side in ((table, y), (X, labels)):
+                found = private_score(model, *side, scoring=names, epsilon=1.0)
+                if not np.isfinite(found["log_loss"].value):
+                    yield "a bad value makes a metric infinite"
+
+
+def evaluations() -> list[Case]:
+    """Return a few worlds of every kind, and all that is no world."""
+    cases = [
+        Case(f"{world.name}, {name}{gauss}", partial(_enumerated, world, UNITS[name], delta))
+        for world in WORLDS
+        for name, gauss, delta in (
+            ("a record", "", 0.0),
+            ("a record added", "", 0.0),
+            ("a person", "", 0.0),
+            ("a record", ", Gaussian", 1e-6),
+        )
+        if name == "a record" or world.tight
+    ]
+    attacks = [Case("attack, a record", partial(_attacked, UNITS["a record"]))]
+    rest = [Case(f.__name__.replace("_", " "), f) for f in (prices, persons, bad_values)]
+    return [*cases, *rest, *attacks]

@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.audit._cases import first_finding
+from benchmarks.audit._cases import Row, first_finding, versions
 from benchmarks.audit._layers import LAYERS
 from benchmarks.audit._planted import FAULTS, Fault
-from benchmarks.audit._table import Row, versions
 from dpbayes_sklearn._messages import progress
 
 __all__ = ["CRASHED", "WANTED", "run", "sees"]

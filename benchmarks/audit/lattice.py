@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.audit._table import Row
+from benchmarks.audit._cases import Row
 from dpbayes_sklearn import BayesianLinearRegression, mechanisms
 from dpbayes_sklearn.audit._domains import released
 from dpbayes_sklearn.audit.releases import released_numbers

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.audit._table import Row
+from benchmarks.audit._cases import Row
 from dpbayes_sklearn import BetaBinomial
 from dpbayes_sklearn.audit.catalogue import Case, every_case
 from dpbayes_sklearn.audit.fuzzing import MARK, fit_with, odd_records

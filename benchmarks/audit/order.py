@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
+from benchmarks.audit._cases import Row
 from benchmarks.audit._listed import listed_anew, sorted_tables
 from benchmarks.audit._order import RUNS, places
-from benchmarks.audit._table import Row
 from dpbayes_sklearn._messages import progress
 
 __all__ = ["run"]

@@ -1,17 +1,72 @@
-"""Parts of every release, added up from what was drawn, as a share of what was charged."""
+"""Parts of every release, added up from what was drawn, as a share of what was charged.
+
+Parts of releases whose answers are forced, or that are made of several fits or queries.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import combinations, product
+from typing import Any
 
-from benchmarks.audit._forced_parts import parts
-from benchmarks.audit._part_worlds import worlds
-from benchmarks.audit._parts import reached
-from benchmarks.audit._table import Row
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from benchmarks.audit._cases import Case, Row, cases_of
+from benchmarks.audit._pairs import Answers
+from benchmarks.audit._parts import (
+    ADDED,
+    BINARY,
+    BITS,
+    CORNERS,
+    NAN,
+    SCHEMA,
+    THERE,
+    UNITS,
+    World,
+    added_up,
+    frame,
+    judged,
+    numbers,
+    reached,
+    recordings,
+    same_steps,
+    worlds,
+)
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BetaBinomial,
+    Categories,
+    Interval,
+    PrivateSearchCV,
+    Schema,
+)
 from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, together
+from dpbayes_sklearn.audit._steps import Added, Choice
+from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.bayesian_network import PrivateTree
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.model_selection.cost import winner_epsilon
+from dpbayes_sklearn.model_selection.runs import held_out
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.preprocessing import (
+    PrivateKBinsDiscretizer,
+    PrivateMinMaxScaler,
+    PrivateStandardScaler,
+)
+from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.regression.moments import Moments
 
-__all__ = ["run"]
+__all__ = ["parts", "run"]
 
 
 def run(scale: float) -> Iterator[Row]:
@@ -27,3 +82,221 @@ def run(scale: float) -> Iterator[Row]:
     wrong = [finding for case in progress(cases, "cases") for finding in case.findings()]
     figure = wrong[0][:60] if wrong else "nothing found"
     yield Row("parts", f"claims of {len(cases)} cases", figure, "nothing", not wrong)
+
+
+def parts() -> list[Case]:
+    """Return all worlds, and those whose answers are forced."""
+    searches = [(stop, delta) for stop in ("geometric", "logarithmic") for delta in (0.0, 1e-3)]
+    return [
+        *(Case(world.name, partial(judged, world)) for world in worlds()),
+        *(Case(f"tree, {u.label}", partial(_tree, u)) for u in UNITS),
+        *(Case(f"schema, {u.label}", partial(_schema, u)) for u in UNITS),
+        *(Case(f"search, {s}, {d}", partial(_search, s, d)) for s, d in searches),
+        *(Case(f"session, {u.label}", partial(_session, u)) for u in (RECORD, ADDED)),
+        *(Case(f"empty, {name}", partial(_empty, name)) for name in _SECRET),
+        *cases_of(_small_released_size, _records_beyond_a_released_number, _end_of_a_search),
+        *cases_of(_wide_columns, _search_of_nobody_knows_how_many),
+    ]
+
+
+def _search_of_nobody_knows_how_many() -> Iterator[str]:
+    """See that nothing but the answers tells how many records a search has held out."""
+    bayes = BayesianNaiveBayes(
+        bounds=(0, 1),
+        classes=[0, 1],
+        n_bins=2,
+        inference="plug_in",
+        privacy_unit=PrivacyUnit("record", neighbours="add_remove"),
+    )
+    search = PrivateSearchCV(bayes, {"alpha": [1.0]}, test_size=0.5, runs_per_candidate=1)
+    others = frame([(i % 2, i % 3 % 2, i % 2) for i in range(40)])
+    for place in (38, 39, 40):  # others keep their coins
+        world = World("search", search, others.head(place), ((1, 1, 0),), ADDED, place=place)
+        found, fitted = recordings(world)
+        if not same_steps(found) or len({model.best_score_ for model, _ in fitted}) > 1:
+            yield "a search tells how many records were held out"
+
+
+def _said(kind: Any, answer: Any) -> Recording:
+    """Return a past in which the first step said something."""
+    past = Recording()
+    past.said.append((kind, answer))
+    return past
+
+
+def _tree(unit: PrivacyUnit) -> Iterator[str]:
+    """Add up the question and all edges, if the answer is that there is a tree."""
+    bits = frame([(i % 2, i % 2, 0, i % 2) for i in range(120)])
+    world = World(f"tree, {unit.label}", PrivateTree(2.0, schema=BINARY), bits, BITS, unit)
+    lengths = []
+    for answer in (0, 1):
+        past = _said(Scored, np.array([answer]))
+        lengths.append(len(recordings(world, past)[0][0].steps))
+        yield from judged(world, past)
+    if max(lengths) < 3:
+        yield f"tree, {unit.label}: no edge was chosen"
+
+
+def _schema(unit: PrivacyUnit) -> Iterator[str]:
+    """Learn ranges and categories where texts are nearly never or always published, or as often."""
+    for bins in (4, None):
+        model = FrameDomains(8.0, delta=1e-3, bins=bins)
+        reach = _reach(model, unit)
+        k = unit.max_records
+        counts = {"edge": 2 * reach - k + 1, "less": reach - k, "more": reach + 1}
+        texts = [text for text, count in counts.items() for _ in range(count)] + ["common"] * 400
+        rows = [(float(i % 7), float(i % 3), text, text, 0) for i, text in enumerate(texts)]
+        own = [
+            (v, v, t, t, 0) for v, t in ((-1e6, "u"), (1e6, "edge"), (-1e6, "less"), (9, "more"))
+        ]
+        name = f"schema of {bins} bins, {unit.label}"
+        yield from judged(World(name, model, frame(rows), tuple(own), unit, 0.6))
+
+
+def _reach(model: Any, unit: PrivacyUnit) -> int:
+    world = World(
+        "", model, frame([(0.0, 1.0, "t", "t", 0)] * 400), ((0.0, 1.0, "t", "t", 0),), unit
+    )
+    (texts,) = (s for s in recordings(world)[0][0].steps if isinstance(s, Texts))
+    return texts.columns[0][0].reach
+
+
+def _search(stopping: str, delta: float) -> Iterator[str]:
+    """Add up every run: one whom it was fitted to, or who was held out, sees one of its parts."""
+    rng = np.random.default_rng(2)
+    bayes = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in")
+    line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))
+    others = frame(rng.integers(0, 2, (60, 3)).tolist())
+    own = ((0, 0, 0), (1, 1, 1), (0, 0, 1), (1, 1, 0))
+    name, seen = f"search, {stopping}, {delta:g}", np.zeros(2, bool)
+    steps = Pipeline([("bins", PrivateKBinsDiscretizer(2)), ("model", bayes)])
+    models = [(bayes, ""), (line, ""), *([] if delta else [(steps, "model__")])]
+    sides = held_out(len(others) + 1, None, RECORD, 0.5, Noise.of(0, stream=1))
+    for (model, of), place in product(models, [int(side[0]) for side in sides]):
+        grid = {f"{of}mechanism": ["gaussian" if delta else "laplace"]}
+        search = PrivateSearchCV(
+            model, grid, epsilon=0.9, delta=delta, test_size=0.5, stopping=stopping,
+            runs_per_candidate=2,
+        )  # fmt: skip
+        found, _ = recordings(World(name, search, others, own, place=place))
+        if not same_steps(found):
+            yield f"{name}: which steps are taken depends on the data"
+            continue
+        law = search._resolve_mechanism().law_of_runs(1)
+        pairs = [*combinations(range(len(own)), 2)]
+        for first, last in zip(found[0].runs, [*found[0].runs[1:], None], strict=True):
+            *fit, score, asked = added_up(found, pairs, 0.0, slice(first, last))
+            costs = [_price(together(part), law, delta) for part in ([*fit, asked], [score])]
+            seen |= np.array(costs) > 0.3
+            if max(costs) > 0.9 * (1 + 1e-9):
+                yield f"{name}: the best of all runs loses {max(costs):g}"
+    if not seen.all():
+        yield f"{name}: nobody was fitted to, or nobody held out"
+
+
+def _price(part: Any, law: Any, delta: float) -> float:
+    """Return what the best of all runs loses."""
+    if not delta:
+        return float((2 + law.eta) * part.pure)
+    rho = max(part.rho, 1e-12)
+    return float(winner_epsilon(rho, delta, law.eta, law.inverse, law.mean))
+
+
+def _session(unit: PrivacyUnit) -> Iterator[str]:
+    """Add up all queries of a session, and a secret number of records."""
+    model = BayesianNaiveBayes(
+        mechanism="sampler", bounds=(0, 1), classes=[0, 1], n_bins=2, privacy_unit=unit
+    )
+    others = frame([(0, 0, 0, 0)] * 200)
+    name = f"session, {unit.label}"
+    yield from judged(World(name, Answers(model, 3), others, BITS, unit, 0.4))
+
+
+def _secret() -> dict[str, tuple[Any, Any, Any]]:
+    """Return models that release the number of records, records of nobody, and own ones."""
+    bits, table = frame([(0, 0, 0, 0)]), frame([(0.5, 0.5, 0)])
+    bayes: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
+    models: dict[str, tuple[Any, Any, Any]] = {
+        f"counts, {m}": (BayesianNaiveBayes(mechanism=m, **bayes), bits, BITS)
+        for m in ("laplace", "fourier", "sampler", "map")
+    }
+    for m in ("laplace", "sampler"):
+        line = BayesianLinearRegression(mechanism=m, schema=SCHEMA)
+        models[f"regression, {m}"] = line, numbers(1), CORNERS
+    ends = ((-1e6, -1e6, 0), (1e6, 1e6, 0), (NAN, NAN, 0))
+    for model in (PrivateMinMaxScaler(), PrivateStandardScaler(), PrivateKBinsDiscretizer(4)):
+        models[type(model).__name__] = model, table, ends
+    models["coin"] = BetaBinomial(), frame([(0, 0)]), ((0, 0), (1, 0))
+    models["columns"] = PrivateSelectKBest(2, schema=BINARY), bits, BITS
+    models["tree"] = PrivateTree(schema=BINARY), bits, BITS
+    return models
+
+
+def _empty(name: str) -> Iterator[str]:
+    """Compare nobody with one unit: even that must not show."""
+    model, others, own = _secret()[name]
+    for unit in (ADDED, THERE):
+        world = World(f"empty, {name}, {unit.label}", model, others.head(0), own, unit)
+        try:
+            yield from judged(world)
+        except (ValueError, IndexError, ZeroDivisionError) as error:
+            yield f"{world.name}: {type(error).__name__}"
+
+
+def _small_released_size() -> Iterator[str]:
+    """Release a number of records that is far too small, which noise can make."""
+    past = _said(Added, (np.array([1]),))
+    for name in ("counts, sampler", "counts, map", "counts, laplace", "regression, sampler"):
+        model, others, own = _secret()[name]
+        many = pd.concat([others] * 1500, ignore_index=True)
+        for unit in (ADDED, THERE):
+            world = World(f"a small number, {name}, {unit.label}", model, many, own, unit)
+            yield from judged(replace(world, model=clone(model).set_params(epsilon=10.0)), past)
+
+
+def _records_beyond_a_released_number() -> Iterator[str]:
+    """See that counts and losses beyond a released number of records change nothing."""
+    rng = np.random.default_rng(3)
+    for mechanism, known, size in (("laplace", 100, 1400), ("sampler", 1, 9000), ("map", 1, 9000)):
+        model = BayesianNaiveBayes(
+            10.0, mechanism=mechanism, bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in"
+        )
+        sides = [_said(Added, (np.array([known]),))]
+        for n in (size, size + 100):
+            others = frame(rng.integers(0, 2, (n, 4)).tolist())
+            world = World("", model, others, BITS[:1], ADDED)
+            sides.append(recordings(world, sides[-1])[0][0])
+        one, two = ([s for s in side.steps if isinstance(s, Choice)] for side in sides[1:])
+        if not one or any((a.weights != b.weights).any() for a, b in zip(one, two, strict=True)):
+            yield f"{mechanism}: more records are drawn from than were released"
+
+
+def _end_of_a_search() -> Iterator[str]:
+    """See that the search for a mode ends near it, where it comes nearer by small steps."""
+    real = Moments.pulls
+
+    def steep(self: Any, *args: Any) -> Any:
+        found = real(self, *args)
+        return found._replace(curvature=3 * found.curvature + np.eye(len(found.curvature)))
+
+    with planted((Moments, "pulls", steep)):
+        for mechanism in ("map", "sampler"):
+            model = BayesianLinearRegression(mechanism=mechanism, schema=SCHEMA)
+            world = World(f"mode, {mechanism}", model, numbers(2000), CORNERS[:1])
+            for step in recordings(world)[0][0].steps:
+                if isinstance(step, ModeSearch) and not 0.05 < step.distance <= 1:
+                    yield f"the search for a mode ends {step.distance:g} steps away"
+
+
+def _wide_columns() -> Iterator[str]:
+    """Choose among columns of four values for three classes, of few records."""
+    columns = {name: Interval(0, 3, bins=4) for name in "ab"}
+    schema = Schema(columns, Categories([0, 1, 2]))
+    own = [(0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 0, 1)]
+    others = frame([(0, 0, 0), (0, 0, 1), (1, 1, 0)])  # where a new value of a new class tells most
+    yield from judged(
+        World("wide columns", PrivateSelectKBest(1, schema=schema), others, tuple(own))
+    )
+
+
+_SECRET = tuple(_secret())

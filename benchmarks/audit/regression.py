@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.audit._table import Row
+from benchmarks.audit._cases import Row
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit._parts import ModeSearch

@@ -9,9 +9,8 @@ from math import ceil
 import numpy as np
 from sklearn.base import clone
 
+from benchmarks.audit._cases import Row, circumstance
 from benchmarks.audit._pairs import subjects
-from benchmarks.audit._subject import circumstance
-from benchmarks.audit._table import Row
 from dpbayes_sklearn import BudgetAccountant
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit.replaying import replay

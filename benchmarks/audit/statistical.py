@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.audit._table import Row
+from benchmarks.audit._cases import Row
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit._domains import Known
 from dpbayes_sklearn.audit._steps import Step

@@ -12,8 +12,7 @@ from itertools import cycle
 
 import numpy as np
 
-from benchmarks.audit._subject import circumstance
-from benchmarks.audit._table import Row
+from benchmarks.audit._cases import Row, circumstance
 from dpbayes_sklearn import BetaBinomial
 from dpbayes_sklearn.audit.catalogue import Case, every_case
 from dpbayes_sklearn.audit.fuzzing import (

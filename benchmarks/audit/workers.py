@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from benchmarks.audit._table import Row
+from benchmarks.audit._cases import Row
 
 __all__ = ["run"]
 

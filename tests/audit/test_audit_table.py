@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.audit.__main__ import layers, main
+from benchmarks.audit._cases import Row, line, markdown
 from benchmarks.audit._planted import FAULTS
-from benchmarks.audit._table import Row, line, markdown
 
 
 def test_all_layers_are_found() -> None:

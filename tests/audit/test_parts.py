@@ -8,8 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.audit._part_worlds import BITS, frame, worlds
-from benchmarks.audit._parts import World, added_up, judged, reached, recordings
+from benchmarks.audit._parts import (
+    BITS,
+    World,
+    added_up,
+    frame,
+    judged,
+    reached,
+    recordings,
+    worlds,
+)
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit._parts import (
     Part,

@@ -7,9 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from benchmarks.audit._planned import EDGES
-from benchmarks.audit._plans import KINDS, attempt, failures, random_plans
-from benchmarks.audit.preflight import tried
+from benchmarks.audit.preflight import EDGES, KINDS, attempt, failures, random_plans, tried
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.counts import plans
 
@@ -57,7 +55,7 @@ def test_a_public_number_of_records_is_believed():
 
 def test_the_layer_says_what_fails():
     assert tried("trees", 2, 5).passed
-    with mock.patch("benchmarks.audit._plans.attempt", return_value=(True, ValueError("no"))):
+    with mock.patch("benchmarks.audit.preflight.attempt", return_value=(True, ValueError("no"))):
         row = tried("trees", 2, 5)
     assert not row.passed
     assert row.figure.startswith("ValueError (no) after the charge")

@@ -12,9 +12,9 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.naive_bayes import GaussianNB
 
+from benchmarks.audit._cases import Subject, circumstance
 from benchmarks.audit._layers import few_subjects
 from benchmarks.audit._pairs import subjects
-from benchmarks.audit._subject import Subject, circumstance
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.audit._equal_labels import EQUAL, NO_LABELS
-from benchmarks.audit._groups import ODD_LABELS
+from benchmarks.audit._converted import EQUAL, NO_LABELS
+from benchmarks.audit.groups import ODD_LABELS
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit.fuzzing import MARK, everything_said
 from dpbayes_sklearn.data.persons import coins_of, counted_records, read_groups

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from benchmarks.audit._groups import GROUPS, container_of_groups
+from benchmarks.audit.groups import GROUPS, container_of_groups
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from benchmarks.audit._groups import ODD_LABELS
+from benchmarks.audit.groups import ODD_LABELS
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BudgetAccountant,
