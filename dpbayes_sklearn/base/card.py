@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -41,10 +43,16 @@ class _Section:
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-def model_card(model: Any, form: str, evaluation: Any = None) -> str:
+def model_card(
+    model: Any,
+    form: str,
+    evaluation: Any = None,
+    title: str | None = None,
+    description: str | None = None,
+) -> str:
     """Return the card of a fitted model as ``"markdown"`` or ``"html"``."""
     sections = [
-        _data(model),
+        _data(model, description),
         _privacy(model),
         _columns(model),
         _accuracy(model, evaluation),
@@ -53,17 +61,25 @@ def model_card(model: Any, form: str, evaluation: Any = None) -> str:
         _inference(model),
         _parameters(model),
     ]
-    return {"markdown": _markdown, "html": _html}[form](type(model).__name__, sections)
+    return {"markdown": _markdown, "html": _html}[form](title or type(model).__name__, sections)
 
 
-def _data(model: Any) -> _Section:
+def _data(model: Any, description: str | None) -> _Section:
     released = getattr(model.posterior_, "released", model.posterior_)
     n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
     features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
     parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
     secret = model.guarantee_.privacy_unit.size_is_secret  # n is a released, noisy number
     records = "" if n is None else f", fitted to {'about ' * secret}{n:,} records"
-    return _Section("Data", (f"{type(model).__name__} with {' and '.join(parts)}{records}.",))
+    said = [] if description is None else [description]
+    said.append(f"{type(model).__name__} with {' and '.join(parts)}{records}.")
+    said.append(f"Described on {date.today()} by dpbayes_sklearn {_version()}.")
+    return _Section("Data", tuple(said))
+
+
+def _version() -> str:
+    """Return the version of the package, which is defined above all its modules."""
+    return str(sys.modules["dpbayes_sklearn"].__version__)
 
 
 def _privacy(model: Any) -> _Section:

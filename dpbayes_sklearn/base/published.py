@@ -25,7 +25,14 @@ class PublishedModel(HelpfulEstimator):
     _exported: ClassVar[dict[str, Codec]] = {}
     """Fitted attributes that :meth:`to_json` writes; all others follow from them."""
 
-    def card(self, form: str = "markdown", *, evaluation: Any = None) -> str:
+    def card(
+        self,
+        form: str = "markdown",
+        *,
+        evaluation: Any = None,
+        title: str | None = None,
+        description: str | None = None,
+    ) -> str:
         """Return a description of the fitted model for those who will use it.
 
         The shape of the data, the guarantee with its conditions, the domains of the columns, the
@@ -37,6 +44,10 @@ class PublishedModel(HelpfulEstimator):
         form : {"markdown", "html"}, default="markdown"
         evaluation : Evaluation, optional
             Metrics on private records, of :func:`~dpbayes_sklearn.metrics.private_score`.
+        title : str, optional
+            Its heading; the name of the estimator if left out.
+        description : str, optional
+            What the data are, in your words: who was asked, when, and what for.
 
         Returns
         -------
@@ -45,7 +56,7 @@ class PublishedModel(HelpfulEstimator):
         check_is_fitted(self)
         if form not in ("markdown", "html"):
             raise ValueError(f"form must be 'markdown' or 'html'. Got {form!r} instead.")
-        return model_card(self, form, evaluation)
+        return model_card(self, form, evaluation, title, description)
 
     def to_json(self) -> str:
         """Return the fitted model as JSON text, for others to load without trusting a pickle.

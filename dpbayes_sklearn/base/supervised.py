@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
+from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -26,6 +28,8 @@ from dpbayes_sklearn.data.reading import (
 from dpbayes_sklearn.data.records import LocalRecords, Shard, quiet_numpy
 from dpbayes_sklearn.data.table import SealedTable, Table, is_frame
 from dpbayes_sklearn.exceptions import called_by
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.guarantee import total_in_words
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.declared import (
@@ -175,13 +179,25 @@ class SupervisedEstimator(PrivateEstimator):
         return (("domains", None if self.schema is None else self.schema.guarantee),)
 
     def _paid_before(self) -> tuple[str, ...]:
-        """Return the conditions that name the price of what was learned before this fit."""
-        return tuple(
-            f"the learned {what}, which the model shows, are accounted for besides: "
-            + str(guarantee).rstrip(".")
-            + self._weaker(guarantee)
-            for what, guarantee in self._learned()
-            if guarantee is not None
+        """Return the condition that names the price of what was learned before, and the total."""
+        paid = [(what, str(given)) for what, given in self._learned() if given is not None]
+        if not paid:
+            return ()
+        pattern = r"epsilon = ([0-9.e+-]+)(?:, delta = ([0-9.e+-]+))?"
+        costs = [re.search(pattern, text) for _, text in paid]
+        parts = [
+            f"the learned {what} {cost[0] if cost else text}{self._weaker(text)}"
+            for (what, text), cost in zip(paid, costs, strict=True)
+        ]
+        budget = self._budget()
+        if any(cost is None or self._weaker(t) for (_, t), cost in zip(paid, costs, strict=True)):
+            return (f"what was paid before is counted besides: {', '.join(parts)}",)
+        epsilon = budget.epsilon + sum(Fraction(cost[1]) for cost in costs if cost)
+        delta = budget.delta + sum(Fraction(cost[2] or 0) for cost in costs if cost)
+        total = Budget(epsilon, delta, budget.unit)
+        return (
+            f"what was paid before is counted besides: {', '.join(parts)}; in total "
+            f"{total_in_words(total)}",
         )
 
     def _weaker(self, guarantee: Any) -> str:

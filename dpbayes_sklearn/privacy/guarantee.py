@@ -15,7 +15,7 @@ from dpbayes_sklearn.privacy.registry import registry_entry
 from dpbayes_sklearn.privacy.risk import PrivacyRisk, privacy_risk
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["PrivacyGuarantee", "warn_if_weak"]
+__all__ = ["PrivacyGuarantee", "total_in_words", "warn_if_weak"]
 
 _warned = False  # Whether this process has warned of a large epsilon.
 
@@ -225,6 +225,23 @@ class PrivacyGuarantee:
         if math.isinf(self.epsilon):
             return "bad"
         return "weak" if self.epsilon > WEAK else "good"
+
+
+def total_in_words(total: Budget) -> str:
+    """Return what several releases about the same people cost together.
+
+    >>> total_in_words(Budget(exact(1.0), exact(1e-6, "delta")))
+    'epsilon = 1, delta = 1e-06, which makes no result more than 2.72 times as likely (plus 1e-06)'
+    """
+    if total.infinite:
+        return "nothing is private"
+    delta = f", delta = {at_least(total.delta)}" if total.delta else ""
+    plus = f" (plus {at_least(total.delta)})" if total.delta else ""
+    odds = _odds(round_up(total.epsilon))
+    return (
+        f"epsilon = {at_least(total.epsilon)}{delta}, which makes no result more than {odds} times "
+        f"as likely{plus}"
+    )
 
 
 def _odds(epsilon: float) -> str:

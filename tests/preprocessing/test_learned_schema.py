@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,6 +18,7 @@ from dpbayes_sklearn import (
     Interval,
     PrivacyUnit,
     Schema,
+    __version__,
     from_json,
 )
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
@@ -257,4 +260,16 @@ def test_a_model_says_that_its_domains_were_learned() -> None:
         (condition,) = model.guarantee_.conditions
         assert "learned domains" in condition
         assert "epsilon = 0.5" in condition
+        assert "in total epsilon = 0.6, which makes no result more than 1.83 times" in condition
         assert condition in from_json(model.to_json()).card()
+
+
+def test_a_card_has_a_title_a_date_a_version_and_a_description() -> None:
+    frame, labels = FRAME[["age"]], LABELS
+    schema = Schema({"age": Interval(18, 90, bins=4)}, Categories([0, 1]))
+    model = BayesianNaiveBayes(schema=schema).fit(frame, labels)
+    text = model.card(title="Wages of 2025", description="Everybody who answered in May.")
+    assert text.startswith("# Wages of 2025")
+    for part in ("Everybody who answered", f"on {date.today()} by", __version__, "4,000 records"):
+        assert part in text
+    assert model.card().startswith("# BayesianNaiveBayes")
