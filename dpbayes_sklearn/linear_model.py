@@ -33,9 +33,10 @@ from dpbayes_sklearn.data.reading import domain_from_data
 from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.logistic_regression import BayesianLogisticRegression
-from dpbayes_sklearn.mechanisms import Mechanism, mechanism_names
-from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.regression import plans as moment_plans
 from dpbayes_sklearn.regression.coefficients import CoefficientTable, coefficient_table
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.regression.mode import CoefficientDraws
@@ -165,7 +166,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         **DELTA,
-        "mechanism": [StrOptions(mechanism_names("moments")), Mechanism],
+        "mechanism": [StrOptions(moment_plans.mechanism_names()), Mechanism],
         "inference": [StrOptions({"plug_in", "noise_aware"})],
         # so that squares and reciprocals of these stay within what a float can hold
         "prior_precision": [Range(Real, 1e-100, 1e100, closed="both")],
@@ -216,6 +217,9 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
 
     def _structure(self, public: Schema) -> tuple[Design, Scale]:
         return self._model(public)
+
+    def _plan(self, public: Schema, facts: Facts, budget: Budget) -> moment_plans.MomentsPlan:
+        return moment_plans.plan(self._resolve_mechanism(), self._prior(public), facts, budget)
 
     def _prior(self, public: Schema) -> GaussianPrior:
         """Return the belief about the coefficients before any data."""

@@ -24,15 +24,14 @@ from joblib import Parallel, delayed
 from benchmarks.accuracy.regression import score
 from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, Regression
 from dpbayes_sklearn import BayesianLinearRegression, Interval
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms import Auto, gaussian, laplace
+from dpbayes_sklearn.mechanisms import Auto
 from dpbayes_sklearn.planning import Spread, expected_error
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression import plans
+from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.gram import gaussian_gram, gram_block
-from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPrior
+from dpbayes_sklearn.release import Facts
 
 DELTA = 1e-6
 EPSILONS = (0.1, 0.3, 1.0)
@@ -44,22 +43,25 @@ SIMULATED = (20_000, 40)
 def noise_cell(columns: int, epsilon: float, n: int = 20_000) -> str:
     """Return the pure and the Gaussian deviation of a product, bold the one that "auto" takes."""
     design = Design((Interval(-1, 1),) * columns)
-    nothing = Moments(
-        design, Scale(0, 1), LocalRecords([(Table(np.zeros((n, columns))), np.zeros(n))])
-    )
     prior, budget = GaussianPrior(design), Budget(Fraction(str(epsilon)), Fraction(str(DELTA)))
     grid, found = 2**10, []
     blocks: tuple[tuple[Any, Any], ...] = (
-        (laplace, gram_block(design, deviations=laplace.norm_deviations(n * epsilon, design))),
-        (gaussian, gaussian_gram(design, deviations=gaussian.norm_deviations(n * epsilon))),
+        (
+            plans.laplace_shares,
+            gram_block(design, deviations=plans.norm_deviations(n * epsilon, design)),
+        ),
+        (
+            plans.gaussian_shares,
+            gaussian_gram(design, deviations=plans.gaussian_deviations(n * epsilon)),
+        ),
     )
-    for module, block in blocks:
-        law = block.law(module.moment_shares(nothing, prior, budget).model, grid)
+    for shares, block in blocks:
+        law = block.law(shares(prior, n, budget).model, grid)
         products = (block.rows > 0) & (block.columns <= columns) & (block.rows != block.columns)
         squares = (block.rows == 1) & (block.columns == 1)  # the only one of a single column
         which = products if products.any() else squares
         found.append(f"{math.sqrt(float(law.variances[which].mean())) / grid**2:.3g}")
-    taken = Auto().chosen(nothing, prior, budget).name() == "gaussian"
+    taken = plans.plan(Auto(), prior, Facts(n), budget).mechanism == "gaussian"
     found[taken] = f"**{found[taken]}**"
     return " / ".join(found)
 

@@ -33,10 +33,10 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords, Shard
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.mechanisms.base import adapted
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.regression import plans as of_moments
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.posterior import GaussianPrior
@@ -74,7 +74,8 @@ def plan_for(mechanism: Any, statistics: Any, prior: Any, budget: Budget) -> Pla
         return TextPlan.of(exact.n_columns, budget)
     if isinstance(exact, (ColumnScores, EdgeScores)):
         return ChoicePlan.of(prior, budget)
-    return adapted(mechanism, exact, prior, Facts(0), budget)
+    facts = exact.size or Facts(exact.n)
+    return of_moments.plan(mechanism, prior, facts, budget)
 
 
 def released(mechanism: Any, statistics: Any, prior: Any, budget: Budget, noise: Noise) -> Any:

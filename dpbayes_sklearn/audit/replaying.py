@@ -24,13 +24,13 @@ from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.base import remarks
-from dpbayes_sklearn.mechanisms.base import Adapter, sized
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.privacy import BudgetAccountant, guarantee
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.regression.plans import MomentsPlan
 from dpbayes_sklearn.release import boundary
 
 __all__ = ["CHOKE_POINT", "DRAWS", "SEARCH", "Replay", "replay"]
@@ -322,8 +322,8 @@ def _watched(fit: _Fit) -> Iterator[None]:
     def watched(real: Any, plan: Any, statistics: Any, noise: Any) -> Any:
         if not nested[0]:
             cost, known = plan.cost, statistics
-            if isinstance(plan, Adapter):
-                known = sized(statistics, plan.parts[-1])
+            if isinstance(plan, MomentsPlan) and plan.facts.laws:
+                known = statistics.sized(plan.facts)
             told = pickle.dumps(plan)
             fit.releases.append(_Seen(known, cost.unit, cost.epsilon, cost.delta, told))
             asked, asked_delta = _asked(fit)

@@ -35,7 +35,6 @@ from dpbayes_sklearn.exceptions import (
     warn_caller,
 )
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
-from dpbayes_sklearn.mechanisms.base import adapted
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.active import active_accountant, one_branch
@@ -197,8 +196,6 @@ class PrivateEstimator(PublishedModel):
         sizes = (SizePlan.of(share),) if share.epsilon else ()
         facts = Facts(n, tuple(plan.law for plan in sizes))
         plan = asked._plan(public, facts, rest)
-        if plan is None:
-            plan = asked._planned(FitInput(public, asked._statistics(public, nobody)), rest)
         return FitPlan(type(self).__name__, n, (*sizes, plan))
 
     def _nobody(self, n: int, n_features: int | None) -> Any:
@@ -338,17 +335,13 @@ class PrivateEstimator(PublishedModel):
     def _prior(self, public: Any) -> Any:
         """Return the belief about the parameters before any data."""
 
-    def _plan(self, public: Any, facts: Facts, budget: Budget) -> Plan[Any, Any] | None:
+    @abstractmethod
+    def _plan(self, public: Any, facts: Facts, budget: Budget) -> Plan[Any, Any]:
         """Return how a posterior is released; what cannot be released is refused."""
-        return None  # an adapter of the mechanism's methods is used
 
     def _planned(self, given: FitInput, budget: Budget) -> Plan[Any, Any]:
-        """Return the plan of a release."""
-        plan = self._plan(given.public, given.facts, budget)
-        if plan is not None:
-            return plan
-        mechanism, prior = self._resolve_mechanism(), self._prior(given.public)
-        return adapted(mechanism, given.statistics, prior, given.facts, budget)
+        """Return the plan of a release of what was read."""
+        return self._plan(given.public, given.facts, budget)
 
     @abstractmethod
     def _attach(self, public: Any, release: Release[Any]) -> Self:

@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
-from dpbayes_sklearn.mechanisms.base import Mechanism, Release
+from dpbayes_sklearn.mechanisms.base import Mechanism
 
 if TYPE_CHECKING:  # for editors; at run time all are found below, these or others
     from dpbayes_sklearn.mechanisms.auto import Auto as Auto
@@ -46,21 +46,10 @@ globals().update({cls.__name__: cls for cls in _BY_NAME.values()})
 
 __all__ = [
     "Mechanism",
-    "Release",
     "mechanism_class",
-    "mechanism_names",
     "resolve_mechanism",
     *(cls.__name__ for cls in _BY_NAME.values()),
 ]
-
-
-def mechanism_names(kind: str) -> set[str]:
-    """Return the names of the mechanisms that release statistics of this kind.
-
-    >>> sorted(mechanism_names("moments"))
-    ['auto', 'fourier', 'gaussian', 'laplace', 'map', 'sampler']
-    """
-    return {name for name, cls in _BY_NAME.items() if cls.supports(kind)}
 
 
 def mechanism_class(name: str) -> type[Mechanism] | None:

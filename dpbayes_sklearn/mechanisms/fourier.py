@@ -25,37 +25,13 @@ so that the moments are positive semi-definite with probability ``stealth`` and 
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import lru_cache
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.mechanisms.laplace import moment_shares
-from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.release import (
-    NoisyMoments,
-    Products,
-    noisy_moments,
-    scaled_by_residuals,
-)
-from dpbayes_sklearn.regression.sensitivity import whole_block
-from dpbayes_sklearn.regression.shares import Shares
-from dpbayes_sklearn.regression.step_noise import widening
 
 __all__ = ["Fourier"]
-
-_MOST_DRAWS = 1_000_000  # of the public simulation
-_MATRICES = 200  # likewise, of moments
 
 
 class Fourier(Mechanism):
@@ -109,42 +85,3 @@ class Fourier(Mechanism):
         self.stealth = stealth
         self.t = t
         self.noise = noise
-
-    def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        _shares(statistics, prior, budget).grid(statistics.design, statistics.n)
-
-    def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
-    ) -> GaussianPosterior:
-        design, shares = statistics.design, _shares(statistics, prior, budget)
-        block = whole_block(design).protecting(budget.unit)
-        products = Products(lambda _: block, widening(statistics.n * float(shares.per_record)))
-        noisy, places = noisy_moments(statistics, shares, products, noise)
-        increment = moment_increment(design, self.stealth, budget.unit) / float(shares.model)
-        released = noisy.released(places.window, increment)
-        return scaled_by_residuals(prior.update(released, places), statistics, shares, noise)
-
-
-def _shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
-    """Share epsilon as for Laplace; only matrix noise gains if signs are centred."""
-    return moment_shares(statistics, prior, budget, centre_signs=False)
-
-
-@lru_cache(maxsize=64)
-def moment_increment(design: Design, stealth: float, unit: PrivacyUnit = RECORD) -> float:
-    """Return the ``stealth`` quantile of max(0, -smallest eigenvalue of the noise) at epsilon 1.
-
-    On [-1, 1] the characters are Chebyshev polynomials, x and 2x² - 1. Raising the constant's
-    coefficient by 2s raises every sum of squares by s, so moments plus noise plus s times the
-    identity are positive semi-definite with this probability. Found by simulating the public
-    noise law with a fixed generator: no data, so no cost. Noise shrinks as 1/epsilon.
-    """
-    block, simulated, grid = whole_block(design).protecting(unit), Noise(random_source(0)), 2**10
-    law, smallest = block.law(Fraction(1), grid), list[float]()
-    while len(smallest) < _MATRICES:  # several at a time, of wide tables few
-        many = min(_MATRICES - len(smallest), 1 + _MOST_DRAWS // law.size)
-        for sums in simulated.draw(law, many) / (law.grid * grid**2):
-            noise = NoisyMoments.of(design, 0)
-            noise.put(block, sums, law.variances / grid**4)
-            smallest.append(float(np.linalg.eigvalsh(noise.gram)[0]))
-    return max(0.0, float(np.quantile(-np.array(smallest), stealth, method="higher")))

@@ -31,26 +31,11 @@ composition (:mod:`dpbayes_sklearn.privacy.gaussian`).
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.composition import zcdp_rho
-from dpbayes_sklearn.privacy.gaussian import composed_rho
-from dpbayes_sklearn.regression.gram import NARROWEST, GaussianGram, gaussian_gram
-from dpbayes_sklearn.regression.location import Located
-from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.record_sums import RADII
-from dpbayes_sklearn.regression.release import Products, regression_posterior
-from dpbayes_sklearn.regression.shares import Shares
-from dpbayes_sklearn.regression.step_noise import gaussian_grid, widening
 
-__all__ = ["Gaussian", "moment_shares", "norm_deviations"]
-
-_WIDER_FROM = 1500.0  # records times epsilon, for windows and for the bound of a record's norm
+__all__ = ["Gaussian"]
 
 
 class Gaussian(Mechanism):
@@ -70,47 +55,3 @@ class Gaussian(Mechanism):
 
     needs_delta: ClassVar[bool] = True
     knows_rho: ClassVar[bool] = True
-
-    def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        moment_shares(statistics, prior, budget)
-
-    def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
-    ) -> GaussianPosterior:
-        shares = moment_shares(statistics, prior, budget)
-        design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
-
-        def block(places: Located) -> GaussianGram:
-            reach, deviations = places.reach(design), norm_deviations(n_epsilon)
-            return gaussian_gram(design, reach, deviations).protecting(budget.unit)
-
-        products = Products(block, widening(n_epsilon, _WIDER_FROM))
-        return regression_posterior(statistics, prior, shares, products, noise)
-
-    def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
-        """Return the budget with the zCDP of all steps of the release together."""
-        if budget.infinite:
-            return budget
-        return budget._replace(rho=moment_shares(statistics, prior, budget).total)
-
-
-def norm_deviations(n_epsilon: float) -> float:
-    """Return the deviations of a record's squared norm beyond which it is scaled."""
-    return widening(n_epsilon, _WIDER_FROM) ** 2
-
-
-def moment_shares(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shares:
-    """Return the shares of rho that the steps of a regression have, from public facts only."""
-    design, (epsilon, delta, *_) = statistics.design, budget
-    per_record = Fraction(zcdp_rho(epsilon, delta)) / budget.unit.max_records**2
-    grid = gaussian_grid(design, statistics.n, per_record)
-    numbers = (design.width + 2) * (design.width + 2 + len(RADII) + 1)  # at most so many
-    return Shares.of_rho(
-        composed_rho(epsilon, delta, numbers, grid**2 // NARROWEST),
-        budget,
-        statistics.n,
-        int(design.numbers.sum()),
-        int(design.signs.sum()),
-        mean=design.intercept,
-        residuals=prior.noise_variance is None,
-    )

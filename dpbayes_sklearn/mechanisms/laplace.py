@@ -32,37 +32,13 @@ comes first, and the products are those of its residuals; with few there is noth
 
 from __future__ import annotations
 
-from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.gram import GramMatrix, gram_block
-from dpbayes_sklearn.regression.location import Located
-from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.release import (
-    Products,
-    Stages,
-    regression_posterior,
-    release_mode,
-    stages,
-    two_stages,
-)
-from dpbayes_sklearn.regression.sensitivity import Block
-from dpbayes_sklearn.regression.shares import Shares
-from dpbayes_sklearn.regression.step_noise import widening
 
-__all__ = ["Laplace", "moment_shares", "norm_deviations"]
-
-# records times epsilon, from which windows are wider, and bounds of a record's norm larger: in all,
-# and for each column, since the more columns, the more the bound saves
-_FIRST_STAGE = Fraction(2, 5)  # of the model's share, if there are two stages
-_WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
+__all__ = ["Laplace"]
 
 
 class Laplace(Mechanism):
@@ -100,45 +76,3 @@ class Laplace(Mechanism):
     def __init__(self, *, budget_split: float = 1.0, noise: str = "auto") -> None:
         self.budget_split = budget_split
         self.noise = noise
-
-    def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        moment_shares(statistics, prior, budget).grid(statistics.design, statistics.n)
-        stages(statistics, prior, budget)
-
-    def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
-    ) -> GaussianPosterior:
-        found = stages(statistics, prior, budget)
-        if found is Stages.MODE:
-            return release_mode(statistics, prior, budget, noise)
-        shares = moment_shares(statistics, prior, budget)
-        design, n_epsilon = statistics.design, statistics.n * float(shares.per_record)
-
-        def block(places: Located) -> GramMatrix | Block:
-            reach, deviations = places.reach(design), norm_deviations(n_epsilon, design)
-            return gram_block(design, budget.unit, reach, deviations)
-
-        products = Products(block, widening(n_epsilon, _WIDER_FROM))
-        if found is Stages.BOTH:
-            shares = shares.in_two_stages(shares.model * _FIRST_STAGE, statistics.n)
-            return two_stages(statistics, prior, shares, products, noise)
-        return regression_posterior(statistics, prior, shares, products, noise)
-
-
-def norm_deviations(n_epsilon: float, design: Design) -> float:
-    """Return the deviations of a record's squared norm beyond which it is scaled."""
-    return widening(n_epsilon, max(_LARGER_FROM, _LARGER_FROM_EACH * len(design.features))) ** 4
-
-
-def moment_shares(
-    statistics: Moments, prior: GaussianPrior, budget: Budget, *, centre_signs: bool = True
-) -> Shares:
-    """Return the shares of epsilon that the steps of a regression have, from public facts only."""
-    return Shares.of(
-        budget,
-        statistics.n,
-        int(statistics.design.numbers.sum()),
-        int(statistics.design.signs.sum()) * centre_signs,
-        mean=statistics.design.intercept,
-        residuals=prior.noise_variance is None,
-    )

@@ -27,33 +27,13 @@ With ``coef_bound``, one draw by the exponential mechanism: the law of the sampl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
-from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.regression.ball_draws import (
-    REAL_ARITHMETIC,
-    DrawPlan,
-    check_draws,
-    in_a_ball,
-    release_draws,
-)
-from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.release import release_mode
 
 __all__ = ["MAP"]
-
-SplitLaw = Callable[[int, FloatArray, FloatArray], FloatArray]
-_COARSE = 33  # points for score="posterior", whose score is the mass of a point
-_SHARPEST = 1e9  # times the likelihood: a regression drawn with less error than data ever have
-_LEAST_TAU, _MOST_TAU = 1e-12, 1e9
 
 
 class MAP(Mechanism):
@@ -92,22 +72,3 @@ class MAP(Mechanism):
         self.score = score
         self.omega = omega
         self.n_points = n_points
-
-    def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        check_draws(statistics, prior, budget)
-
-    def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
-    ) -> GaussianPosterior:
-        if in_a_ball(prior, budget.unit).coef_bound is None:
-            return release_mode(statistics, prior, budget, noise)
-
-        def plan(affordable: float, variance: float) -> DrawPlan:
-            weight = min(affordable, _SHARPEST / variance)
-            return DrawPlan(weight, max(1.0, weight * variance), 1)
-
-        return release_draws(statistics, prior, budget, noise, plan)
-
-    def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> tuple[str, ...]:
-        drawn = kind == "moments" and in_a_ball(prior, unit).coef_bound is not None
-        return (REAL_ARITHMETIC,) if drawn else ()

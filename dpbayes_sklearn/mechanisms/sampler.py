@@ -30,30 +30,13 @@ draws are of real numbers, which the guarantee names as a condition.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from dpbayes_sklearn._sklearn_compat import Range
 from dpbayes_sklearn.mechanisms.base import Mechanism
-from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.regression.ball_draws import (
-    REAL_ARITHMETIC,
-    DrawPlan,
-    check_draws,
-    draws_cost,
-    release_draws,
-)
-from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 
 __all__ = ["Sampler"]
-
-_OMEGA = 0.2  # best of 0.02..0.4 in the naive Bayes experiment wherever tempering is needed
-_LEAST_OMEGA = 1e-9
-_LEAST_TAU = 1e-12
 
 
 class Sampler(Mechanism):
@@ -96,25 +79,3 @@ class Sampler(Mechanism):
         self.n_samples = n_samples
         self.omega = omega
         self.n_points = n_points
-
-    def cost(self, statistics: Any, prior: Any, budget: Budget) -> Budget:
-        """Return epsilon, zCDP, and delta if the draws need it."""
-        if budget.infinite:
-            return budget._replace(delta=Fraction(0))
-        rho, needs_delta = draws_cost(statistics, prior, budget, self.n_samples)
-        delta = budget.delta if needs_delta else Fraction(0)
-        return budget._replace(delta=delta, rho=rho)
-
-    def _preflight_moments(self, statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-        check_draws(statistics, prior, budget)
-
-    def _release_moments(
-        self, statistics: Moments, prior: GaussianPrior, budget: Budget, noise: Noise
-    ) -> GaussianPosterior:
-        def plan(affordable: float, variance: float) -> DrawPlan:
-            return DrawPlan(min(affordable, 1 / variance), 1.0, self.n_samples)
-
-        return release_draws(statistics, prior, budget, noise, plan, self.n_samples)
-
-    def _conditions(self, kind: str, prior: Any, unit: PrivacyUnit) -> tuple[str, ...]:
-        return (REAL_ARITHMETIC,) if kind == "moments" else ()

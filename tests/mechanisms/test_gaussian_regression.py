@@ -16,7 +16,6 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.mechanisms import Auto, Gaussian, Laplace
-from dpbayes_sklearn.mechanisms.gaussian import moment_shares
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
@@ -24,8 +23,11 @@ from dpbayes_sklearn.regression import step_noise as noise_module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.gram import NARROWEST
 from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.plans import gaussian_shares, plan
 from dpbayes_sklearn.regression.posterior import GaussianPrior
+from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval
+from tests.releasing import carried_out
 
 DESIGN = Design((Interval(-1, 1),) * 2 + (Categories([*"ab"]), Categories([*"xyz"])))
 DELTA = Fraction(1, 10**6)
@@ -63,7 +65,7 @@ class Tape:
 
 def released(statistics, budget, seed=0):
     design = statistics.design
-    return Gaussian().release(statistics, GaussianPrior(design), budget, Noise.of(seed))
+    return carried_out(Gaussian(), statistics, GaussianPrior(design), budget, Noise.of(seed))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(22, 7), Fraction(1000)])
@@ -72,7 +74,7 @@ def released(statistics, budget, seed=0):
 def test_the_parts_add_up_to_rho_exactly(epsilon, intercept, n, monkeypatch):
     tape, budget = Tape(monkeypatch), Budget(epsilon, DELTA)
     statistics = moments(*records(n), Design(DESIGN.domains, intercept))
-    cost = Gaussian().cost(statistics, GaussianPrior(statistics.design), budget)
+    cost = plan(Gaussian(), GaussianPrior(statistics.design), Facts(statistics.n), budget).cost
     guarantee = released(statistics, budget).guarantee
     assert sum(tape.spent) == cost.rho
     assert (guarantee.epsilon, guarantee.delta) == (float(epsilon), float(DELTA))
@@ -140,9 +142,10 @@ def test_auto_takes_what_has_less_noise(columns, epsilon, expected):
     design = Design((Categories([0.0, 1.0]),) * columns)  # signs, whose norm is what it is
     statistics = moments(np.zeros((500, columns)), np.zeros(500), design)
     prior = GaussianPrior(design)
-    chosen = Auto().chosen(statistics, prior, Budget(Fraction(epsilon), DELTA))
-    assert type(chosen) is expected
-    assert type(Auto().chosen(statistics, prior, Budget(Fraction(epsilon)))) is Laplace
+    facts = Facts(statistics.n)
+    chosen = plan(Auto(), prior, facts, Budget(Fraction(epsilon), DELTA))
+    assert chosen.mechanism == expected.name()
+    assert plan(Auto(), prior, facts, Budget(Fraction(epsilon))).mechanism == "laplace"
 
 
 def simulated(n, d, seed):
@@ -190,8 +193,8 @@ def test_a_delta_is_asked_for_charged_and_refused_beyond_the_ceiling():
 
 def test_shares_follow_from_public_facts():
     shares = [
-        moment_shares(
-            moments(*records(seed=seed)), GaussianPrior(DESIGN), Budget(Fraction(1), DELTA)
+        gaussian_shares(
+            GaussianPrior(DESIGN), len(records(seed=seed)[1]), Budget(Fraction(1), DELTA)
         )
         for seed in (0, 1)
     ]

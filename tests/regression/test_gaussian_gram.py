@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.mechanisms.gaussian import norm_deviations
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import gram as module
 from dpbayes_sklearn.regression.design import Design, Reach
 from dpbayes_sklearn.regression.gram import NARROWEST, gaussian_gram, noise_of_products
+from dpbayes_sklearn.regression.plans import gaussian_deviations
 from dpbayes_sklearn.regression.sensitivity import whole_block
 from tests.regression.records import DESIGNS, LEVELS, NUMBER, SIGN, reach_of, scaled
 
@@ -135,6 +135,6 @@ def test_the_sampler_can_draw_the_noise_whatever_the_windows_are(
     design = Design(tuple(kinds), intercept)
     signs = rng.uniform(-0.95, 0.95, int(design.signs.sum())) if rng.random() < 0.5 else None
     reach = Reach(rng.uniform(0.1, 40, design.width + 1), signs)
-    block = gaussian_gram(design, reach, norm_deviations(n_epsilon))
+    block = gaussian_gram(design, reach, gaussian_deviations(n_epsilon))
     assert min(block.bound, block.alone) * NARROWEST**2 >= max(block.weights)
     assert block.deviation <= 50 * (design.width + 2)

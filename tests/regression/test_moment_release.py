@@ -11,7 +11,6 @@ from scipy.stats import kstest
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
-from dpbayes_sklearn.mechanisms.fourier import moment_increment
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy import Budget
@@ -21,12 +20,14 @@ from dpbayes_sklearn.regression import step_noise as release_module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.location import located
 from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, Windows
+from dpbayes_sklearn.regression.plans import moment_increment
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.release import Products, noisy_moments, scaled_by_residuals
 from dpbayes_sklearn.regression.sensitivity import Block, second_block, whole_block
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.regression.step_noise import add_noise, grid_for, widening
 from dpbayes_sklearn.schema import Categories, Interval
+from tests.releasing import carried_out, plan_for
 
 DESIGN = Design((Interval(-1, 1),) * 2 + (Categories([*"ab"]), Categories([*"xyz"])))
 MECHANISMS = [Laplace(), Fourier(), Sampler(n_samples=3), MAP()]
@@ -68,7 +69,7 @@ def test_the_parts_add_up_to_epsilon_exactly(mechanism, epsilon, intercept, monk
     tape = Tape(monkeypatch)
     design = Design(DESIGN.domains, intercept)
     statistics = moments(*records(), design)
-    mechanism.release(statistics, GaussianPrior(design), Budget(epsilon), Noise.of(0))
+    carried_out(mechanism, statistics, GaussianPrior(design), Budget(epsilon), Noise.of(0))
     assert sum(tape.spent) == epsilon
 
 
@@ -83,15 +84,15 @@ def test_what_was_released_decides_everything_and_a_neighbour_costs_at_most_epsi
     for trial in range(60):
         X, y = records(seed=trial)
         first = Tape(monkeypatch)
-        before = mechanism.release(
-            moments(X, y), GaussianPrior(DESIGN), Budget(epsilon), Noise.of(trial)
+        before = carried_out(
+            mechanism, moments(X, y), GaussianPrior(DESIGN), Budget(epsilon), Noise.of(trial)
         )
         extreme = trial % 2 == 0
         X[0] = [1.0, 1.0, "a", "x"] if extreme else [np.nan, -np.inf, "?", None]
         y[0] = rng.choice([-1.0, 1.0, np.inf, np.nan])
         second = Tape(monkeypatch, first.released)
-        after = mechanism.release(
-            moments(X, y), GaussianPrior(DESIGN), Budget(epsilon), Noise.of(0)
+        after = carried_out(
+            mechanism, moments(X, y), GaussianPrior(DESIGN), Budget(epsilon), Noise.of(0)
         )
         monkeypatch.undo()
         assert np.array_equal(before.posterior.mean(), after.posterior.mean())
@@ -228,11 +229,11 @@ def test_the_law_of_the_draws_moves_by_at_most_epsilon(mechanism, noise_variance
         laws.clear()
         tape = Tape(monkeypatch)
         monkeypatch.setattr(drawing, "ball_gaussian", watched)
-        mechanism.release(moments(X, y), prior, Budget(epsilon), Noise.of(trial))
+        carried_out(mechanism, moments(X, y), prior, Budget(epsilon), Noise.of(trial))
         X[0], y[0] = [1.0, -1.0, "b", "z"], 1.0 if y[0] < 0 else -1.0
         released = tape.released
         Tape(monkeypatch, released)
-        mechanism.release(moments(X, y), prior, Budget(epsilon), Noise.of(trial))
+        carried_out(mechanism, moments(X, y), prior, Budget(epsilon), Noise.of(trial))
         (a, b, n_draws), (a2, b2, _) = laws
         w = np.random.default_rng(trial).normal(size=(4000, len(b)))
         w *= 0.7 / np.linalg.norm(w, axis=1, keepdims=True)
@@ -256,7 +257,7 @@ def test_the_sampler_never_sharpens_the_posterior_and_the_map_does():
         patch.setattr(drawing, "ball_gaussian", watched)
         for mechanism in (Sampler(), MAP()):
             prior = GaussianPrior(DESIGN, noise_variance=0.1, coef_bound=0.375)
-            mechanism.release(moments(X, y), prior, Budget(Fraction(10**7)), Noise.of(0))
+            carried_out(mechanism, moments(X, y), prior, Budget(Fraction(10**7)), Noise.of(0))
     assert 1 < weights[0] <= 40  # 1/0.1, times the square of half the window, which is below 2
     assert weights[1] > 1000
 
@@ -266,7 +267,7 @@ def test_guarantees_of_draws_name_what_they_rest_on(coef_bound):
     X, y = records()
     prior = GaussianPrior(DESIGN, coef_bound=coef_bound)
     for mechanism in MECHANISMS:
-        release = mechanism.release(moments(X, y), prior, Budget(Fraction(1)), Noise.of(0))
+        release = carried_out(mechanism, moments(X, y), prior, Budget(Fraction(1)), Noise.of(0))
         in_a_ball = isinstance(mechanism, (Sampler, MAP) if coef_bound else Sampler)
         assert bool(release.guarantee.conditions) == in_a_ball
 
@@ -277,6 +278,8 @@ def test_mode_and_draws_have_what_the_other_steps_leave(mechanism, noise_varianc
     """All of epsilon: noisy sums, the mode as its own plan says, and the range of the score."""
     epsilon, spent, ranges, weights = Fraction(2), [], [], []
     prior = GaussianPrior(DESIGN, noise_variance=noise_variance)
+    statistics = moments(*records())
+    made = plan_for(mechanism, statistics, prior, Budget(epsilon))
     tape = Tape(monkeypatch)
     real_plan, real_range = mode_module.plan_mode, draws_module.score_range
 
@@ -295,7 +298,7 @@ def test_mode_and_draws_have_what_the_other_steps_leave(mechanism, noise_varianc
     monkeypatch.setattr(mode_module, "plan_mode", planned)
     monkeypatch.setattr(draws_module, "score_range", ranged)
     monkeypatch.setattr(drawing, "ball_gaussian", drawn)
-    mechanism.release(moments(*records()), prior, Budget(epsilon), Noise.of(0))
+    made.release(statistics, Noise.of(0))
     left = epsilon - sum(tape.spent) - sum(spent)
     if isinstance(mechanism, MAP):
         assert left == 0
@@ -311,8 +314,8 @@ def test_exact_moments_leave_with_infinite_epsilon_only():
     statistics = moments(X, y)
     exact = statistics.gram(2**15, WHOLE_WINDOW)[1, 1] / 2**30
     for mechanism in MECHANISMS:
-        posterior = mechanism.release(
-            statistics, GaussianPrior(DESIGN), Budget(float("inf")), Noise.of(0)
+        posterior = carried_out(
+            mechanism, statistics, GaussianPrior(DESIGN), Budget(float("inf")), Noise.of(0)
         ).posterior
         assert posterior.noise_variance > 0
         assert exact not in np.concatenate([posterior.mean(), posterior.covariance.ravel()])

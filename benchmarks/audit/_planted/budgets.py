@@ -10,10 +10,11 @@ from typing import Any
 
 from benchmarks.audit._planted._fault import fault
 from dpbayes_sklearn.counts import draws, plans, splits
-from dpbayes_sklearn.mechanisms import Sampler, sampler
+from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.privacy import accountant, gaussian, guarantee
 from dpbayes_sklearn.privacy.composition import Filter, zcdp_rho
 from dpbayes_sklearn.regression import ball_draws
+from dpbayes_sklearn.regression import plans as regressions
 
 Replacements = Iterator[tuple[Any, str, Any]]
 
@@ -74,7 +75,7 @@ def residuals_left_out() -> Replacements:
         within = ball_draws.in_a_ball(prior, budget.unit)
         return rho - shares_of(statistics, within, budget).residuals ** 2 / 2, needs_delta
 
-    yield sampler, "draws_cost", without
+    yield regressions, "draws_cost", without
 
 
 @fault(

@@ -12,7 +12,6 @@ from benchmarks.audit._planted._fault import fault, with_cost
 from dpbayes_sklearn.base import estimator
 from dpbayes_sklearn.counts import draws, plans
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import gaussian
 from dpbayes_sklearn.noise import discrete_gaussian
 from dpbayes_sklearn.privacy import gaussian as calibration
 from dpbayes_sklearn.privacy.budget import Cost
@@ -20,6 +19,7 @@ from dpbayes_sklearn.privacy.composition import Spend, zcdp_epsilon
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import gram, location
+from dpbayes_sklearn.regression import plans as gaussian
 from dpbayes_sklearn.regression.sensitivity import GaussianBlock
 
 Replacements = Iterator[tuple[Any, str, Any]]

@@ -13,10 +13,10 @@ from dpbayes_sklearn.columns import plans as of_columns
 from dpbayes_sklearn.columns.texts import TextCounts
 from dpbayes_sklearn.counts import dependence, plans, splits
 from dpbayes_sklearn.counts.temperature import LossSums
-from dpbayes_sklearn.mechanisms import fourier
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.regression import ball_draws, gram, mode, moments, record_sums, sensitivity
+from dpbayes_sklearn.regression import plans as regressions
 from dpbayes_sklearn.regression.shares import Shares
 from dpbayes_sklearn.release import Facts, SizePlan
 
@@ -178,5 +178,5 @@ def free_products_of_levels() -> Replacements:
         block, (_, _, q) = real(design), sensitivity._counts(design)
         return replace(block, together=block.together - q * (q - 1))
 
-    for module in (sensitivity, gram, moments, fourier):
+    for module in (sensitivity, gram, moments, regressions):
         yield module, "whole_block", free

@@ -15,10 +15,10 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.categories import noise_aware
 from dpbayes_sklearn.columns import plans
 from dpbayes_sklearn.counts import lattice
-from dpbayes_sklearn.mechanisms import gaussian as mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, integer_allowance
 from dpbayes_sklearn.privacy import gaussian
+from dpbayes_sklearn.regression import plans as regressions
 from dpbayes_sklearn.regression import shares
 from dpbayes_sklearn.release import carry_out
 
@@ -58,7 +58,7 @@ def coarse_grid() -> Replacements:
         return bool(enough and gaussian.composed_delta(rho, epsilon) <= delta)
 
     yield gaussian, "_composes", composes
-    yield mechanism, "composed_rho", gaussian.composed_rho.__wrapped__
+    yield regressions, "composed_rho", gaussian.composed_rho.__wrapped__
 
 
 @fault(

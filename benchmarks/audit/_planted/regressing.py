@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit._planted._slip import constant, slip, slip_of_parts, times
-from dpbayes_sklearn.mechanisms import fourier, gaussian
 from dpbayes_sklearn.privacy.accountant import BudgetAccountant
 from dpbayes_sklearn.regression import (
     ball_draws,
@@ -20,6 +19,7 @@ from dpbayes_sklearn.regression import (
     record_sums,
     sensitivity,
 )
+from dpbayes_sklearn.regression import plans as regressions
 from dpbayes_sklearn.regression.gram import GaussianGram
 
 TENTH = Fraction(11, 10)
@@ -27,7 +27,7 @@ TENTH = Fraction(11, 10)
 rho_of_steps = slip_of_parts(
     "All steps of a regression may have a tenth more rho",
     "regression, gaussian, record",
-    (gaussian, "composed_rho", times(TENTH)),
+    (regressions, "composed_rho", times(TENTH)),
 )
 half_of_rho_charged = slip_of_parts(
     "Half of the rho of a release is charged",
@@ -222,7 +222,7 @@ alone_in_a_block = slip_of_parts(
     "A record that comes is thought to change one product of each row",
     "regression, fourier, record, add_remove",
     (
-        fourier,
+        regressions,
         "whole_block",
         lambda real: lambda design: replace(real(design), alone=len(design.features) + 2),
     ),

@@ -17,9 +17,10 @@ from dpbayes_sklearn.counts import draws, plans, splits
 from dpbayes_sklearn.counts import fourier as characters
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import Laplace, Sampler, fourier
+from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import ball_draws, location, mode, shares
+from dpbayes_sklearn.regression import plans as fourier
 from dpbayes_sklearn.regression.gram import GramMatrix
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.record_sums import RowNorm

@@ -1,0 +1,396 @@
+"""How moments of a regression are released: a plan for each mechanism.
+
+The proofs stand with the mechanisms' options. Every choice is made from the number of records, the
+columns' domains and the budget; what a later step needs besides is released by an earlier one.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, singledispatch
+from typing import Any
+
+import numpy as np
+
+from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.mechanisms import (
+    MAP,
+    Auto,
+    Fourier,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    Sampler,
+    mechanism_class,
+)
+from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.composition import zcdp_rho
+from dpbayes_sklearn.privacy.gaussian import composed_rho
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.regression.ball_draws import (
+    REAL_ARITHMETIC,
+    DrawPlan,
+    check_draws,
+    draws_cost,
+    in_a_ball,
+    release_draws,
+)
+from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.gram import (
+    NARROWEST,
+    GaussianGram,
+    GramMatrix,
+    gaussian_gram,
+    gram_block,
+    noise_of_products,
+)
+from dpbayes_sklearn.regression.location import Located
+from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.record_sums import RADII
+from dpbayes_sklearn.regression.release import (
+    NoisyMoments,
+    Products,
+    Stages,
+    noisy_moments,
+    regression_posterior,
+    release_mode,
+    scaled_by_residuals,
+    stages,
+    two_stages,
+)
+from dpbayes_sklearn.regression.sensitivity import Block, whole_block
+from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.regression.step_noise import gaussian_grid, widening
+from dpbayes_sklearn.release import Facts, Plan, Step
+
+__all__ = ["MomentsPlan", "mechanism_names", "plan"]
+
+_FIRST_STAGE = Fraction(2, 5)
+"""Part of the model's share that the first of two stages has."""
+
+_WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
+"""Records times epsilon from which windows are wider, and from which bounds of a record's norm are
+larger: in all, and for each column. The more columns, the more the bound saves."""
+
+_GAUSSIAN_WIDER_FROM = 1500.0
+"""The same of Gaussian noise, for windows and for the bound of a record's norm."""
+
+_SHARPEST = 1e9
+"""Exponent of the likelihood at most: a regression drawn with less error than data ever have."""
+
+_MOST_DRAWS, _MATRICES = 1_000_000, 200
+"""Numbers, and matrices, that the public simulation of an increment draws at most."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MomentsPlan(Plan[Moments, GaussianPosterior]):
+    """A release of a regression."""
+
+    prior: GaussianPrior
+    facts: Facts
+
+    def _known(self, statistics: Moments) -> Moments:
+        """Return the queries with what is public: who is protected, and how many records."""
+        protected = statistics.protecting(self.cost.unit)
+        return protected.sized(self.facts) if self.facts.laws else protected
+
+
+class ExactMoments(MomentsPlan):
+    """No noise: no privacy is asked for."""
+
+    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
+        """Return the exact posterior."""
+        return self.prior.update(self._known(statistics).without_noise())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharedPlan(MomentsPlan):
+    """A release in steps that share the budget."""
+
+    shares: Shares
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, each with its part of epsilon; Gaussian noise shares rho, not epsilon."""
+        if self.shares.gaussian:
+            return super().steps
+        names = ("place of the target", "places of columns", "means of two-valued columns",
+                 "mean of the target", "products of columns and target", "residuals")  # fmt: skip
+        unit = self.cost.unit
+        parts = zip(names, self.shares[:6], strict=True)
+        return tuple(Step(what, Budget(own, unit=unit)) for what, own in parts if own)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyProducts(SharedPlan):
+    """Noise in the products of all columns and the target, in one stage or in two."""
+
+    stages: Stages = Stages.MOMENTS
+
+    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
+        """Release places, products, the target's mean and the residuals."""
+        moments, shares = self._known(statistics), self.shares
+        if self.stages is Stages.MODE:
+            return release_mode(moments, self.prior, self.cost, noise)
+        wider = _GAUSSIAN_WIDER_FROM if shares.gaussian else _WIDER_FROM
+        products = Products(self._block, widening(self._n_epsilon, wider))
+        if self.stages is Stages.BOTH:
+            both = shares.in_two_stages(shares.model * _FIRST_STAGE, moments.n)
+            return two_stages(moments, self.prior, both, products, noise)
+        return regression_posterior(moments, self.prior, shares, products, noise)
+
+    @property
+    def _n_epsilon(self) -> float:
+        return self.facts.n * float(self.shares.per_record)
+
+    def _block(self, places: Located) -> GramMatrix | Block | GaussianGram:
+        """Return the products of values in their windows."""
+        design, unit = self.prior.design, self.cost.unit
+        reach = places.reach(design)
+        if self.shares.gaussian:
+            deviations = gaussian_deviations(self._n_epsilon)
+            return gaussian_gram(design, reach, deviations).protecting(unit)
+        return gram_block(design, unit, reach, norm_deviations(self._n_epsilon, design))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChebyshevSums(SharedPlan):
+    """Noise in the sums of Chebyshev polynomials, raised so that moments need no repair."""
+
+    stealth: float
+
+    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
+        """Release all sums at once."""
+        moments, shares, unit = self._known(statistics), self.shares, self.cost.unit
+        design = moments.design
+        block = whole_block(design).protecting(unit)
+        products = Products(lambda _: block, widening(moments.n * float(shares.per_record)))
+        noisy, places = noisy_moments(moments, shares, products, noise)
+        increment = moment_increment(design, self.stealth, unit) / float(shares.model)
+        released = noisy.released(places.window, increment)
+        return scaled_by_residuals(self.prior.update(released, places), moments, shares, noise)
+
+
+class PerturbedMode(MomentsPlan):
+    """The mode of a robust posterior, its gradient perturbed."""
+
+    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
+        """Release the mode."""
+        return release_mode(self._known(statistics), self.prior, self.cost, noise)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrawnCoefficients(MomentsPlan):
+    """Draws of the coefficients from a tempered posterior, or of one near its mode."""
+
+    n_draws: int
+    sharp: bool
+
+    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
+        """Draw the coefficients."""
+        return release_draws(
+            self._known(statistics), self.prior, self.cost, noise, self._law, self.n_draws
+        )
+
+    def _law(self, affordable: float, variance: float) -> DrawPlan:
+        if not self.sharp:
+            return DrawPlan(min(affordable, 1 / variance), 1.0, self.n_draws)
+        weight = min(affordable, _SHARPEST / variance)
+        return DrawPlan(weight, max(1.0, weight * variance), 1)
+
+
+def plan(mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
+    """Return how a regression is released; what cannot be released is refused."""
+    make = moments_plan.dispatch(type(mechanism))
+    if budget.infinite and make is not moments_plan.dispatch(object):
+        cost = budget._replace(delta=Fraction(0))
+        return ExactMoments(cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts)
+    made: MomentsPlan = make(mechanism, prior, facts, budget)
+    return made
+
+
+def structure_of(prior: GaussianPrior, facts: Facts, unit: PrivacyUnit) -> Moments:
+    """Return queries of records that nobody has, with these public facts."""
+    return Moments(prior.design, Scale(0.0, 1.0), LocalRecords([]), unit, facts)
+
+
+@singledispatch
+def moments_plan(
+    mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budget
+) -> MomentsPlan:
+    """Return how moments are released, by the type of the mechanism; others are refused."""
+    raise ValueError(f"The {mechanism.name()} mechanism cannot release moments statistics.")
+
+
+def mechanism_names() -> set[str]:
+    """Return the names of the mechanisms that release a regression.
+
+    >>> sorted(mechanism_names())
+    ['auto', 'fourier', 'gaussian', 'laplace', 'map', 'sampler']
+    """
+    registered: Any = moments_plan.registry  # whose keys mypy does not know for classes
+    names = (kind.name() for kind in registered if kind is not object)
+    return {name for name in names if mechanism_class(name) in registered}
+
+
+@moments_plan.register
+def _laplace(
+    mechanism: Laplace, prior: GaussianPrior, facts: Facts, budget: Budget
+) -> NoisyProducts:
+    shares = laplace_shares(prior, facts.n, budget)
+    shares.grid(prior.design, facts.n)  # refuses noise that cannot be drawn
+    return NoisyProducts(
+        cost=_pure(budget),
+        mechanism=mechanism.name(),
+        prior=prior,
+        facts=facts,
+        shares=shares,
+        stages=stages(structure_of(prior, facts, budget.unit), prior, budget),
+    )
+
+
+@moments_plan.register
+def _gaussian(
+    mechanism: Gaussian, prior: GaussianPrior, facts: Facts, budget: Budget
+) -> NoisyProducts:
+    shares = gaussian_shares(prior, facts.n, budget)
+    cost = budget._replace(rho=shares.total)
+    return NoisyProducts(
+        cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts, shares=shares
+    )
+
+
+@moments_plan.register
+def _(mechanism: Auto, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
+    """Take what has less variance on average over the released products."""
+    design, unit = prior.design, budget.unit
+    with suppress(ValueError):  # without a delta, or with too small an epsilon
+        other = _gaussian(Gaussian(), prior, facts, budget)
+        n_epsilon = facts.n * float(unit.equivalent(budget.epsilon))
+        block = gaussian_gram(design, deviations=gaussian_deviations(n_epsilon))
+        less = noise_of_products(design, block.protecting(unit), other.shares.model)
+        share = laplace_shares(prior, facts.n, budget).model
+        pure_block = gram_block(design, unit, deviations=norm_deviations(n_epsilon, design))
+        if less < noise_of_products(design, pure_block, share):
+            return other
+    return _laplace(Laplace(), prior, facts, budget)
+
+
+@moments_plan.register
+def _(mechanism: Fourier, prior: GaussianPrior, facts: Facts, budget: Budget) -> ChebyshevSums:
+    # only matrix noise gains if signs are centred
+    shares = laplace_shares(prior, facts.n, budget, centre_signs=False)
+    shares.grid(prior.design, facts.n)
+    return ChebyshevSums(
+        cost=_pure(budget),
+        mechanism=mechanism.name(),
+        prior=prior,
+        facts=facts,
+        shares=shares,
+        stealth=mechanism.stealth,
+    )
+
+
+@moments_plan.register
+def _(mechanism: Sampler, prior: GaussianPrior, facts: Facts, budget: Budget) -> DrawnCoefficients:
+    structure = structure_of(prior, facts, budget.unit)
+    check_draws(structure, prior, budget)
+    rho, needs_delta = draws_cost(structure, prior, budget, mechanism.n_samples)
+    delta = budget.delta if needs_delta else Fraction(0)
+    return DrawnCoefficients(
+        cost=budget._replace(delta=delta, rho=rho),
+        mechanism=mechanism.name(),
+        conditions=(REAL_ARITHMETIC,),
+        prior=prior,
+        facts=facts,
+        n_draws=mechanism.n_samples,
+        sharp=False,
+    )
+
+
+@moments_plan.register
+def _(mechanism: MAP, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
+    check_draws(structure_of(prior, facts, budget.unit), prior, budget)
+    cost, name = _pure(budget), mechanism.name()
+    if in_a_ball(prior, budget.unit).coef_bound is None:
+        return PerturbedMode(cost=cost, mechanism=name, prior=prior, facts=facts)
+    return DrawnCoefficients(
+        cost=cost,
+        mechanism=name,
+        conditions=(REAL_ARITHMETIC,),
+        prior=prior,
+        facts=facts,
+        n_draws=1,
+        sharp=True,
+    )
+
+
+def _pure(budget: Budget) -> Budget:
+    """Return the cost of a purely private release."""
+    return budget._replace(delta=Fraction(0), rho=None)
+
+
+def laplace_shares(
+    prior: GaussianPrior, n: int, budget: Budget, *, centre_signs: bool = True
+) -> Shares:
+    """Return the shares of epsilon that the steps of a regression have."""
+    return Shares.of(
+        budget,
+        n,
+        int(prior.design.numbers.sum()),
+        int(prior.design.signs.sum()) * centre_signs,
+        mean=prior.design.intercept,
+        residuals=prior.noise_variance is None,
+    )
+
+
+def gaussian_shares(prior: GaussianPrior, n: int, budget: Budget) -> Shares:
+    """Return the shares of rho that the steps of a regression have."""
+    design, (epsilon, delta, *_) = prior.design, budget
+    per_record = Fraction(zcdp_rho(epsilon, delta)) / budget.unit.max_records**2
+    grid = gaussian_grid(design, n, per_record)
+    numbers = (design.width + 2) * (design.width + 2 + len(RADII) + 1)  # at most so many
+    return Shares.of_rho(
+        composed_rho(epsilon, delta, numbers, grid**2 // NARROWEST),
+        budget,
+        n,
+        int(design.numbers.sum()),
+        int(design.signs.sum()),
+        mean=design.intercept,
+        residuals=prior.noise_variance is None,
+    )
+
+
+def norm_deviations(n_epsilon: float, design: Design) -> float:
+    """Return the deviations of a record's squared norm beyond which it is scaled."""
+    return widening(n_epsilon, max(_LARGER_FROM, _LARGER_FROM_EACH * len(design.features))) ** 4
+
+
+def gaussian_deviations(n_epsilon: float) -> float:
+    """Return the same for Gaussian noise."""
+    return widening(n_epsilon, _GAUSSIAN_WIDER_FROM) ** 2
+
+
+@lru_cache(maxsize=64)
+def moment_increment(design: Design, stealth: float, unit: PrivacyUnit = RECORD) -> float:
+    """Return the ``stealth`` quantile of max(0, -smallest eigenvalue of the noise) at epsilon 1.
+
+    On [-1, 1] the characters are Chebyshev polynomials, x and 2x² - 1. Raising the constant's
+    coefficient by 2s raises every sum of squares by s, so moments plus noise plus s times the
+    identity are positive semi-definite with this probability. Found by simulating the public
+    noise law with a fixed generator: no data, so no cost. Noise shrinks as 1/epsilon.
+    """
+    block, simulated, grid = whole_block(design).protecting(unit), Noise(random_source(0)), 2**10
+    law, smallest = block.law(Fraction(1), grid), list[float]()
+    while len(smallest) < _MATRICES:  # several at a time, of wide tables few
+        many = min(_MATRICES - len(smallest), 1 + _MOST_DRAWS // law.size)
+        for sums in simulated.draw(law, many) / (law.grid * grid**2):
+            noise = NoisyMoments.of(design, 0)
+            noise.put(block, sums, law.variances / grid**4)
+            smallest.append(float(np.linalg.eigvalsh(noise.gram)[0]))
+    return max(0.0, float(np.quantile(-np.array(smallest), stealth, method="higher")))
