@@ -48,7 +48,7 @@ from dpbayes_sklearn.regression.predict import (
     means_and_deviations,
     means_by_row,
 )
-from dpbayes_sklearn.release import Release
+from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.declared import intervals_from_bounds
 from dpbayes_sklearn.schema.values import as_numbers
