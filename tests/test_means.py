@@ -29,7 +29,7 @@ from dpbayes_sklearn.mechanisms import Sampler
 CHECKED = [
     NormalMean(),
     NormalMean(mechanism="sampler", bounds=(-5, 5)),
-    NormalMean(privacy_unit=PrivacyUnit("person", max_records=2)),
+    NormalMean(privacy_unit=PrivacyUnit("person", max_records=2, by_construction=True)),
     GammaExponential(bounds=(0, 5)),
     GammaExponential(data="laplace"),
     GammaExponential(data="normal", mechanism="sampler", bounds=(-5, 5)),
