@@ -207,10 +207,10 @@ def _pairs(shard: Any) -> list[Any]:
 
 IDS = [2**53 + 1, 2**53 + 3]
 LABELS = Categories(IDS)
-N = 12
+RECORDS = 12
 
 
-def _ids(rng: Rng, n: int = N) -> list[Any]:
+def _ids(rng: Rng, n: int = RECORDS) -> list[Any]:
     return [IDS[i] for i in rng.permutation([*range(2), *rng.integers(0, 2, n - 2)])]
 
 
@@ -223,7 +223,7 @@ def _missing(values: list[Any], rng: Rng) -> list[Any]:
 
 def _labels(container: str, rng: Rng) -> Pair:
     y = _ids(rng)
-    X = table_in(container, [(i % 2, 0) for i in range(N)])
+    X = table_in(container, [(i % 2, 0) for i in range(RECORDS)])
     return X, column_in(container, y), X, column_in(container, _missing(y, rng))
 
 
@@ -234,10 +234,10 @@ def _features(container: str, rng: Rng) -> Pair:
 
 
 def _targets(container: str, rng: Rng) -> Pair:
-    y = [int(v) for v in rng.integers(0, 4, N)]
-    X = table_in(container, [(i % 2, i % 3) for i in range(N)])
+    y = [int(v) for v in rng.integers(0, 4, RECORDS)]
+    X = table_in(container, [(i % 2, i % 3) for i in range(RECORDS)])
     changed = list(y)
-    changed[rng.integers(N)] = None
+    changed[rng.integers(RECORDS)] = None
     return X, column_in(container, y), X, column_in(container, changed)
 
 
@@ -248,7 +248,7 @@ def _one_column(container: str, rng: Rng) -> Pair:
 
 def _booleans(container: str, rng: Rng) -> Pair:
     """Return columns of true, false and, in the second, a one: its type may say less, not more."""
-    x: list[Any] = [bool(i % 2) for i in range(N)]
+    x: list[Any] = [bool(i % 2) for i in range(RECORDS)]
     changed = list(x)
     changed[0] = 1
     sides = [np.array(v, object) if container == "array of objects" else v for v in (x, changed)]

@@ -1,7 +1,4 @@
-"""Neighbouring data sets that were made to make trouble, for every estimator and mechanism.
-
-Subjects of replay that are no plain estimators: private searches and query sessions.
-"""
+"""Neighbouring data sets that were made to make trouble, for every estimator and mechanism."""
 
 from __future__ import annotations
 
@@ -12,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
+from benchmarks.audit._asked import session_and_search_subjects
 from benchmarks.audit._cases import Pair, Rng, Subject
 from benchmarks.audit._converted import container_subjects
 from dpbayes_sklearn import (
@@ -25,12 +22,9 @@ from dpbayes_sklearn import (
     Categories,
     DirichletMultinomial,
     Interval,
-    PosteriorQuerySession,
-    PrivateSearchCV,
     Schema,
 )
 from dpbayes_sklearn.audit.catalogue import names_of
-from dpbayes_sklearn.audit.replaying import SEARCH
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import resolve_mechanism
 from dpbayes_sklearn.preprocessing import (
@@ -40,7 +34,7 @@ from dpbayes_sklearn.preprocessing import (
 )
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 
-__all__ = ["Answers", "Subject", "session_and_search_subjects", "subjects"]
+__all__ = ["Subject", "subjects"]
 
 NUMBERS = (0.0, 1.0, 0.5, 0.25, -3.0, 7.5, 1e308, -1e308, 5e-324, -0.0, np.nan, np.inf, -np.inf)
 TEXTS = (
@@ -242,46 +236,3 @@ def subjects() -> Iterator[Subject]:
         yield Subject(f"PrivateSelectKBest, {[*options]}", select, _numbers("record"))
     yield from container_subjects()
     yield from session_and_search_subjects(_numbers("record"), _numbers("record", TARGETS))
-
-
-COUNTS: dict[str, Any] = {"bounds": (-1, 2), "classes": [0, 1, 2], "n_bins": 3}
-MOMENTS: dict[str, Any] = {"bounds_X": (-2, 1), "bounds_y": (-1, 3)}
-
-
-class Answers(BaseEstimator):
-    """Asks a session some queries and keeps what an outsider gets to see of it."""
-
-    def __init__(self, model: Any = None, queries: int = 2, accountant: Any = None) -> None:
-        self.model = model
-        self.queries = queries
-        self.accountant = accountant
-
-    def fit(self, X: Any, y: Any) -> Answers:
-        model = clone(self.model)
-        with PosteriorQuerySession(model, X, y, accountant=self.accountant) as session:
-            self.answers_ = [session.query(lambda tables: tables) for _ in range(self.queries)]
-            self.guarantee_, self.spent_ = session.guarantee(), session.spent
-            self.shown_ = repr(session), sorted(vars(model))
-        return self
-
-
-def session_and_search_subjects(numbers: Any, targets: Any) -> Iterator[Subject]:
-    """Yield searches over mechanisms and a session; the arguments make neighbours for them."""
-    sampler = BayesianNaiveBayes(0.5, mechanism="sampler", **COUNTS)
-    yield Subject("PosteriorQuerySession", Answers(sampler), numbers)
-    grid = {"mechanism": ["laplace", "map"]}
-    bayes, line = BayesianNaiveBayes(**COUNTS), BayesianLinearRegression(**MOMENTS)
-    for estimator, make in ((bayes, numbers), (line, targets)):
-        search = PrivateSearchCV(estimator, grid, runs_per_candidate=1)
-        name = f"PrivateSearchCV of {type(estimator).__name__}"
-        yield Subject(name, search, _of_several(make), (SEARCH,))
-
-
-def _of_several(make: Any) -> Any:
-    def pair(rng: Rng) -> Pair:
-        while True:  # some to fit to, and some to hold out
-            X, y, X2, y2 = make(rng)
-            if len(y) > 6:
-                return X, y, X2, y2
-
-    return pair
