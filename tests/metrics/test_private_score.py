@@ -12,6 +12,7 @@ from sklearn import metrics as exact
 
 from dpbayes_sklearn import (
     BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
     BudgetError,
@@ -142,6 +143,27 @@ def test_what_is_wrong_is_refused_before_the_charge(options, message):
     with pytest.raises(ValueError, match=message):
         private_score(model, X, y, **asked)
     assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_what_is_said_about_a_record_has_the_same_bits_without_the_others(n_classes):
+    """The sensitivity rests on it: no record may change the bin or the loss of another."""
+    model, X, _ = classifier(n_classes)
+    together = model.predict_proba(X)
+    for size in (1, 10, 70):
+        apart = [model.predict_proba(X[i : i + size]) for i in range(0, 140, size)]
+        np.testing.assert_array_equal(np.vstack(apart), together[:140])
+    np.testing.assert_array_equal(model.predict_proba(X[::-1])[::-1], together)
+
+
+def test_a_logistic_regression_is_evaluated():
+    _, X, y = classifier()
+    model = BayesianLogisticRegression(1.0, classes=[0, 1], bounds=(-3, 5)).fit(X, y)
+    found = private_score(model, X, y, scoring=("accuracy", "roc_auc"), epsilon=INF)
+    assert found["accuracy"].value == pytest.approx(model.score(X, y), abs=1e-9)
+    together = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict_proba(X[5:6]), together[5:6])
+    np.testing.assert_array_equal(model.predict_proba(X[::-1])[::-1], together)
 
 
 def test_other_models_are_refused():
