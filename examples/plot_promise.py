@@ -13,11 +13,12 @@ For a release with finitely many outcomes, this can be computed exactly.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from dpbayes_sklearn.categories.plans import outcome_law
 from dpbayes_sklearn.mechanisms import Geometric
 from dpbayes_sklearn.privacy import Budget
 
 epsilon, n = 0.5, 40
-law = Geometric().law(n, (1.0, 1.0), Budget(epsilon))
+law = outcome_law(Geometric(), n, (1.0, 1.0), Budget(epsilon))
 ours, neighbours = (np.exp(law.log_probabilities([yes])[0]) for yes in (12, 13))
 
 # %%
