@@ -16,6 +16,7 @@ from benchmarks.audit._cases import Pair, Rng, Subject
 from benchmarks.audit._converted import container_subjects
 from dpbayes_sklearn import (
     BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNaiveBayes,
     BayesianNetworkClassifier,
     BetaBinomial,
@@ -193,6 +194,13 @@ def subjects() -> Iterator[Subject]:
             ),
             _mixed("record", TARGETS),
         )
+    for effects, intercept in product(("smooth", "linear"), (True, False)):
+        shown = {"effects": effects, "fit_intercept": intercept, "intervals": effects == "linear"}
+        name = f"BayesianLogisticRegression, {effects}, intercept={intercept}"
+        plain = {**shown, "bounds": (-1, [0.5, 2, 1]), "classes": [0, 1]}
+        typed = {**shown, "schema": Schema(SCHEMA, target=Categories([0, 1]))}
+        yield Subject(name, BayesianLogisticRegression(**plain), _numbers("record"))
+        yield Subject(f"{name}, schema", BayesianLogisticRegression(**typed), _mixed("record"))
     for mechanism in SIMPLEX:
         yield Subject(
             f"BetaBinomial, {mechanism}",

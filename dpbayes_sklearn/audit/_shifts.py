@@ -18,6 +18,8 @@ from dpbayes_sklearn.counts.dependence import ColumnScores, EdgeScores
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.counts.temperature import LabelledCounts
+from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
+from dpbayes_sklearn.logistic.records import LabelledRecords, on_lattice
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import location
 from dpbayes_sklearn.regression.gram import GramMatrix
@@ -198,6 +200,33 @@ def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:
     return Shift("moments as a matrix", moved * (1 - 1e-12), float(matrix.sensitivity))
 
 
+_ROUNDING = 1e-9  # Residuals are rounded, far below this.
+
+
+def _labelled(one: LabelledRecords, other: LabelledRecords, unit: PrivacyUnit) -> list[Shift]:
+    """Compare histograms, and gradients at several coefficients, in the norm of their noise."""
+    blocks = one.blocks
+    found = _public("records", one.structure, other.structure)
+    sides = [side.read() for side in (one, other)]
+    counts = [np.split(side.histograms(), np.cumsum(_bins(blocks))[:-1]) for side in sides]
+    moved = max((float(np.abs(a - b).sum()) for a, b in zip(*counts, strict=True)), default=0.0)
+    if blocks.numbers:
+        found.append(Shift("histograms of numbers", moved, unit.n_changed))
+    mapped = [side.mapped(even_nodes(len(blocks.numbers))) for side in sides]
+    rng = np.random.default_rng(0)
+    for scale in (0.0, 1.0, 30.0):
+        at = on_lattice(scale * rng.normal(size=blocks.width))
+        first, second = (side.gradient(at)[0] for side in mapped)
+        by_block = np.add.reduceat(np.abs(first - second), [0, *blocks.starts[:-1]])
+        moved = max(float(by_block.max()) - _ROUNDING, 0.0)
+        found.append(Shift(f"gradients at {scale:g}", moved, unit.n_changed))
+    return found
+
+
+def _bins(blocks: Blocks) -> list[int]:
+    return [domain.n_values for domain in blocks.histograms]
+
+
 _BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
     (CountTables, _counts),
     (LabelledCounts, lambda one, other, unit: _counts(one.counts, other.counts, unit)),
@@ -210,4 +239,5 @@ _BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
     (FrameContents, _contents),
     (RecordCount, _size),
     (BoundedSums, _sums),
+    (LabelledRecords, _labelled),
 ]

@@ -253,7 +253,8 @@ def _heard(fit: _Fit) -> Iterator[None]:
     ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
     logger.addHandler(ear)
     try:
-        with planted((remarks.Told, "noisy", False), (guarantee, "_warned", False)):
+        unsaid = ((remarks.Told, "noisy", False), (remarks.Told, "few_records", False))
+        with planted(*unsaid, (guarantee, "_warned", False)):
             yield
     finally:
         logger.removeHandler(ear)
