@@ -14,7 +14,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal -q
 test coverage test-oldest audit: export OPENBLAS_NUM_THREADS = 1
 test coverage test-oldest audit: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo test coverage lint format docs check audit bench bench-data bench-peers bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel clean
+.PHONY: help demo test coverage lint format docs check audit bench bench-data bench-peers bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel release-check clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -99,6 +99,8 @@ $(OLDEST_VENV)/.installed: setup.cfg pyproject.toml
 
 test-wheel: $(VENV)/.extra-dev  ## build sdist and wheel, and try them in empty environments
 	$(BIN)/python tests/wheel.py --python $(PYTHONS)
+
+release-check: check test-wheel test-oldest  ## all that a release needs: checks, sdist and wheel, oldest scikit-learn
 
 clean:  ## remove everything that was built, the environments included
 	rm -rf $(VENV) $(VENV)-diffprivlib $(VENV)-interpret $(OLDEST_VENV) build demo_output .coverage *.egg-info \

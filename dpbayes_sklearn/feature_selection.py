@@ -50,9 +50,8 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
     Parameters
     ----------
     k : int or "auto", default="auto"
-        Number of columns. ``"auto"``: as many as a classifier with three times this budget can
-        learn well, a fifth of the size of an average count being noise: a public rule, which
-        keeps all columns if there are enough records.
+        Number of columns, below that of X. ``"auto"`` keeps as many as the number of records
+        allows, by a public rule; all of them, if there are enough records.
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` chooses by exact scores.
     classes : array-like, optional
