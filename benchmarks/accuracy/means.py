@@ -1,7 +1,8 @@
 """Coverage and width of private intervals of means and rates.
 
 Parameters are drawn from the prior, records from the model; bounds hold nearly all records, except
-for "mean, clipped", where one true mean in twenty is near a bound or beyond. Run ``python -m benchmarks.accuracy.means [--repeats 200]``, a quarter of it for draws; some minutes.
+for "mean, clipped", where one true mean in twenty is near a bound or beyond. Run
+``python -m benchmarks.accuracy.means [--repeats 200]``, a quarter of it for draws; some minutes.
 """
 
 from __future__ import annotations
