@@ -1,8 +1,7 @@
 r"""Public laws from which tables are drawn: tempered posteriors, and the exponential mechanism.
 
 Every row of every table is a tree of splits (:mod:`dpbayes_sklearn.counts.splits`). The proofs
-stand with the options of :mod:`~dpbayes_sklearn.mechanisms.sampler` and
-:mod:`~dpbayes_sklearn.mechanisms.map`.
+stand with the options of :mod:`~dpbayes_sklearn.mechanisms`.
 """
 
 from __future__ import annotations
