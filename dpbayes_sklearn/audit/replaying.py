@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,28 @@ def _pickled(model: Any, *, by_value: bool) -> bytes:
     return stream.getvalue()
 
 
+def _public(plan: Any) -> bytes:
+    """Return the pickle of a plan, without what its parts remember of earlier questions."""
+    stream = io.BytesIO()
+    pickler = _Forgetful(stream)
+    pickler.fast = True
+    pickler.dump(plan)
+    return stream.getvalue()
+
+
+class _Forgetful(pickle.Pickler):
+    """Leaves cached properties out."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        """Pickle an object by its other attributes."""
+        kind = type(thing)
+        attributes = {name: value for base in kind.__mro__ for name, value in vars(base).items()}
+        cached = {n for n, value in attributes.items() if isinstance(value, cached_property)}
+        if not cached:
+            return NotImplemented
+        return object.__new__, (kind,), {k: v for k, v in vars(thing).items() if k not in cached}
+
+
 @contextmanager
 def _frozen(fit: _Fit, answer: Answer, freeze: Frozen) -> Iterator[None]:
     """Let the answers to all frozen calls be noted, or given; not to calls inside of them."""
@@ -325,7 +348,7 @@ def _watched(fit: _Fit) -> Iterator[None]:
             cost, known = plan.cost, statistics
             if isinstance(plan, MomentsPlan) and plan.facts.laws:
                 known = statistics.sized(plan.facts)
-            told = pickle.dumps(plan)
+            told = _public(plan)
             fit.releases.append(_Seen(known, cost.unit, cost.epsilon, cost.delta, told))
             asked, asked_delta = _asked(fit)
             unpaid = sum(fit.charged or []) < asked or sum(fit.deltas) < asked_delta

@@ -161,7 +161,7 @@ class NoisyTables(TablesPlan):
         shapes = self.prior.network.shapes
         deviations = [math.sqrt(self.law.variance(u)) for u in range(len(shapes))]
         noise = sum(s * prod(shape) for s, shape in zip(deviations, shapes, strict=True))
-        return noise / (self.facts.n * len(deviations))
+        return noise / (max(self.facts.n, 1) * len(deviations))
 
     def simulated_errors(self, at_least: int) -> FloatArray:
         """Return noises of all cells in many releases."""
