@@ -84,7 +84,10 @@ def beta_moments(
             found[:, some] = _moments(*(each[some] for each in cells))
 
     blocks = [slice(start, start + _CELLS) for start in range(0, m.size, _CELLS)]
-    in_threads(fill, blocks, threads_for(m.size * _WORK))
+    if len(blocks) > 1:
+        in_threads(fill, blocks, threads_for(m.size * _WORK))
+    else:
+        fill(slice(None))
     mean, variance, slope = found.reshape(3, *m.shape)
     return np.where(flip, 1.0 - mean, mean), variance, slope
 
@@ -186,16 +189,16 @@ def _given_spread(
     counts: FloatArray,
     use: Positions,
 ) -> CellMoments:
-    shape = (len(use), *rows.contrasts.shape[1:])
+    size, shape = rows.size, (len(use), *rows.contrasts.shape[1:])
     prior = np.broadcast_to(center[use][:, None], shape)
     pooled_error = (1.0 / found.pooled_precision[use, :, g]).mean(axis=1)[:, None, None]
-    pooled_error = np.minimum(pooled_error * (1.0 - 1.0 / rows.size), prior * (1.0 - prior))
+    pooled_error = np.minimum(pooled_error * (1.0 - 1.0 / size), prior * (1.0 - prior))
     if spread == 0.0:  # all classes share the pooled row
         return prior, pooled_error
     covariance = found.components.covariance
     if covariance is None:
-        y = rows.contrasts[use] / counts[:, None] + 1.0 / rows.size
-        noise = rows.noise[use, None] * (1.0 - 1.0 / rows.size) / counts**2
+        y = rows.contrasts[use] / counts[:, None] + 1.0 / size
+        noise = rows.noise[use, None] * (1.0 - 1.0 / size) / counts**2
         concentration = np.full(shape, 1.0 / spread - 1.0)
         v = np.broadcast_to(noise[..., None], shape)
     else:
