@@ -37,7 +37,12 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import plans as moment_plans
-from dpbayes_sklearn.regression.coefficients import CoefficientTable, coefficient_table
+from dpbayes_sklearn.regression.coefficients import (
+    CoefficientTable,
+    RegressionSummary,
+    coefficient_table,
+    contrasts,
+)
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.regression.mode import CoefficientDraws
 from dpbayes_sklearn.regression.moments import Moments
@@ -478,6 +483,30 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
             level,
         )
         return table.estimates(reason) if (reason := self._why_no_intervals()) else table
+
+    def summary(self, level: float = 0.95) -> RegressionSummary:
+        """Return the coefficients with tests against 0, their covariance and the residuals' spread.
+
+        All of it is computed from the release, at no further privacy cost.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Nominal coverage of the intervals.
+
+        Returns
+        -------
+        RegressionSummary
+            Text, HTML, and ``to_frame()`` for a data frame.
+        """
+        table, posterior, scale = self.coefficients(level), self.posterior_, self._scale
+        _, combined = contrasts(self.schema_, self._design)
+        covariance = combined @ posterior.slope_covariance @ combined.T * scale.half**2
+        kept = covariance if self._design.intercept else covariance[1:, 1:]
+        if table.no_intervals:
+            kept = np.full_like(kept, np.nan)
+        deviation = float(np.sqrt(posterior.noise_variance) * scale.half)
+        return RegressionSummary(table, kept, deviation, str(self.guarantee_))
 
     def _why_no_intervals(self) -> str:
         """Return why the error of a single coefficient is not known; empty if it is."""

@@ -143,3 +143,27 @@ def test_an_exact_posterior_has_intervals_whatever_was_asked_for(options):
     table = model.coefficients()
     assert all(row.low < row.estimate < row.high for row in table.rows)
     assert "95 %" in repr(table)
+
+
+def test_a_summary_tests_against_zero_and_has_the_joint_covariance():
+    model = BayesianLinearRegression(3.0, schema=SCHEMA, random_state=0).fit(*frame())
+    summary, table = model.summary(), model.coefficients()
+    found = summary.to_frame()
+    assert list(found.index) == NAMES
+    np.testing.assert_allclose(np.sqrt(np.diag(summary.covariance)), found["sd"])
+    np.testing.assert_allclose(found["z"], found["estimate"] / found["sd"])
+    assert found.loc["age", "p"] < 1e-3 < found.loc["job=smith", "p"]
+    assert 0.8 < summary.residual_deviation < 1.25
+    shown = repr(summary)
+    assert "epsilon = 3" in shown
+    assert all(line in shown for line in repr(table).splitlines()[1:])
+    assert summary._repr_html_().count("<tr") == 1 + len(NAMES)
+
+
+def test_a_summary_without_intervals_says_why():
+    model = BayesianLinearRegression(schema=SCHEMA, mechanism="map", random_state=0)
+    summary = model.fit(*frame(2000)).summary()
+    assert np.isnan(summary.covariance).all()
+    assert "No intervals: " in repr(summary)
+    assert "No intervals: " in summary._repr_html_()
+    assert summary.to_frame()["p"].isna().all()

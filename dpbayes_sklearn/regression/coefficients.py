@@ -8,13 +8,19 @@ from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.regression.design import MISSING, Design
 from dpbayes_sklearn.schema import Categories, Schema
 
-__all__ = ["Coefficient", "CoefficientTable", "coefficient_table", "contrasts"]
+__all__ = [
+    "Coefficient",
+    "CoefficientTable",
+    "RegressionSummary",
+    "coefficient_table",
+    "contrasts",
+]
 
 
 _COLUMNS = ("coefficient", "estimate", "sd", "low", "high")
@@ -97,12 +103,70 @@ class CoefficientTable:
         return "\n".join([*printed, *([self.no_intervals] if self.no_intervals else [])])
 
     def _repr_html_(self) -> str:
-        def line(cells: tuple[str, ...], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
+        return _html(self.heads, self.cells, self.no_intervals)
 
-        body = "".join(line(cells, "td") for cells in self.cells)
-        why = f"<caption>{escape(self.no_intervals)}</caption>" if self.no_intervals else ""
-        return f"<table>{why}<thead>{line(self.heads, 'th')}</thead><tbody>{body}</tbody></table>"
+
+def _html(heads: tuple[str, ...], rows: list[tuple[str, ...]], why: str) -> str:
+    def line(cells: tuple[str, ...], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+    body = "".join(line(cells, "td") for cells in rows)
+    caption = f"<caption>{escape(why)}</caption>" if why else ""
+    return f"<table>{caption}<thead>{line(heads, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+@dataclass(frozen=True, repr=False)
+class RegressionSummary:
+    """The table of coefficients with tests against 0, and what else a reader looks for.
+
+    Attributes
+    ----------
+    table : CoefficientTable
+    covariance : array of shape (rows, rows)
+        Joint covariance of the coefficients, sampling error and privacy noise together; NaN without
+        intervals.
+    residual_deviation : float
+        Standard deviation of the target around the regression.
+    guarantee : str
+    """
+
+    table: CoefficientTable
+    covariance: FloatArray
+    residual_deviation: float
+    guarantee: str
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: the table, with z = estimate/sd and its two-sided p-value."""
+        frame = self.table.to_frame()
+        frame["z"] = frame["estimate"] / frame["sd"]
+        frame["p"] = 2 * ndtr(-frame["z"].abs())
+        return frame
+
+    def _lines(self) -> list[str]:
+        return [
+            "Linear regression",
+            self.guarantee,
+            f"standard deviation of residuals: {self.residual_deviation:.4g}",
+        ]
+
+    def _tests(self) -> list[tuple[str, str]]:
+        """Return z and p of every row as text."""
+        z = [row.estimate / row.sd if row.sd else math.inf for row in self.table.rows]
+        return [(f"{each:.2f}", f"{2 * ndtr(-abs(each)):.3f}") for each in z]
+
+    def __repr__(self) -> str:
+        head, *rows = repr(self.table).splitlines()
+        if not self.table.no_intervals:
+            head += "        z      p"
+            rows = [f"{r}  {z:>7}  {p:>5}" for r, (z, p) in zip(rows, self._tests(), strict=True)]
+        return "\n".join([*self._lines(), "", head, *rows])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<div>{escape(line)}</div>" for line in self._lines())
+        if self.table.no_intervals:
+            return lines + self.table._repr_html_()
+        rows = [(*own, *test) for own, test in zip(self.table.cells, self._tests(), strict=True)]
+        return lines + _html((*self.table.heads, "z", "p"), rows, "")
 
 
 def coefficient_table(
