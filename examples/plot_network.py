@@ -50,7 +50,7 @@ print(model.guarantee_)
 # You can draw any number of synthetic records without further privacy cost. Up to noise, every pair
 # of columns has the same joint distribution as in the data.
 synthetic_X, synthetic_y = model.sample(n, random_state=1)
-pd.DataFrame(synthetic_X, columns=X.columns).assign(health=synthetic_y).head(3)
+synthetic_X.assign(health=synthetic_y).head(3)
 
 # %%
 # To see the noise, compare the share of every pair of values, at two budgets.

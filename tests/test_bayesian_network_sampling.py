@@ -49,7 +49,8 @@ def law_of(model: BayesianNetworkClassifier) -> np.ndarray:
     return np.einsum("d,dcs,dc->dsc", dose, smoker, label).ravel()
 
 
-def observed(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def observed(X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
+    X = X.to_numpy()
     counts = dict.fromkeys(CELLS, 0)
     for dose, smoker, label in zip(X[:, 0], X[:, 1], y, strict=True):
         counts[int(dose), smoker, label] += 1
@@ -87,8 +88,8 @@ def test_one_call_draws_one_set_of_tables() -> None:
 def test_categories_are_decoded_and_fit_again(mechanism: str) -> None:
     X, y = fitted(mechanism=mechanism).sample(500, random_state=0)
     assert X.shape == (500, 2)
-    assert {*X[:, 0]} <= {0.0, 1.0, 2.0}
-    assert {*X[:, 1]} == {"no", "yes", "was"}
+    assert {*X.iloc[:, 0]} <= {0.0, 1.0, 2.0}
+    assert {*X.iloc[:, 1]} == {"no", "yes", "was"}
     assert {*y} == {"ill", "well"}
     again = BayesianNetworkClassifier(float("inf"), schema=SCHEMA, parents=PARENTS).fit(X, y)
     assert again.score(X, y) > 0.4
@@ -135,3 +136,18 @@ def test_numbers_of_records_that_make_no_sense(n_samples: Any, error: type[Excep
 def test_unfitted() -> None:
     with pytest.raises(NotFittedError):
         BayesianNetworkClassifier().sample(3)
+
+
+def test_a_sample_of_named_columns_is_a_frame_with_dates():
+    days = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=600), "job": ["a", "b"] * 300})
+    domains = {
+        "day": Interval(np.datetime64("2020-01-01"), np.datetime64("2022-01-01"), bins=4),
+        "job": Categories(["a", "b"]),
+    }
+    model = BayesianNetworkClassifier(schema=Schema(domains, Categories([0, 1])))
+    X, y = model.fit(days, [0, 1] * 300).sample(50, random_state=0)
+    assert [*X.columns] == ["day", "job"]
+    assert X["day"].dtype.kind == "M"
+    assert X["day"].between("2020-01-01", "2022-01-01").all()
+    assert {*X["job"]} == {"a", "b"}
+    assert len(model.predict(X)) == len(y) == 50

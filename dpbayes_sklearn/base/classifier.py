@@ -339,11 +339,13 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    ) -> tuple[Any, npt.NDArray[Any]]:
         """Return synthetic records ``(X, y)`` from the released posterior, at no further cost.
 
         One set of tables is drawn from the posterior, and all records from these tables. Binned
-        numbers are spread evenly over their bin.
+        numbers are spread evenly over their bin. X is a data frame of pandas if the model was
+        fitted to columns with names and pandas is installed, with dates as dates; otherwise an
+        array.
         """
         check_is_fitted(self)
         check_scalar(n_samples, "n_samples", Integral, min_val=1)
@@ -352,7 +354,14 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         records = ancestral_sample(self.posterior_.network, tables, n_samples, rng)
         domains = self.schema_.columns.values()
         columns = [domain.decode(records[:, j], rng) for j, domain in enumerate(domains)]
-        return np.stack(columns, axis=1), self.classes_[records[:, -1]]
+        y = self.classes_[records[:, -1]]
+        if hasattr(self, "feature_names_in_") and (pandas := _pandas()) is not None:
+            dated = [
+                _as_dates(column) if getattr(domain, "dates", False) else column
+                for domain, column in zip(domains, columns, strict=True)
+            ]
+            return pandas.DataFrame(dict(zip(self.schema_.columns, dated, strict=True))), y
+        return np.stack(columns, axis=1), y
 
     def sample_targets(
         self, X: Any, n_draws: int = 100, random_state: int | np.random.RandomState | None = None
@@ -438,3 +447,19 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         tags.classifier_tags.poor_score = poor
         tags.input_tags.sparse = True
         return tags
+
+
+def _pandas() -> Any:
+    """Return pandas, None if it is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        return None
+    return pandas
+
+
+def _as_dates(seconds: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return dates for numbers of seconds since 1970; NaN is no date."""
+    known = np.isfinite(seconds) & (np.abs(seconds) < 1e11)
+    dates = np.where(known, seconds, 0.0).astype("int64").astype("datetime64[s]")
+    return np.where(known, dates, np.datetime64("NaT", "s"))

@@ -139,7 +139,7 @@ def test_a_classifier_learns_what_being_missing_means() -> None:
     model = BayesianNaiveBayes(schema=schema, random_state=0).fit(X, y)
     assert model.predict(pd.DataFrame({"crp": [np.nan, 8.0]})).tolist() == [1, 0]
     drawn, labels = model.sample(500, random_state=0)
-    assert 0.4 < np.isnan(drawn[labels == 1, 0]).mean() < 0.8
+    assert 0.4 < np.isnan(drawn["crp"][labels == 1]).mean() < 0.8
     again = BayesianNaiveBayes.from_json(model.to_json())
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     pytest.importorskip("matplotlib")
