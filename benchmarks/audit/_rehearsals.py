@@ -163,7 +163,7 @@ def _errors_of_later_steps() -> Iterator[str]:
                 said.add(("fitted", len(ledger)))
         if len(said) > 1:
             yield f"the error of a step that needs {columns} tells what was selected"
-        if any(charged for _, charged in said):
+        if any(charged for what, charged in said if what != "fitted"):
             yield f"a step that needs {columns} is refused after the charge"
 
 

@@ -373,7 +373,7 @@ EDGES: dict[str, Plan] = {
     ),
     "tiny pseudo-counts": _tables(
         [6, 7, 1, 4],
-        1,
+        2,
         None,
         epsilon=0.06,
         delta=1e-6,
@@ -398,7 +398,14 @@ EDGES: dict[str, Plan] = {
         [4, 2, 7], 2, 205, epsilon=0.01, mechanism=Laplace(budget_split=1e6)
     ),
     "nothing can change": _tables(
-        [1, 1], 1, 40, epsilon=1.0, delta=1e-6, mechanism="gaussian", temperature=1
+        [1, 1],
+        2,
+        40,
+        epsilon=1.0,
+        delta=1e-6,
+        mechanism="gaussian",
+        temperature=1,
+        privacy_unit="feature",
     ),
 }
 """By name; none of them may fail after the charge, and none of these is refused."""
