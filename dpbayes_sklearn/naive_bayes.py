@@ -15,7 +15,7 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.schema import Interval, Schema
+from dpbayes_sklearn.schema import Schema
 
 __all__ = ["BayesianNaiveBayes"]
 
@@ -251,7 +251,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
             value,
             low,
             high,
-            isinstance(domain, Interval),
+            domain.is_numeric,
             self._contributes_to,
         )
 

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.schema import Categories, Domain, Interval
+from dpbayes_sklearn.schema import Domain, Interval
 from dpbayes_sklearn.schema.values import as_numbers, cells_of
 
 __all__ = ["BINS", "PLACES", "STEPS", "Block", "Blocks", "Codes", "even_nodes"]
@@ -92,6 +92,7 @@ class Blocks:
 
     Examples
     --------
+    >>> from dpbayes_sklearn.schema import Categories
     >>> blocks = Blocks((Interval(0, 3), Categories([*"ab"])))
     >>> blocks.sizes, blocks.parameters
     ((4, 2), 5)
@@ -115,7 +116,7 @@ class Blocks:
 
     def knots(self, domain: Domain) -> int:
         """Return how many knots a column has; 0 if it is a block of levels or bins."""
-        return 0 if isinstance(domain, Categories) or self.n_bins else _KNOTS[self.effects]
+        return 0 if not domain.is_numeric or self.n_bins else _KNOTS[self.effects]
 
     def levels(self, domain: Domain) -> Domain:
         """Return the domain of a block of levels: categories, or a number that is cut into bins."""
@@ -258,7 +259,7 @@ def _hats(knots: int, domain: Domain, nodes: FloatArray) -> Block:
     steps = np.rint(u * ((knots - 1) * STEPS))
     left = np.minimum(steps // STEPS, knots - 2).astype(np.intp)
     part = steps - left * STEPS
-    if isinstance(domain, Interval) and domain.marks_missing:
+    if domain.marks_missing:
         left, part = np.append(left, knots), np.append(part, 0.0)
     return Block(left, part)
 

@@ -183,20 +183,17 @@ class Design:
         found: list[Feature] = []
         for j, domain in enumerate(self.domains):
             found.append(Feature(j, domain))
-            if isinstance(domain, Interval) and domain.marks_missing:
+            if domain.marks_missing:
                 found.append(Feature(j, MISSING))
         return tuple(found)
 
     def _is_sign(self, domain: Domain) -> bool:
-        return isinstance(domain, Categories) and domain.n_values == 2 and self.intercept
+        return not domain.is_numeric and domain.n_values == 2 and self.intercept
 
     @cached_property
     def column(self) -> npt.NDArray[np.intp]:
         """Return the feature that each coordinate comes from."""
-        widths = [
-            1 if isinstance(d, Interval) or self._is_sign(d) else d.n_values
-            for _, d in self.features
-        ]
+        widths = [1 if d.is_numeric or self._is_sign(d) else d.n_values for _, d in self.features]
         return np.repeat(np.arange(len(widths)), widths)
 
     @property
@@ -207,7 +204,7 @@ class Design:
     @cached_property
     def numbers(self) -> npt.NDArray[np.bool_]:
         """Tell which coordinates are numbers."""
-        is_interval = np.array([isinstance(d, Interval) for _, d in self.features], dtype=bool)
+        is_interval = np.array([d.is_numeric for _, d in self.features], dtype=bool)
         return is_interval[self.column]
 
     @cached_property
