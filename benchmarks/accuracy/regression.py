@@ -5,8 +5,8 @@ diffprivlib 0.6.6 needs an old scikit-learn, so it runs in an environment of its
 script makes in the user's cache; where that fails, its row is left out with a message.
 
 The constants of the noise-aware inference were chosen on the first four sets, with these splits
-among others, so their rows flatter it. ``--unseen`` runs four others; one constant was chosen on
-twoyear and fertil2 too, none on census2000 and airfare.
+among others, so their rows flatter it. ``--unseen`` runs four others; the constants of the two
+stages were chosen on all eight.
 
 Run ``python -m benchmarks.accuracy.regression [--unseen] [--repeats 20] [--no-diffprivlib]``;
 ``--rows "laplace, noise_aware" map`` runs only some rows.

@@ -7,8 +7,8 @@ public bounds, as coordinates in [-1, 1] with a constant, and the bound of their
 from them. It needs a delta, and its epsilon is for a record that is added or removed; that of this
 library is for one that is replaced, with a delta of 0: the harder promise.
 
-The constants of this library were chosen on the first four tables, one of them on twoyear and
-fertil2 too, none on census2000 and airfare.
+Most constants of this library were chosen on the first four tables, those of the two stages on all
+eight.
 
 Run ``python -m benchmarks.peers.published [--repeats 5] [--epsilon 1]``.
 """
