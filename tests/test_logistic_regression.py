@@ -324,6 +324,16 @@ def test_what_is_not_declared_is_read_with_a_warning():
     assert any("classes" in c for c in fitted.guarantee_.conditions)
 
 
+def test_columns_that_are_constant_leave_the_shares_of_the_classes():
+    X, y = np.zeros((3000, 1), int), (np.arange(3000) % 4 == 0).astype(int)
+    constant = Schema({"x0": Categories([0])})
+    options = {"schema": constant, "classes": [0, 1], "random_state": 0}
+    fitted = BayesianLogisticRegression(**options).fit(X, y)
+    assert fitted.predict_proba(X[:1])[0, 1] == pytest.approx(0.25, abs=0.03)
+    with pytest.raises(ValueError, match="some column needs two values"):
+        BayesianLogisticRegression(fit_intercept=False, **options).fit(X, y)
+
+
 def test_too_many_parameters_are_refused_before_the_charge():
     ledger = BudgetAccountant(epsilon=1)
     with pytest.raises(ValueError, match="more than 2000: merge categories"):

@@ -314,6 +314,8 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
     blocks, n, unit = prior.blocks, facts.n, budget.unit
     if facts.n_bound > MOST_RECORDS:
         raise ValueError(f"More than {MOST_RECORDS} records are not supported.")
+    if not blocks.parameters:
+        raise ValueError("Without an intercept, some column needs two values or more.")
     if blocks.parameters > _MOST_PARAMETERS:
         raise ValueError(
             f"The model has {blocks.parameters} parameters, more than {_MOST_PARAMETERS}: merge "
