@@ -1,7 +1,7 @@
 """How the package is built: files, lines, importers, and what one fit goes through.
 
-``python -m benchmarks.house`` prints the table of ``CONTRIBUTING.md``. A trace counts the calls of
-functions of this package and of scikit-learn during the second of two equal calls: how many files
+``python -m benchmarks.house`` prints them. A trace counts the calls of
+functions of this package during the second of two equal calls: how many files
 and functions there are, how often execution goes from one file to another, and how deep it gets.
 """
 
