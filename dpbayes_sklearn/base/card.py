@@ -29,6 +29,7 @@ _INFERENCE = {
     "to infer them from.",
 }
 _COLUMNS = 10  # How many columns the card lists by their effect.
+_MOST_EFFECTS = 60  # Each effect draws from all tables, so their time grows with the square.
 _DIRECT = {"sampler", "map"}
 _CHOICES = {"exponential", "hellinger", "local"}  # which a posterior may be inferred from
 
@@ -141,6 +142,8 @@ def _accuracy(model: Any, evaluation: Any) -> _Section:
 
 def _contributions(model: Any) -> list[_Section]:
     """Return the columns that change predictions most, if predictions are sums over columns."""
+    if model.n_features_in_ > _MOST_EFFECTS:
+        return []
     try:
         effects = [model.effect(name) for name in model.schema_.columns]
     except (AttributeError, ValueError):  # averages over several draws are none
