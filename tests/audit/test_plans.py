@@ -49,7 +49,7 @@ def test_a_public_number_of_records_is_believed():
     attempt(plan)
     assert plan.estimator.posterior_.untempered.released.n == 205
     X, y = np.zeros((8, 1)), np.zeros(8, int)
-    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0], random_state=0).fit(X, y)
+    model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1], random_state=0).fit(X, y)
     assert model.posterior_.untempered.released.n == 8
 
 
