@@ -151,7 +151,9 @@ def _spooled(tables: Iterator[Any]) -> Any:
     with TemporaryFile() as file:
         with pa.ipc.new_stream(pa.PythonFile(file, mode="w"), first.schema) as writer:
             for table in _joined(tables):
-                writer.write_table(table.cast(first.schema).combine_chunks())
+                if table.schema != first.schema:  # a cast would refuse nulls where none should be
+                    table = table.cast(first.schema)
+                writer.write_table(table.combine_chunks())
         file.flush()
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()

@@ -87,14 +87,15 @@ def dictionary_of(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] 
     """Return a column as (place of every cell, distinct cells), None if that would not be faster.
 
     Categories, dictionaries, and texts and integers of Arrow: distinct values are read once, each
-    by itself, and the last one stands for what is missing.
+    by itself, and the last one stands for what is missing: the same as `cells_of` has for it, since
+    which of both reads a column can depend on its records.
 
     Examples
     --------
     >>> import pandas as pd
     >>> places, cells = dictionary_of(pd.Series(["b", None, "b", "b"], dtype="category"))
     >>> cells[places].tolist()
-    ['b', None, 'b', 'b']
+    ['b', nan, 'b', 'b']
     """
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # pandas
         places, values = np.asarray(column.cat.codes), column.cat.categories
@@ -106,7 +107,8 @@ def dictionary_of(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] 
         values = arrow.dictionary
     if len(values) > len(places):
         return None
-    cells = as_cells([*_own_list(values), None], 1)
+    missing = getattr(getattr(column, "dtype", None), "na_value", None)
+    cells = as_cells([*_own_list(values), missing], 1)
     return places.astype(np.intp, copy=False), cells
 
 

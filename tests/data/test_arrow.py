@@ -227,3 +227,10 @@ def test_names_that_no_column_has_are_refused() -> None:
 def test_streams_without_rows_have_columns(container: str) -> None:
     table, _ = records(10)
     assert framed(CONTAINERS[container](table.slice(0, 0))).columns == ["age", "job", "k"]
+
+
+def test_a_null_where_the_type_says_there_are_none_is_a_missing_value() -> None:
+    schema = pa.schema([pa.field("age", pa.int64(), nullable=False)])
+    batch = pa.RecordBatch.from_arrays([pa.array([31, None])], schema=schema)
+    reader = pa.RecordBatchReader.from_batches(schema, [batch])
+    assert framed(reader).native.column("age").to_pylist() == [31, None]

@@ -24,6 +24,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     Schema,
 )
+from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.values import cells_of
 
 INF = math.inf
@@ -148,3 +149,18 @@ def test_types_that_cannot_change_are_kept() -> None:
         assert cells_of(column).dtype == np.float64
     for values in ([0, 1], [0, 300]):
         assert cells_of(np.array(values, np.int16)).dtype == np.int16
+
+
+@pytest.mark.parametrize("listed", [None, pd.NA])
+def test_no_record_decides_how_missing_ones_are_read(listed):
+    missing, domain = [None] * 39, Categories(["a", "b", listed])
+    many = pd.CategoricalDtype([f"v{i}" for i in range(40)])  # one more than records: read by cells
+    texts = pd.StringDtype("python")
+    pairs = [
+        (pd.Series(missing, dtype=many), pd.Series([*missing, None], dtype=many)),
+        (pd.Series([*missing, "a"], dtype=texts), pd.Series([*missing, "\ud800"], dtype=texts)),
+    ]
+    for pair in pairs:
+        one, other = (Table(column.to_frame("c")) for column in pair)
+        codes = [next(t.codes(0, c, domain) for _, c in t.chunks())[:39] for t in (one, other)]
+        assert np.array_equal(*codes)
