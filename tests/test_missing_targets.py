@@ -68,3 +68,11 @@ def test_nobody_has_a_target():
     model = BayesianNaiveBayes(1.0, schema=schema, privacy_unit=ADDED, accountant=ledger)
     assert {*model.fit(X, [None] * N).predict(X)} <= {"no", "yes"}
     assert ledger.total().epsilon == 1
+
+
+def test_codes_of_classes_are_known():
+    codes = (CLASSES == "yes").astype(int)  # as ensembles of scikit-learn pass them
+    schema = Schema(COLUMNS, Categories(["no", "yes"]))
+    model = BayesianNaiveBayes(5.0, schema=schema, temperature=1, privacy_unit=ADDED)
+    released = model.fit(X, codes).posterior_.released.tables[-1]
+    assert np.allclose(released, np.bincount(codes), atol=60)

@@ -38,6 +38,7 @@ from dpbayes_sklearn.schema.declared import (
     declared_width,
     width_of_rows,
 )
+from dpbayes_sklearn.schema.values import Kind
 from dpbayes_sklearn.shards import ExactStatistics
 
 __all__ = ["Declared", "ShardedEstimator", "SupervisedEstimator", "classes_declared"]
@@ -69,6 +70,11 @@ def classes_declared(classes: Any, schema: Schema | None) -> Declared:
         classes, unseen = listed.labels, listed.unseen if listed.names_unseen else None
     domain = None if classes is None else declared_classes(classes, unseen)
     return Declared("classes", domain, "classes")
+
+
+def _as_passed(target: Domain, kind: Kind) -> Domain:
+    """Return the domain that targets are read by: of codes, if the column can only hold those."""
+    return Categories(range(target.n_values)) if target.could_be_codes(kind) else target
 
 
 def _known(domain: Domain, shard: Shard) -> bytes:
@@ -127,7 +133,8 @@ class SupervisedEstimator(PrivateEstimator):
         """
         counted, promises = super()._protected(records, groups)
         if self._leaves_out:
-            known = np.frombuffer(counted.total(partial(_known, self._target.value)), np.bool_)
+            target = _as_passed(self._target.value, records.target_kind)
+            known = np.frombuffer(counted.total(partial(_known, target)), np.bool_)
             counted = counted.at(np.flatnonzero(known))
         return counted, promises
 
@@ -230,7 +237,7 @@ class SupervisedEstimator(PrivateEstimator):
             leaks.append(self._leak(f"{what} were", parameter))
             target = self._target_from_data(records.target)
         elif target.could_be_codes(records.target_kind):
-            target = Categories(range(target.n_values))
+            target = _as_passed(target, records.target_kind)
             remark(
                 "y holds integers: taken as codes 0, 1, ... of the declared classes in order, as "
                 "ensembles of scikit-learn pass them. Predictions are codes, too."
