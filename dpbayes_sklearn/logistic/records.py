@@ -47,6 +47,7 @@ LATTICE = 1 / (_COARSE * _FINE)
 MOST_RECORDS = 2**26
 """Sums of the residuals of so many records fit 64 bits."""
 _KEPT_CELLS = 1 << 25  # codes of so many cells, two bytes each, are kept between two passes
+_CONTRAST = 2.0**36  # steps of a contrast in products: sums with weights are below 2^53
 _ROWS = 1 << 12  # a chunk of weights: so few that products over them are exact
 
 
@@ -219,7 +220,7 @@ class MappedRecords:
 
         v is :math:`\sqrt{\sigma(z)(1-\sigma(z))}\,B^\top x`, scaled such that
         :math:`\sum_i a_i^2 (B^\top x)_i^2` does not exceed the limit, with weights a, and rounded
-        towards 0 to multiples of 1/grid.
+        towards 0 to multiples of 1/grid. B is rounded to multiples of 2^-36.
         """
         asked = partial(_products, reader=self.reader, tables=self.tables)
         of_norm = partial(asked, basis=basis, weights=weights, limit=limit)
@@ -303,11 +304,25 @@ def _products(
 ) -> IntArray:
     total = np.zeros((basis.shape[1],) * 2, np.int64)
     for x, q in _scaled(shard, reader, tables, values):
-        v = x @ basis / STEPS
-        norms = np.square(v) @ weights**2
+        v, norms = _contrasts(x, basis, weights)
         v *= (grid * np.sqrt(q * (1 - q) * np.minimum(1.0, limit / norms)))[:, None]
         total += dsyrk(1.0, np.trunc(v).T).astype(np.int64)
     return total
+
+
+def _contrasts(
+    x: FloatArray, basis: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return contrasts of rows of weights, and the weighted squares of their norms.
+
+    BLAS rounds a row by how many others there are. So products are of whole numbers, which are
+    exact in any order, and squares are added up column by column.
+    """
+    v = x @ np.rint(basis * _CONTRAST) / (_CONTRAST * STEPS)
+    norms = np.zeros(len(v))
+    for column, weight in zip(v.T, weights, strict=True):
+        norms += np.square(weight * column)
+    return v, norms
 
 
 def _scaled(

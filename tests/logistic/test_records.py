@@ -70,6 +70,22 @@ def test_sums_do_not_depend_on_order_chunks_or_where_codes_are(kept, monkeypatch
     assert np.array_equal(queries.products(*asked), shuffled.products(*asked))
 
 
+def test_no_record_rounds_another():
+    blocks = Blocks((Interval(0, 1),) * 7 + (Categories(range(5)),) * 3)
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.random((1000, 7)), rng.integers(0, 5, (1000, 3))])
+    x = blocks.weights(blocks.encode(Table(X)), blocks.tables(even_nodes(7)))
+    asked = blocks.basis, np.linspace(0.25, 1, blocks.parameters)
+    v, norms = module._contrasts(x, *asked)
+    for rows in (slice(1), slice(3, 10), slice(17, 18), slice(1, 1000), slice(5, 7)):
+        alone, squares = module._contrasts(np.ascontiguousarray(x[rows]), *asked)
+        assert np.array_equal(alone, v[rows])
+        assert np.array_equal(squares, norms[rows])
+    exact = x @ asked[0] / STEPS
+    assert np.abs(v - exact).max() < 1e-10
+    assert np.allclose(norms, np.square(exact) @ asked[1] ** 2)
+
+
 def test_histograms_count_every_number_and_missing_values_last():
     X = np.array([[0.0, 0, 0.0], [1.0, 0, np.nan], [0.999, 1, 0.5], [np.nan, 2, 2.0]])
     counts = np.split(mapped(X, np.zeros(4, int))[0].histograms(), [16])
