@@ -4,7 +4,8 @@ Normal columns in bounds of five standard deviations, d = 3 or 8 of them with li
 same with two columns of categories (4 and 6 levels); with a correlation of .9 between all numbers;
 and with a level that 1 % of the records have. All releases count. Width is relative to that of the
 maximum likelihood estimate without privacy. Run ``python -m benchmarks.accuracy.logistic_coverage
-[--repeats 100] [--sizes 2000 20000] [--epsilons 0.3 1 3] [--markdown FILE]``.
+[--repeats 100] [--sizes 2000 20000] [--epsilons 0.3 1 3] [--markdown FILE]``. With ``--fresh`` the
+slopes, the constant and the seeds are others, which nothing was chosen on.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from dpbayes_sklearn import BayesianLogisticRegression, Categories, Interval, Sc
 
 SLOPES = np.array([1.0, -0.7, 0.5, 0.0, 0.3, -1.0, 0.2, 0.8])
 CONSTANT = 0.3
+FRESH_SLOPES = np.array([-0.4, 0.9, 0.15, -1.2, 0.0, 0.6, -0.25, 0.5])
+FRESH_CONSTANT = -1.0
 
 
 class Design(NamedTuple):
@@ -31,11 +34,22 @@ class Design(NamedTuple):
     correlation: float = 0.0
     levels: tuple[tuple[float, ...], ...] = ()  # log odds of the levels, the first is 0
     shares: tuple[tuple[float, ...], ...] = ()
+    fresh: bool = False
+
+    @property
+    def slopes(self) -> np.ndarray[Any, Any]:
+        """Return the effects of the numbers."""
+        return (FRESH_SLOPES if self.fresh else SLOPES)[: self.numbers]
+
+    @property
+    def constant(self) -> float:
+        """Return the intercept."""
+        return FRESH_CONSTANT if self.fresh else CONSTANT
 
     @property
     def truth(self) -> dict[str, float]:
         """Return the true value of every coefficient but the intercept."""
-        slopes = {f"x{j}": SLOPES[j] for j in range(self.numbers)}
+        slopes = {f"x{j}": slope for j, slope in enumerate(self.slopes)}
         steps = {
             f"c{i}={k}": value for i, own in enumerate(self.levels) for k, value in enumerate(own)
         }
@@ -53,7 +67,7 @@ class Design(NamedTuple):
         shared = rng.normal(size=(n, 1)) * np.sqrt(self.correlation)
         X = shared + rng.normal(size=(n, self.numbers)) * np.sqrt(1 - self.correlation)
         frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(self.numbers)])
-        z = CONSTANT + X @ SLOPES[: self.numbers]
+        z = self.constant + X @ self.slopes
         for i, (own, shares) in enumerate(zip(self.levels, self.shares, strict=True)):
             frame[f"c{i}"] = rng.choice(len(own), n, p=shares)
             z = z + np.array(own)[frame[f"c{i}"]]
@@ -62,7 +76,7 @@ class Design(NamedTuple):
     def plain_width(self, frame: pd.DataFrame) -> np.ndarray[Any, Any]:
         """Return the widths of 95 % intervals without privacy, from the Fisher information."""
         columns = [np.ones(len(frame)), *(frame[f"x{j}"] for j in range(self.numbers))]
-        z = CONSTANT + np.column_stack(columns[1:]) @ SLOPES[: self.numbers]
+        z = self.constant + np.column_stack(columns[1:]) @ self.slopes
         for i, own in enumerate(self.levels):
             columns += [frame[f"c{i}"] == k for k in range(1, len(own))]
             z = z + np.array(own)[frame[f"c{i}"]]
@@ -84,7 +98,7 @@ DESIGNS = (
 
 def cell(design: Design, n: int, epsilon: float, repeats: int) -> str:
     """Return coverage (mean, and range over coefficients) and relative width of one setting."""
-    rng = np.random.default_rng(n)
+    rng = np.random.default_rng(n + design.fresh)
     truth, inside, widths, plain = design.truth, [], [], []
     for _ in range(repeats):
         frame, y = design.draw(n, rng)
@@ -111,9 +125,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=100, help="releases, each of new records")
     parser.add_argument("--sizes", type=int, nargs="*", default=[2000, 20_000])
     parser.add_argument("--epsilons", type=float, nargs="*", default=[0.3, 1.0, 3.0])
+    parser.add_argument("--fresh", action="store_true", help="other slopes, constant and seeds")
     parser.add_argument("--markdown", type=Path, help="file that lines are appended to")
     options = parser.parse_args()
-    for design in DESIGNS:
+    for design in (each._replace(fresh=options.fresh) for each in DESIGNS):
         for n in options.sizes:
             for epsilon in options.epsilons:
                 line = cell(design, n, epsilon, options.repeats)
