@@ -91,7 +91,7 @@ def test_epsilon(predictor, epsilon):
 def test_unknown_mechanism_lists_the_known_ones(predictor):
     error = refusal(predictor(mechanism="magic"), *records())
     assert isinstance(error, InvalidParameterError)
-    assert "'laplace'" in str(error)
+    assert "'map'" in str(error)
     assert "'magic'" in str(error)
 
 

@@ -56,8 +56,10 @@ def test_names_are_kept_and_asked_for(library, kind):
     model.fit(X, library.Series(target))
     assert model.feature_names_in_.tolist() == NAMES
     assert len(model.predict(X)) == 100
+    again = model.predict(X[["job", "age", "kids"]])  # any order: columns go by name
+    assert np.array_equal(again, model.predict(X))
     with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(X[["job", "age", "kids"]])
+        model.predict(X[["job", "age"]])
 
 
 @libraries

@@ -15,7 +15,8 @@ DONE_BY = {
         'unseen="other"',
         ".map(",
     ],
-    "handle missing values": ["np.nan", 'missing="indicator"'],
+    "handle missing values, and rows without a target": ["np.nan", 'missing="indicator"'],
+    "publish odds ratios": ["BayesianLogisticRegression(", "coefficients("],
     "predict a rare class": ["FixedThresholdClassifier(", "class_prior_"],
     "start without knowing the bounds": ["Schema.learn(", "PrivateKBinsDiscretizer("],
     "fit a table with very many columns": ["delta", "* 200"],
@@ -29,6 +30,8 @@ DONE_BY = {
     "publish how good a model is on private records": ["private_score("],
     "move the model to another machine": ["to_json(", "from_json("],
     "say what ε means as a risk": [".risk("],
+    "draw from the posterior, or use ArviZ": ["sample("],
+    "explain a prediction": ["contributions("],
     "publish a card with the model": [".card("],
 }
 

@@ -27,7 +27,8 @@ def test_tables_that_are_too_large_are_refused_before_they_are_counted():
 def test_a_release_that_no_record_changes_can_be_charged(mechanism):
     ledger = BudgetAccountant(delta=0.1)
     model = BayesianNaiveBayes(
-        schema=Schema({"a": Categories([0])}, Categories([0])),
+        schema=Schema({"a": Categories([0])}, Categories([0, 1])),
+        privacy_unit="feature",
         mechanism=mechanism,
         delta=1e-3,
         temperature=1,

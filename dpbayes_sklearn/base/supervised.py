@@ -18,6 +18,7 @@ from dpbayes_sklearn._sklearn_compat import _fit_context
 from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
 from dpbayes_sklearn.base.parameters import COUNTED, PROMISED
 from dpbayes_sklearn.base.remarks import warn_about_scores
+from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.reading import (
     check_kinds,
     domain_from_data,
@@ -157,7 +158,7 @@ class SupervisedEstimator(PrivateEstimator):
         """Return the features of rows to predict."""
         if called_by({"sklearn.metrics._scorer"}):
             warn_about_scores(self._ledger())
-        part = self._declared_part(X, reset=False)
+        part = self._declared_part(framed(X), reset=False)
         return read_table(self, part, reset=False, declared=self._declares_columns)
 
     def _declared_part(self, X: Any, reset: bool) -> Any:
@@ -166,8 +167,8 @@ class SupervisedEstimator(PrivateEstimator):
         Others are ignored, and at prediction the order does not matter. If a declared column is
         missing as well, a name may be misspelt: that is refused later on.
         """
-        if self.schema is None or not is_frame(X) or hasattr(X, "collect"):
-            return X  # of a lazy frame the columns are read with it
+        if self.schema is None or not is_frame(X):
+            return X
         names = [str(name) for name in X.columns]
         wanted = [*self.schema.columns] if reset else [*getattr(self, "feature_names_in_", names)]
         ignored = [name for name in names if name not in wanted]

@@ -242,7 +242,7 @@ class DrawnTables(TablesPlan):
         drawn = draw_tables(
             statistics.tables, law.log_weights, law.grid, self.n_draws, noise, self.most
         )
-        weights = np.full(self.n_draws, self.facts.n / self.n_draws)
+        weights = np.full(self.n_draws, max(self.facts.n, 1) / self.n_draws)
         return DrawsPosterior(network, drawn, weights)
 
     def error_bound(self, delta: float) -> float:

@@ -88,7 +88,6 @@ def test_edges_grow_from_the_first_feature():
     edges, values = scores.options((TREE, (1, 0)))
     assert edges[int(np.argmax(values))] == (3, 1)
     assert values.max() <= LARGEST_SCORE
-    assert scores.without_noise() is scores
 
 
 def test_the_mean_of_the_best_tree_is_compared_with_naive_bayes():

@@ -101,4 +101,3 @@ def test_columns_that_are_chosen_are_no_option_any_more():
     left, values = scores.options((0,))
     assert left == [1, 2]
     assert values.tolist() == scores.scores[1:].tolist()
-    assert scores.without_noise() is scores

@@ -109,7 +109,7 @@ def test_targets_in_other_blocks_keep_their_type():
     y = da.concatenate([da.from_delayed(dask.delayed(b), (2,), dtype=int) for b in blocks])
     model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=ids)
     for rows in (3, 5, 20):
-        counts = model._read(there(np.zeros((20, 1)), rows), y).statistics.tables[-1]
+        counts = model._read(there(np.zeros((20, 1)), rows), y).statistics.counts.tables[-1]
         assert counts.tolist() == [12, 8]  # what is missing counts as the first
 
 
@@ -120,7 +120,7 @@ def test_columns_in_blocks_side_by_side_keep_their_type():
     domains = {"a": Categories(ids[:2, 0].tolist()), "b": Categories([0, 1])}
     model = BayesianNaiveBayes(schema=Schema(domains, target=Categories([0, 1])))
     tables = model._read(da.concatenate(X, axis=1), there(np.zeros(20, int), 20))
-    assert tables.statistics.tables[0].sum(axis=0).tolist() == [10, 10]
+    assert tables.statistics.counts.tables[0].sum(axis=0).tolist() == [10, 10]
 
 
 def test_targets_that_dask_made_texts_of_are_numbers():
@@ -133,4 +133,4 @@ def test_targets_that_dask_made_texts_of_are_numbers():
     )
     X = dd.from_pandas(pd.DataFrame({"a": np.zeros(8)}), 2)
     model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1])
-    assert model._read(X, y).statistics.tables[-1].tolist() == [3, 5]
+    assert model._read(X, y).statistics.counts.tables[-1].tolist() == [3, 5]

@@ -61,7 +61,12 @@ def test_counts_of_others_stay(place: int) -> None:
     model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2)
     sides = ([0], odd)
     one, other = (model._read([*PEOPLE, x], [*PEOPLE, x]).statistics for x in sides)
-    assert sum(np.abs(a - b).sum() for a, b in zip(one.tables, other.tables, strict=True)) <= 4
+    assert (
+        sum(
+            np.abs(a - b).sum() for a, b in zip(one.counts.tables, other.counts.tables, strict=True)
+        )
+        <= 4
+    )
 
 
 def test_rows_that_are_refused_without_domains_show_no_value() -> None:

@@ -20,7 +20,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.data.reading import categories_from_data, classes_from_data, domain_from_data
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.schema import Categories, Interval, Schema
+from dpbayes_sklearn.schema import Categories, Interval
 
 CANARY = "CANARY-7431"
 
@@ -58,9 +58,8 @@ def test_a_column_that_would_be_published_has_to_be_declared(model: Any, column:
 
 def test_every_column_that_is_read_is_named() -> None:
     frame = pd.DataFrame({"age": np.arange(30), "pay": np.arange(30), "id": np.arange(30)})
-    schema = Schema({"age": Interval(0, 99)}, Categories([0, 1]))
-    with pytest.warns(PrivacyLeakWarning, match="bounds of the features 'pay', 'id' were read"):
-        model = BayesianNaiveBayes(schema=schema).fit(frame, np.arange(30) % 2)
+    with pytest.warns(PrivacyLeakWarning, match="bounds of the features 'age', 'pay', 'id' were"):
+        model = BayesianNaiveBayes(classes=[0, 1]).fit(frame, np.arange(30) % 2)
     assert "'pay', 'id'" in model.guarantee_.conditions[0]
 
 

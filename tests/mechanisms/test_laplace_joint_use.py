@@ -83,14 +83,6 @@ def test_batches_json_and_pickles(inference: str) -> None:
     assert model.score(X, y) > 0.9
 
 
-@pytest.mark.parametrize("inference", ["plug_in", "noise_aware"])
-def test_one_class_only(inference: str) -> None:
-    X, y = data(50)
-    model = classifier(inference).set_params(classes=[0]).fit(X, np.zeros_like(y))
-    assert (model.predict(X) == 0).all()
-    assert model.posterior_.released.tables[-1].shape == (1,)
-
-
 @pytest.mark.parametrize(
     "tampered",
     [

@@ -133,8 +133,8 @@ def model_lost() -> Replacements:
 
 @fault(FILES, CONSOLE, "An error quotes names that may be records", "lines that end otherwise")
 def names_quoted() -> Replacements:
-    def quoting(first_line: str, path: Any) -> Any:
-        names = files._cells(first_line)
+    def quoting(first_line: str, path: Any, form: Any) -> Any:
+        names = next(iter(files._records(first_line, path, form)), [])
         repeated = {name for name in names if names.count(name) > 1}
         if repeated:
             raise files.FileError(f"Names that repeat: {', '.join(repeated)}.")
@@ -145,14 +145,22 @@ def names_quoted() -> Replacements:
 
 @fault(FILES, CONSOLE, "Empty lines at the end of a file are no records", "empty lines")
 def empty_lines_dropped() -> Replacements:
-    yield files, "_lines", lambda text: text.rstrip("\n").split("\n")
+    production = files._records
+
+    def records(text: str, path: Any, form: Any) -> Any:
+        return production(text.rstrip("\n"), path, form)
+
+    yield files, "_records", records
 
 
 @fault(FILES, CONSOLE, "A schema template tells whether most cells are numbers", "templates")
 def template_by_cells() -> Replacements:
     def looking(options: Any) -> None:
-        file = files.CsvFile.read(options.data)
-        numbers = [files.as_number(text) is not None for text in file.texts(options.target)]
+        try:
+            texts = files.CsvFile.read(options.data).texts(options.target)
+        except files.FileError:
+            texts = []
+        numbers = [files.as_number(text) is not None for text in texts]
         options.out.write_text(str(2 * sum(numbers) > len(numbers)))
 
     yield console, "write_schema", looking
