@@ -33,8 +33,10 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn.base.remarks import Told
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.logistic.blocks import STEPS
+from dpbayes_sklearn.logistic.blocks import STEPS, Blocks
+from dpbayes_sklearn.logistic.release import CurvaturePlan, largest_norm, norm_limit
 from dpbayes_sklearn.mechanisms import MAP, Laplace
+from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.shards import merge
 
 TRUTH = np.array([1.0, -0.7, 0.0])
@@ -339,3 +341,12 @@ def test_too_many_parameters_are_refused_before_the_charge():
     with pytest.raises(ValueError, match="more than 2000: merge categories"):
         model(n_bins=1000, accountant=ledger).fit(*numeric(100))
     assert len(ledger) == 0
+
+
+def test_values_in_the_middle_of_their_window_have_a_curvature():
+    blocks = Blocks((Interval(0, 1),), "linear", None, False)
+    shares = np.eye(16)[7:8]  # all in one bin, whose middle is that of the window around it
+    nodes = np.clip((np.arange(17) - 6) / 3, 0, 1)[None]
+    limit = norm_limit(blocks, blocks.tables(nodes), shares)
+    assert 0 < limit < largest_norm(blocks) / 10
+    CurvaturePlan.of(blocks, 20_000, Fraction(1, 4), RECORD, limit)

@@ -71,6 +71,7 @@ _DOUBT = 0.5  # standard deviations that are taken off a released count
 _TAIL = 0.005  # share of the values that may lie beyond each end of a window
 _CONSTANT = Fraction(1, 4)  # weight of the intercept among coordinates that get matrix noise
 _REACH = 2.0  # standard deviations from the mean squared norm of records to its limit
+_LEAST_NORM = 1 / 64  # of the largest possible one: values at the middle of a window have norm 0
 _SURE = 1.5  # standard deviations of noise that a tail must exceed to be within a window
 _FINEST_GRID = 2**15
 _UPWARD = 1 + Fraction(1, 2**30)  # pays for the rounding of floats
@@ -198,9 +199,8 @@ def norm_limit(blocks: Blocks, tables: tuple[Block, ...], shares: FloatArray) ->
     """
     squares, spread, each = float(_CONSTANT) ** 2 * blocks.intercept, 0.0, iter(shares)
     for domain, size, block in zip(blocks.domains, blocks.sizes, tables, strict=True):
-        largest = 1 - 1 / size
         if not blocks.knots(domain):
-            squares += largest
+            squares += 1 - 1 / size
             continue
         part = block.part[: PLACES + 1] / STEPS
         by_place = part**2 + (1 - part) ** 2 - 1 / size
@@ -209,7 +209,8 @@ def norm_limit(blocks: Blocks, tables: tuple[Block, ...], shares: FloatArray) ->
         mean = float(law @ centres)
         squares += mean
         spread += float(law @ (centres - mean) ** 2)
-    return min(largest_norm(blocks), squares + _REACH * math.sqrt(spread))
+    largest = largest_norm(blocks)
+    return min(largest, max(squares + _REACH * math.sqrt(spread), _LEAST_NORM * largest))
 
 
 @dataclass(frozen=True)
