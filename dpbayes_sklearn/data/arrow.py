@@ -38,7 +38,7 @@ class ArrowFrame:
         """Return some rows or columns, or one column."""
         if isinstance(key, tuple):
             rows, j = key
-            return self[rows].native.column(j)
+            return self[rows] if j is ... else self[rows].native.column(j)
         if isinstance(key, slice):
             start, stop, _ = key.indices(len(self))
             return ArrowFrame(self.native.slice(start, max(stop - start, 0)))

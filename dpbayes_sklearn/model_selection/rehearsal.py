@@ -43,6 +43,7 @@ from dpbayes_sklearn._messages import silence
 from dpbayes_sklearn._sklearn_compat import _safe_indexing
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
+from dpbayes_sklearn.data.arrow import ArrowFrame
 from dpbayes_sklearn.data.reading import check_kind
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.data.table import is_frame
@@ -89,6 +90,8 @@ def _two_values(dtype: np.dtype[Any], kind: Kind) -> npt.NDArray[Any]:
 
 def _one_row(X: Any) -> Any:
     """Return a table of one row in the same container."""
+    if isinstance(X, ArrowFrame):
+        return ArrowFrame(_row_of_arrow(X.native.schema))
     if is_frame(X):
         return _row_of_pandas(X.iloc[:0]) if hasattr(X, "iloc") else _row_of_polars(X[:0])
     if issparse(X):
@@ -124,6 +127,18 @@ def _cell_of_polars(column: Any) -> Any:
     with suppress(Exception):
         return type(column)(column.name, [cell], dtype=column.dtype)
     return type(column)(column.name, [None], dtype=column.dtype)
+
+
+def _row_of_arrow(schema: Any) -> Any:
+    """Return a table of one row; a cell that a type cannot hold is missing."""
+    import pyarrow as pa
+
+    def cell(kind: Any) -> Any:
+        with suppress(Exception):
+            return pa.array([_CELLS.get(kind_of(kind), 0)], kind)
+        return pa.nulls(1, kind)
+
+    return pa.table([cell(field.type) for field in schema], schema=schema)
 
 
 def rehearsed(

@@ -23,11 +23,13 @@ from dpbayes_sklearn import (
     Categories,
     Interval,
     PrivacyUnit,
+    PrivateSearchCV,
     Schema,
 )
 from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.metrics import private_cross_validate
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import cells_of
 
@@ -234,3 +236,14 @@ def test_a_null_where_the_type_says_there_are_none_is_a_missing_value() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([31, None])], schema=schema)
     reader = pa.RecordBatchReader.from_batches(schema, [batch])
     assert framed(reader).native.column("age").to_pylist() == [31, None]
+
+
+@pytest.mark.parametrize("container", ["table", "reader"])
+def test_searches_and_evaluations_take_arrow(container: str) -> None:
+    table, age = records(600)
+    y, frame = np.where(age > 50, "yes", "no"), CONTAINERS[container]
+    model = BayesianNaiveBayes(schema=SCHEMA)
+    found = private_cross_validate(model, frame(table), y, scoring="accuracy", epsilon=1.0, cv=2)
+    assert found.guarantee.epsilon == 2
+    search = PrivateSearchCV(model, {"temperature": [1.0, 0.5]}).fit(frame(table), y)
+    assert search.best_params_["temperature"] in (1.0, 0.5)
