@@ -52,12 +52,12 @@ def persons(whom, who):
 )
 def test_one_charge_for_one_unit(whom, routing):
     ledger = BudgetAccountant()
-    search = PrivateSearchCV(pipe(whom), GRID, epsilon=6.0, runs_per_candidate=3, test_size=0.3)
+    search = PrivateSearchCV(pipe(whom), GRID, epsilon=60.0, runs_per_candidate=3, test_size=0.3)
     with sklearn.config_context(enable_metadata_routing=routing):
         search.set_params(accountant=ledger).fit(X, Y, **persons(whom, WHO))
     (entry,) = ledger
     unit = search.guarantee_.privacy_unit
-    assert (entry.epsilon, unit) == (6.0, whom["privacy_unit"])
+    assert (entry.epsilon, unit) == (60.0, whom["privacy_unit"])
     assert entry.label.endswith(unit.label)
     steps = [step for _, step in search.best_estimator_.steps]
     assert all(step.guarantee_ == search.guarantee_ for step in steps)
