@@ -73,8 +73,8 @@ class PrivacyRisk:
         return (
             f"Whoever knows all other records and is {_percent(self.prior)} sure of a guess about "
             f"{unit} is at most {_up(self.posterior)} sure after seeing this release{rare}. A test "
-            f"of the guess that is wrong for {_percent(self.false_positive_rate)} of those of whom "
-            f"it is false finds at most {_up(self.true_positive_rate)} of those of whom it is true."
+            f"of the guess with a false-positive rate of {_percent(self.false_positive_rate)} has "
+            f"a true-positive rate of at most {_up(self.true_positive_rate)}."
         )
 
     __str__ = sentence
