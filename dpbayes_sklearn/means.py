@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -90,7 +92,12 @@ class SumsEstimator(PrivateEstimator):
         return public
 
     def _plan(self, public: Prior, facts: Facts, budget: Budget) -> Plan[Any, Any]:
-        return plan(self._resolve_mechanism(), public, facts, budget)
+        with suppress(OverflowError):
+            return plan(self._resolve_mechanism(), public, facts, budget)
+        raise ValueError(
+            "epsilon, bounds and prior must be of ordinary size: with these, noise or draws are "
+            "too large or too small for floats. Nothing was spent."
+        )
 
     def _attach(self, public: Prior, release: Release[Any]) -> Self:
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(public.d)])
@@ -135,14 +142,16 @@ class SumsEstimator(PrivateEstimator):
         return float(min(together, self.guarantee_.epsilon))
 
     def _two(self, name: str, value: Any, usual: tuple[float, float]) -> tuple[float, float]:
-        """Return a parameter of two numbers, of which the second is positive."""
+        """Return a parameter of two numbers, of which the second has a square that is a float."""
         if value is None:
             return usual
-        pair = tuple(float(number) for number in np.ravel(value))
-        if len(pair) != 2 or not (np.isfinite(pair).all() and pair[1] > 0):
+        pair: tuple[float, ...] = ()
+        with suppress(TypeError, ValueError, OverflowError):
+            pair = tuple(float(number) for number in np.ravel(value))
+        if len(pair) != 2 or not (np.isfinite(pair).all() and 1e-100 <= pair[1] <= 1e100):
             raise InvalidParameterError(
                 f"The '{name}' parameter of {type(self).__name__} must be two finite numbers, the "
-                f"second positive. Got {value!r} instead."
+                f"second between 1e-100 and 1e100. Got {value!r} instead."
             )
         return pair
 
@@ -219,7 +228,7 @@ class NormalMean(SumsEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SumsEstimator._parameter_constraints,
-        "sigma": ["array-like", float, int, None],
+        "sigma": [Real, None],
     }
 
     def __init__(
@@ -246,10 +255,14 @@ class NormalMean(SumsEstimator):
     def _column(self, interval: Interval) -> tuple[Column, Family]:
         low, high = interval.low, interval.high
         width, middle = high - low, (low + high) / 2
-        given = None if self.sigma is None else (0.0, self.sigma)
-        _, sigma = self._two("sigma", given, (0.0, width / 4))
+        sigma = width / 4 if self.sigma is None else self.sigma
+        if not isinstance(sigma, Real) or not 1e-100 <= sigma <= 1e100:
+            raise InvalidParameterError(
+                "The 'sigma' parameter of NormalMean must be a float in the range [1e-100, 1e100]. "
+                f"Got {self.sigma!r} instead."
+            )
         mean, spread = self._two("prior", self.prior, (middle, width / 2))
-        return Column(interval), NormalFamily(low, high, mean, spread**2, sigma**2)
+        return Column(interval), NormalFamily(low, high, mean, spread**2, float(sigma) ** 2)
 
 
 class GammaExponential(SumsEstimator):

@@ -34,7 +34,7 @@ from dpbayes_sklearn.schema import Interval
 
 __all__ = ["CASES", "Case", "run"]
 
-RUNS = {"noise": 200_000, "draws": 400_000}
+RUNS = {"noise": 400_000, "draws": 1_000_000}
 
 
 class Worst(NamedTuple):

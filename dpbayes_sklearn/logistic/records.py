@@ -69,8 +69,9 @@ def check_two_classes(classes: Categories) -> None:
     """Refuse other than two classes, in the words of scikit-learn."""
     if classes.n_values > 2:
         raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass. Use "
-            "BayesianNaiveBayes, or scikit-learn's OneVsRestClassifier, which fits once per class."
+            "Only binary classification is supported. The type of the target is multiclass. "
+            "There must be two classes: use BayesianNaiveBayes, or scikit-learn's "
+            "OneVsRestClassifier, which fits once per class."
         )
     if classes.n_values < 2:
         raise ValueError("A logistic regression needs two classes. Got one class instead.")

@@ -135,7 +135,7 @@ def finest_grid(n: int, d: int, budget: Budget) -> int:
         grid //= 2
     if not grid:
         raise ValueError(
-            f"No exact noise of scale {float(noise):g} is available; use a larger epsilon or fewer "
+            "No exact noise of so large a scale is available; use a larger epsilon or fewer "
             "columns."
         )
     return grid
