@@ -49,7 +49,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateStandardScaler,
 )
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.regression.sensitivity import GaussianBlock
+from dpbayes_sklearn.regression.moments import GaussianBlock
 
 __all__ = [
     "ADDED",

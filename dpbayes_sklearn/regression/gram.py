@@ -68,8 +68,8 @@ from dpbayes_sklearn.noise import MatrixNoise, NoiseLaw
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design, Reach
+from dpbayes_sklearn.regression.moments import Block, GaussianBlock, whole_block
 from dpbayes_sklearn.regression.record_sums import RowNorm
-from dpbayes_sklearn.regression.sensitivity import Block, GaussianBlock, whole_block
 
 __all__ = [
     "NARROWEST",

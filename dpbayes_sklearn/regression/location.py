@@ -28,10 +28,15 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design, Reach, Window, Windows
-from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.moments import (
+    Block,
+    Moments,
+    location_block,
+    shell_block,
+    target_block,
+)
 from dpbayes_sklearn.regression.record_sums import RADII, Baseline
-from dpbayes_sklearn.regression.sensitivity import Block, location_block, shell_block, target_block
-from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.regression.step_noise import Shares
 from dpbayes_sklearn.release import drawn_sample
 
 __all__ = ["Located", "Location", "locate", "located", "located_residuals"]

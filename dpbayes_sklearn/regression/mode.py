@@ -82,8 +82,7 @@ from dpbayes_sklearn.regression.record_sums import (
     on_lattice,
     rounding,
 )
-from dpbayes_sklearn.regression.shares import Shares
-from dpbayes_sklearn.regression.step_noise import widening
+from dpbayes_sklearn.regression.step_noise import Shares, widening
 
 __all__ = [
     "LIMIT",

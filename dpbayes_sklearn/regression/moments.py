@@ -1,33 +1,298 @@
-"""Exact second moments of bounded records: the sufficient statistics of linear regression."""
+r"""Exact second moments of bounded records: the sufficient statistics of linear regression.
+
+What one record changes bounds the noise of sums of products that are released together.
+
+A record is :math:`z = (1, x, t)`: the constant, the coordinates of a
+:class:`~dpbayes_sklearn.regression.design.Design`, the target. The moments are the upper triangle
+of :math:`\sum z z^\top`; entries that are public need no noise: the constant's square n, squares
+of signs (n again), products of two levels of one column (0). A level's square is the level
+itself, so it is released once, as its sum.
+
+Replacing z by z' changes the sums by :math:`zz^\top - z'z'^\top`. With r numbers, s numbers and
+signs together, and q columns of levels, three facts bound it.
+
+**Numbers and signs.** Put :math:`a = z - z'`, :math:`b = z + z'`. Then
+:math:`z_iz_j - z'_iz'_j = \tfrac12(a_ib_j + b_ia_j)` and :math:`|a_i| + |b_i| \le 2`. So
+:math:`\sum_{ij}|\cdot| \le (\sum|a_i|)(\sum|b_j|) \le s^2` by the inequality of the means, or
+:math:`(s+1)^2` if the constant joins (it adds 2 to :math:`\sum|b|`, 0 to :math:`\sum|a|`);
+squares change by :math:`|a_ib_i| \le 1`, those of signs not at all. The upper triangle is half
+the sum of both: :math:`\tfrac12(s^2 + r)`, with the constant :math:`\tfrac12((s+1)^2 + r)`.
+
+**Levels.** Two columns share one 1 in z and one in z': their products change by at most 2. A
+column's own sums change by at most 2.
+
+**Levels by numbers.** The product of one column's levels with a number has one entry of size at
+most 1 in z and one in z': it changes by at most 2.
+
+**A record that comes or goes** changes the sums by :math:`zz^\top` itself: any entry by at most 1,
+and of the entries of one pair of columns, of which levels have several, one at most. Squares of
+constant and signs are n, which is then secret and released before. **All records of one person**
+change sums by as many times as much.
+
+**Gaussian noise.** The entries are groups g with weights :math:`w_g`. If a record changes them by D
+with :math:`\sum_g w_g \|D_g\|^2 \le c^2`, noise of variance :math:`c^2/2\rho w_g` in group g is
+:math:`\rho`-zCDP: one noise law, whatever the groups.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Positions, Records, Shard
+from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SupNorm, least_noise
+from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import record_sums
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.regression.record_sums import Baseline, Predictive, Pulls, RowNorm, pull_sums
-from dpbayes_sklearn.regression.sensitivity import whole_block
 from dpbayes_sklearn.release import Facts
 
 __all__ = [
     "FINEST_GRID",
     "WHOLE_WINDOW",
+    "Block",
+    "GaussianBlock",
     "Moments",
     "Predictive",
     "ReleasedMoments",
     "Window",
     "Windows",
+    "cross_block",
+    "first_block",
     "largest_grid",
+    "location_block",
+    "residual_block",
+    "second_block",
+    "shell_block",
+    "target_block",
+    "whole_block",
 ]
+
+
+@dataclass(frozen=True)
+class GaussianBlock:
+    """Entries of the moments in groups of equal weight, one group after the other.
+
+    Attributes
+    ----------
+    rows, columns : arrays of int
+        Positions in the upper triangle; 0 is the constant, the last is the target.
+    sizes : tuple of int
+        How many entries each group has.
+    weights : tuple of Fraction
+        The w of every group.
+    bound : Fraction
+        The c², in units of the sums.
+    """
+
+    rows: Positions
+    columns: Positions
+    sizes: tuple[int, ...]
+    weights: tuple[Fraction, ...]
+    bound: Fraction
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def law(self, rho: Fraction, grid: int) -> DiscreteGaussian:
+        """Return the law of rho-zCDP noise, on sums in units of 1/grid²."""
+        scale = self.bound * grid**4 / (2 * rho)
+        return DiscreteGaussian(tuple(scale / weight for weight in self.weights), self.sizes)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Entries of the moments that are released together, with their sensitivities.
+
+    Attributes
+    ----------
+    rows, columns : arrays of int
+        Positions in the upper triangle; 0 is the constant, the last is the target.
+    together : Fraction
+        Their L1 sensitivity.
+    each : array of int
+        The sensitivity of every single entry: 1 or 2.
+    alone : int, optional
+        What one record adds to all entries at most, in L1; by default 1 to each.
+    times : int
+        How many records are protected together.
+    """
+
+    rows: Positions
+    columns: Positions
+    together: Fraction
+    each: IntArray
+    alone: int | None = None
+    times: int = 1
+
+    @classmethod
+    def of(cls, together: Fraction, each: IntArray, alone: int | None = None) -> Block:
+        """Return sums that are no products of coordinates, and have no positions."""
+        nowhere = np.zeros(len(each), np.intp)
+        return cls(nowhere, nowhere, together, each, alone)
+
+    def protecting(self, unit: PrivacyUnit) -> Block:
+        """Return the same sums with the sensitivities for a unit of privacy."""
+        if not unit.size_is_secret:
+            return replace(self, times=unit.max_records)
+        alone = Fraction(len(self) if self.alone is None else self.alone)
+        return replace(self, together=alone, each=np.ones_like(self.each), times=unit.max_records)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The L1 sensitivity of all entries."""
+        return self.times * self.together
+
+    norm: ClassVar[None] = None
+    """Records are not scaled: the sensitivities follow from the entries alone."""
+
+    target_end: ClassVar[float] = 1.0
+    """Part of the target's window beyond which records are scaled: none are."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def squared(self) -> Fraction:
+        r"""Return the square of the L2 sensitivity: :math:`\|v\|_2^2 \le \max_i|v_i|\,\|v\|_1`.
+
+        Exact for sums that are no products; for products ``gaussian_gram`` has less noise.
+        """
+        return self.times**2 * int(self.each.max(initial=0)) * self.together
+
+    def gaussian(self) -> GaussianBlock:
+        """Return the same sums, to be released with Gaussian noise."""
+        size, one = (len(self),), (Fraction(1),)
+        return GaussianBlock(self.rows, self.columns, size, one, self.squared)
+
+    def law(self, epsilon: Fraction, grid: int) -> NoiseLaw:
+        """Return the law of the noise, on sums in units of 1/grid²: whichever varies less."""
+        unit = grid**2
+        return least_noise(
+            "auto",
+            {
+                "independent": partial(self._independent_noise, self.times * unit / epsilon),
+                "joint": partial(self._sup_norm, self.times * unit / epsilon),
+            },
+        )
+
+    def _independent_noise(self, scale: Fraction) -> DiscreteLaplace:
+        return DiscreteLaplace.of(laplace_scale(self.together * scale, Fraction(1)), [len(self)])
+
+    def _sup_norm(self, scale: Fraction) -> SupNorm:
+        law = SupNorm(laplace_scale(scale, Fraction(1)), tuple(self.each.tolist()))
+        if law.acceptance <= 0.5:
+            raise ValueError("The grid is too coarse for joint noise.")
+        return law
+
+
+def location_block(which: npt.NDArray[np.bool_]) -> Block:
+    """Return the sums of some coordinates, numbers or signs: sensitivity 2 for each."""
+    x = 1 + np.flatnonzero(which)
+    return Block(np.zeros(len(x), np.intp), x, Fraction(2 * len(x)), np.full(len(x), 2), len(x))
+
+
+def target_block() -> Block:
+    """Return the sum of the target, of sensitivity 2."""
+    return Block.of(Fraction(2), np.array([2]))
+
+
+def shell_block(columns: int, shells: int) -> Block:
+    """Return counts of shells: a record leaves one shell of every column and enters another."""
+    return Block.of(Fraction(2 * columns), np.ones(columns * shells, np.int64), columns)
+
+
+def residual_block() -> Block:
+    """Return a sum of numbers in [0, 1]."""
+    return Block.of(Fraction(1), np.ones(1, np.int64))
+
+
+def first_block(design: Design) -> Block:
+    """Return the sums of the coordinates: sensitivity 2 for a number, sign or column of levels.
+
+    Without an intercept only the levels are needed, whose sums are their squares.
+    """
+    wanted = np.flatnonzero(design.levels | design.intercept)
+    columns = len(np.unique(design.column[wanted]))
+    each = np.where(design.levels[wanted], 1, 2)
+    return Block(np.zeros(len(wanted), np.intp), wanted + 1, Fraction(2 * columns), each, columns)
+
+
+def cross_block(design: Design) -> Block:
+    """Return the products of coordinates and target, and the two sums of the target.
+
+    A number or sign times t lies in [-1, 1]; the levels of a column times t change by
+    abs(t) + abs(t') <= 2. With a = abs(t - t') and b = abs(t + t') <= 2 - a the sums of t and t²
+    change by a + ab <= a(3 - a) <= 9/4.
+    """
+    t = design.width + 1
+    return Block(
+        np.append(np.arange(1, t), [0, t]),
+        np.full(t + 1, t),
+        2 * len(design.features) + Fraction(9, 4),
+        np.append(np.full(t - 1, 2), [2, 1]),
+        len(design.features) + 2,
+    )
+
+
+def second_block(design: Design) -> Block:
+    r"""Return the products of the coordinates: :math:`\tfrac12(s^2 + r) + q(q-1) + 2qs`."""
+    r, s, q = _counts(design)
+    rows, columns, each = _products(design)
+    together = Fraction(s * s + r, 2) + q * (q - 1) + 2 * q * s
+    alone = s * (s - 1) // 2 + r + q * (q - 1) // 2 + q * s
+    return Block(rows + 1, columns + 1, together, each, alone)
+
+
+def whole_block(design: Design) -> Block:
+    r"""Return the whole upper triangle at once, the target counted as a number.
+
+    :math:`\tfrac12((s+\iota)^2 + r) + q(q+1) + 2qs`, with :math:`\iota = 1` for an intercept; for
+    p numbers :math:`p(p+1)/2` without an intercept and :math:`((p+1)^2 + p)/2` with it.
+    """
+    r, s, q = _counts(design)
+    first, second, cross = first_block(design), second_block(design), cross_block(design)
+    r, s = r + 1, s + 1  # the target
+    together = Fraction((s + design.intercept) ** 2 + r, 2) + q * (q + 1) + 2 * q * s
+    parts = (first, second, cross)
+    whole = Block(
+        np.concatenate([b.rows for b in parts]),
+        np.concatenate([b.columns for b in parts]),
+        together,
+        np.concatenate([b.each for b in parts]),
+        sum(b.alone or 0 for b in parts),
+    )
+    return whole if design.intercept else _without(whole, 0, design.width + 1)
+
+
+def _without(block: Block, row: int, column: int) -> Block:
+    """Return the block without one entry; its L1 sensitivity can only shrink."""
+    keep = (block.rows != row) | (block.columns != column)
+    return replace(block, rows=block.rows[keep], columns=block.columns[keep], each=block.each[keep])
+
+
+def _counts(design: Design) -> tuple[int, int, int]:
+    """Return r numbers, s numbers and signs, q columns of levels."""
+    q = len(np.unique(design.column[design.levels]))
+    return int(design.numbers.sum()), int(design.single.sum()), q
+
+
+def _products(design: Design) -> tuple[Positions, Positions, IntArray]:
+    """Return positions and sensitivities of the products of coordinates that are not public."""
+    rows, columns = np.triu_indices(design.width)
+    same_column = design.column[rows] == design.column[columns]
+    keep = ~same_column | (design.numbers[rows] & (rows == columns))
+    rows, columns = rows[keep], columns[keep]
+    one = (rows == columns) | (design.levels[rows] & design.levels[columns])
+    return rows, columns, np.where(one, 1, 2)
 
 
 FINEST_GRID = 2**15

@@ -49,7 +49,7 @@ from dpbayes_sklearn.regression.gram import (
     noise_of_products,
 )
 from dpbayes_sklearn.regression.location import Located
-from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.moments import Block, Moments, whole_block
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.regression.release import (
@@ -63,9 +63,7 @@ from dpbayes_sklearn.regression.release import (
     stages,
     two_stages,
 )
-from dpbayes_sklearn.regression.sensitivity import Block, whole_block
-from dpbayes_sklearn.regression.shares import Shares
-from dpbayes_sklearn.regression.step_noise import gaussian_grid, widening
+from dpbayes_sklearn.regression.step_noise import Shares, gaussian_grid, widening
 from dpbayes_sklearn.release import Facts, Plan, Step
 
 __all__ = ["MomentsPlan", "mechanism_names", "plan"]

@@ -34,16 +34,17 @@ from dpbayes_sklearn.regression.mode import (
 )
 from dpbayes_sklearn.regression.moments import (
     WHOLE_WINDOW,
+    Block,
     Moments,
     ReleasedMoments,
     Window,
     Windows,
+    residual_block,
+    target_block,
 )
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.record_sums import TAIL, Baseline
-from dpbayes_sklearn.regression.sensitivity import Block, residual_block, target_block
-from dpbayes_sklearn.regression.shares import Shares
-from dpbayes_sklearn.regression.step_noise import widening
+from dpbayes_sklearn.regression.step_noise import Shares, widening
 from dpbayes_sklearn.release import drawn_sample
 
 __all__ = [

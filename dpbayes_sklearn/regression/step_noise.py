@@ -1,19 +1,183 @@
-"""The noise of every step of a regression, on an exact grid."""
+"""How the steps of a regression share the budget, by public facts alone, and the noise of each."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.moments import largest_grid
+from dpbayes_sklearn.regression.moments import Block, largest_grid
 
-__all__ = ["ReleaseStep", "add_noise", "gaussian_grid", "grid_for", "widening"]
+__all__ = ["ReleaseStep", "Shares", "add_noise", "gaussian_grid", "grid_for", "widening"]
+
+_TARGET_RECORDS = 150  # the target's location gets the budget that so many records are worth
+_MEAN_RECORDS = 80  # likewise for its mean in its window
+_FEW_RECORDS = 40  # with fewer, there is nothing but the mean of the target to learn
+_COLUMN_RECORDS = 60  # likewise for the location of a number
+_LEAST_RECORDS = 350  # for each number; with fewer, locating them costs more than it gives
+_SIGN_RECORDS = 5  # likewise for the mean of a sign, which need not be exact
+_LEAST_SIGN_RECORDS = 50  # for each sign
+_LEAST_OF_SIGNS = 10_000  # signs get at least so small a part: what grids are made for
+_RESIDUAL_RECORDS = 50  # likewise for the residuals
+_TAIL_RECORDS = 600  # likewise for what clipping takes of them, which few records decide
+_SPREAD = Fraction(1, 16)  # of what is left for the model: for mean and spread of residuals
+
+# A share of rho shrinks noise with its root only, so these are records over the noise of a release
+# of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.
+_GAUSSIAN_TARGET, _GAUSSIAN_MEAN, _GAUSSIAN_COLUMN, _GAUSSIAN_RESIDUAL = 100, 60, 60, 200
+_GAUSSIAN_LEAST = 250
+_GAUSSIAN_SIGN, _GAUSSIAN_LEAST_SIGN = 13, 60
+
+
+class Shares(NamedTuple):
+    """Exact parts of the budget, in the order in which they are spent; they add up to it.
+
+    Attributes
+    ----------
+    target, columns, signs, mean, model, residuals : Fraction
+        Parts of epsilon, or of rho if the noise is Gaussian. In two stages ``mean`` is for what
+        clipping takes of the residuals.
+    spread : Fraction
+        Likewise, for mean and spread of the residuals of a first stage.
+    mode : Fraction
+        Epsilon of a first stage: a perturbed mode, which is purely private in any case.
+    epsilon : Fraction
+        The epsilon of all together.
+    gaussian : bool
+    unit : PrivacyUnit
+        Who is protected.
+    """
+
+    target: Fraction
+    columns: Fraction
+    signs: Fraction
+    mean: Fraction
+    model: Fraction
+    residuals: Fraction
+    epsilon: Fraction
+    gaussian: bool = False
+    unit: PrivacyUnit = RECORD
+    spread: Fraction = Fraction(0)
+    mode: Fraction = Fraction(0)
+
+    @property
+    def per_record(self) -> Fraction:
+        """Return the epsilon of one replaced record that needs as much noise."""
+        return Fraction(self.unit.equivalent(self.epsilon))
+
+    @property
+    def total(self) -> Fraction:
+        """Return all parts together: epsilon, or rho."""
+        mode = self.mode**2 / 2 if self.gaussian else self.mode
+        return sum(self[:6], self.spread + mode)
+
+    def step(self, block: Block) -> ReleaseStep:
+        """Return sums as they are released: with pure or with Gaussian noise."""
+        own = block.protecting(self.unit)
+        return own.gaussian() if self.gaussian else own
+
+    def in_two_stages(self, mode: Fraction, n: int) -> Shares:
+        """Return shares with a first stage, whose epsilon is taken from the model's if it is pure.
+
+        >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True)
+        >>> parts = parts.in_two_stages(Fraction(1, 3), 20_000)
+        >>> str(parts.mode), round(float(parts.model), 3), parts.total
+        ('1/3', 0.484, Fraction(1, 1))
+        """
+        tail = _within(_TAIL_RECORDS / (n * self.per_record), 50, 16) * self.total * bool(self.mean)
+        rest = self.model + self.mean - tail - (0 if self.gaussian else mode)
+        return self._replace(
+            mean=tail, model=rest * (1 - _SPREAD), spread=rest * _SPREAD, mode=mode
+        )
+
+    def grid(self, design: Design, n: int) -> int:
+        """Return the finest grid on which all noise is exact."""
+        k = self.unit.max_records
+        if self.gaussian:
+            return gaussian_grid(design, n, self.total / k**2)
+        return grid_for(design, n, self.total / k)
+
+    @classmethod
+    def of(
+        cls,
+        budget: Budget,
+        n: int,
+        numbers: int,
+        signs: int = 0,
+        *,
+        mean: bool = True,
+        residuals: bool,
+    ) -> Shares:
+        """Share the budget: to locate the columns, for the target's mean, model, residuals.
+
+        All parts but the model's shrink with n epsilon, since a few hundred records suffice to
+        locate a column and to estimate the error of the model. Numbers are located if there are
+        350 records, times epsilon, for each, signs if there are 50. With less than about a
+        hundred in all, most of the budget is spent on the mean of the target.
+
+        >>> parts = Shares.of(Budget(Fraction(1)), 1000, 1, residuals=True)
+        >>> [str(part) for part in parts[:6]]
+        ['3/20', '3/50', '0', '2/25', '33/50', '1/20']
+        """
+        epsilon = Fraction(budget.epsilon)
+        records = n * Fraction(budget.unit.equivalent(epsilon))
+        first = _within(_TARGET_RECORDS / records, 25, 3)
+        own = _within(_MEAN_RECORDS / records, 100, 12)
+        own = max(own, min((_FEW_RECORDS / records) ** 2, Fraction(1, 2))) * mean
+        pays = 0 < _LEAST_RECORDS * numbers <= records
+        second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
+        centred = 0 < _LEAST_SIGN_RECORDS * signs <= records
+        third = _within(_SIGN_RECORDS * signs / records, _LEAST_OF_SIGNS, 10) * centred
+        last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
+        rest = 1 - first - second - third - own - last
+        first, second, third, own, rest, last = (
+            epsilon * f for f in (first, second, third, own, rest, last)
+        )
+        return cls(first, second, third, own, rest, last, epsilon, False, budget.unit)
+
+    @classmethod
+    def of_rho(
+        cls,
+        rho: Fraction,
+        budget: Budget,
+        n: int,
+        numbers: int,
+        signs: int = 0,
+        *,
+        mean: bool = True,
+        residuals: bool,
+    ) -> Shares:
+        """Share rho among the same steps with Gaussian noise.
+
+        >>> parts = Shares.of_rho(Fraction(1, 32), Budget(Fraction(1)), 2000, 1, residuals=True)
+        >>> [str(part * 32) for part in parts[:6]], parts.total
+        (['1/25', '1/50', '0', '9/625', '516/625', '1/10'], Fraction(1, 32))
+        """
+        records = 2 * rho * n**2 / budget.unit.max_records**2
+        first = _within(_GAUSSIAN_TARGET**2 / records, 100, 4)
+        own = _within(_GAUSSIAN_MEAN**2 / records, 200, 12) * mean
+        pays = 0 < _GAUSSIAN_LEAST**2 * numbers <= records
+        second = _within(_GAUSSIAN_COLUMN**2 * numbers / records, 50, 4) * pays
+        centred = 0 < _GAUSSIAN_LEAST_SIGN**2 * signs <= records
+        third = _within(_GAUSSIAN_SIGN**2 * signs / records, _LEAST_OF_SIGNS, 21) * centred
+        last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
+        rest, epsilon = 1 - first - second - third - own - last, Fraction(budget.epsilon)
+        first, second, third, own, rest, last = (
+            rho * f for f in (first, second, third, own, rest, last)
+        )
+        return cls(first, second, third, own, rest, last, epsilon, True, budget.unit)
+
+
+def _within(share: Fraction, least: int, most: int) -> Fraction:
+    """Return the share, at least 1/least and at most 1/most."""
+    return min(max(share, Fraction(1, least)), Fraction(1, most))
 
 
 class ReleaseStep(Protocol):

@@ -11,8 +11,8 @@ from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import gram as module
 from dpbayes_sklearn.regression.design import Design, Reach
 from dpbayes_sklearn.regression.gram import NARROWEST, gaussian_gram, noise_of_products
+from dpbayes_sklearn.regression.moments import whole_block
 from dpbayes_sklearn.regression.plans import gaussian_deviations
-from dpbayes_sklearn.regression.sensitivity import whole_block
 from tests.regression.records import DESIGNS, LEVELS, NUMBER, SIGN, reach_of, scaled
 
 GRID = 2**6

@@ -8,7 +8,7 @@ import pytest
 from dpbayes_sklearn.noise import MatrixNoise
 from dpbayes_sklearn.regression.design import Design, Reach
 from dpbayes_sklearn.regression.gram import GramMatrix, gram_block
-from dpbayes_sklearn.regression.sensitivity import Block
+from dpbayes_sklearn.regression.moments import Block
 from dpbayes_sklearn.schema import Categories
 from tests.regression.records import DESIGNS, NUMBER, SIGN, reach_of, scaled
 

@@ -7,17 +7,17 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtr, ndtri
 
-from dpbayes_sklearn.regression import readings
+from dpbayes_sklearn.regression import posterior
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.equations import centred
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, ReleasedMoments, Windows
-from dpbayes_sklearn.regression.posterior import GaussianPrior, plug_in_belief
-from dpbayes_sklearn.regression.readings import (
+from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, ReleasedMoments, Windows, whole_block
+from dpbayes_sklearn.regression.posterior import (
+    GaussianPrior,
     _explaining_at_most_all,
+    plug_in_belief,
     predictive_belief,
     slope_belief,
 )
-from dpbayes_sklearn.regression.sensitivity import whole_block
 from dpbayes_sklearn.schema import Categories, Interval
 
 DESIGN = Design((Interval(-1, 1),) * 3 + (Categories([*"ab"]), Categories([*"xyz"])))
@@ -140,7 +140,7 @@ def test_variances_that_are_far_too_small_by_chance_do_not_explode(monkeypatch):
         return w @ square @ w / 0.107
 
     careful = explained()
-    monkeypatch.setattr(readings, "_explaining_at_most_all", lambda known, c: c)
+    monkeypatch.setattr(posterior, "_explaining_at_most_all", lambda known, c: c)
     assert careful < 1.2
     assert explained() > 1.5 * careful
 
@@ -218,12 +218,12 @@ def test_intervals_of_correlated_columns_cover(noise):
 
 def test_a_small_eigenvalue_moves_through_its_quantiles():
     c, error = np.array([[1.0, 0.95], [0.95, 1.0]]), np.full((2, 2), 0.02**2)
-    least = [np.linalg.eigvalsh(readings._at_level(c, error, q))[0] for q in (0.04, 0.5, 0.96)]
+    least = [np.linalg.eigvalsh(posterior._at_level(c, error, q))[0] for q in (0.04, 0.5, 0.96)]
     # u = (1, -1)/sqrt(2): variance (1 + 1)/4 v for the squares and v for the product
     sd = 0.02 * np.sqrt(1.5)
     assert_allclose(least[1], 0.05 + sd * ndtri((1 + ndtr(-0.05 / sd)) / 2), rtol=1e-9)
     assert least[0] < 0.05 < least[2]
-    assert readings._at_level(c, error / 1e4, 0.04) is c  # known well enough
+    assert posterior._at_level(c, error / 1e4, 0.04) is c  # known well enough
 
 
 @pytest.mark.parametrize("noise", [5, 100])

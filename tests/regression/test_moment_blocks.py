@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.regression.design import Design, Scale
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments
-from dpbayes_sklearn.regression.record_sums import RADII
-from dpbayes_sklearn.regression.sensitivity import (
+from dpbayes_sklearn.regression.moments import (
+    WHOLE_WINDOW,
+    Moments,
     cross_block,
     first_block,
     location_block,
@@ -21,6 +21,7 @@ from dpbayes_sklearn.regression.sensitivity import (
     target_block,
     whole_block,
 )
+from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.schema import Categories, Interval
 
 GRID = 2**6

@@ -19,13 +19,18 @@ from dpbayes_sklearn.regression import mode as mode_module
 from dpbayes_sklearn.regression import step_noise as release_module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.location import located
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, Windows
+from dpbayes_sklearn.regression.moments import (
+    WHOLE_WINDOW,
+    Block,
+    Moments,
+    Windows,
+    second_block,
+    whole_block,
+)
 from dpbayes_sklearn.regression.plans import moment_increment
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.release import Products, noisy_moments, scaled_by_residuals
-from dpbayes_sklearn.regression.sensitivity import Block, second_block, whole_block
-from dpbayes_sklearn.regression.shares import Shares
-from dpbayes_sklearn.regression.step_noise import add_noise, grid_for, widening
+from dpbayes_sklearn.regression.step_noise import Shares, add_noise, grid_for, widening
 from dpbayes_sklearn.schema import Categories, Interval
 from tests.releasing import carried_out, plan_for
 

@@ -11,8 +11,8 @@ from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
 from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.sensitivity import location_block
-from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.regression.moments import location_block
+from dpbayes_sklearn.regression.step_noise import Shares
 from dpbayes_sklearn.schema import Categories, Interval
 
 

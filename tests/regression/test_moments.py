@@ -14,9 +14,9 @@ from dpbayes_sklearn.regression.moments import (
     Window,
     Windows,
     largest_grid,
+    whole_block,
 )
 from dpbayes_sklearn.regression.record_sums import RADII, rounded
-from dpbayes_sklearn.regression.sensitivity import whole_block
 from dpbayes_sklearn.schema import Categories, Interval
 
 DESIGN = Design((Interval(-2, 5), Interval(0, 1), Interval(10, 30)))

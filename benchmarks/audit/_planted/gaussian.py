@@ -20,7 +20,7 @@ from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import gram, location
 from dpbayes_sklearn.regression import plans as gaussian
-from dpbayes_sklearn.regression.sensitivity import GaussianBlock
+from dpbayes_sklearn.regression.moments import GaussianBlock
 
 Replacements = Iterator[tuple[Any, str, Any]]
 

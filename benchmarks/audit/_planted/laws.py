@@ -26,7 +26,7 @@ from dpbayes_sklearn.noise import (
 from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.noise.law import draw
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.regression.sensitivity import Block
+from dpbayes_sklearn.regression.moments import Block
 
 Replacements = Iterator[tuple[Any, str, Any]]
 

@@ -15,9 +15,9 @@ from dpbayes_sklearn.counts import dependence, plans, splits
 from dpbayes_sklearn.counts.temperature import LossSums
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
-from dpbayes_sklearn.regression import ball_draws, gram, mode, moments, record_sums, sensitivity
+from dpbayes_sklearn.regression import ball_draws, gram, mode, moments, record_sums
 from dpbayes_sklearn.regression import plans as regressions
-from dpbayes_sklearn.regression.shares import Shares
+from dpbayes_sklearn.regression.step_noise import Shares
 from dpbayes_sklearn.release import Facts, SizePlan
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -172,11 +172,11 @@ def small_balls() -> Replacements:
 
 @fault("parts", "parts", "Products of two columns of levels are free", "levels")
 def free_products_of_levels() -> Replacements:
-    real = sensitivity.whole_block
+    real = moments.whole_block
 
     def free(design: Any) -> Any:
-        block, (_, _, q) = real(design), sensitivity._counts(design)
+        block, (_, _, q) = real(design), moments._counts(design)
         return replace(block, together=block.together - q * (q - 1))
 
-    for module in (sensitivity, gram, moments, regressions):
+    for module in (gram, moments, regressions):
         yield module, "whole_block", free

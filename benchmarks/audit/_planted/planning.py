@@ -19,7 +19,7 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, integer_allowance
 from dpbayes_sklearn.privacy import gaussian
 from dpbayes_sklearn.regression import plans as regressions
-from dpbayes_sklearn.regression import shares
+from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.release import carry_out
 
 Replacements = Iterator[tuple[Any, str, Any]]
@@ -38,7 +38,7 @@ def _nothing_remembered() -> Replacements:
     "signs, many records",
 )
 def signs_without_bounds() -> Replacements:
-    yield shares, "_LEAST_OF_SIGNS", 10**30
+    yield step_noise, "_LEAST_OF_SIGNS", 10**30
 
 
 @fault(

@@ -17,7 +17,6 @@ from dpbayes_sklearn.regression import (
     mode,
     moments,
     record_sums,
-    sensitivity,
 )
 from dpbayes_sklearn.regression import plans as regressions
 from dpbayes_sklearn.regression.gram import GaussianGram
@@ -189,7 +188,7 @@ block_of_a_person = slip_of_parts(
     "Squares of sums are those of one record of a person",
     "regression, gaussian, person (2 records)",
     (
-        sensitivity.Block,
+        moments.Block,
         "squared",
         lambda real: property(lambda self: real.fget(self) / self.times),
     ),

@@ -19,7 +19,7 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
-from dpbayes_sklearn.regression import ball_draws, location, mode, shares
+from dpbayes_sklearn.regression import ball_draws, location, mode, step_noise
 from dpbayes_sklearn.regression import plans as fourier
 from dpbayes_sklearn.regression.gram import GramMatrix
 from dpbayes_sklearn.regression.moments import Moments
@@ -175,13 +175,13 @@ def moments_move_half() -> Replacements:
     "The steps of a regression together spend one and a half times epsilon",
 )
 def shares_above_one() -> Replacements:
-    real = shares.Shares.of.__func__
+    real = step_noise.Shares.of.__func__
 
     def generous(cls: Any, *args: Any, **options: Any) -> Any:
         shares = real(cls, *args, **options)
         return shares._replace(model=shares.model + shares.epsilon / 2)
 
-    yield shares.Shares, "of", classmethod(generous)
+    yield step_noise.Shares, "of", classmethod(generous)
 
 
 @fault(

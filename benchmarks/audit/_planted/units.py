@@ -23,8 +23,7 @@ from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
-from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.sensitivity import Block
+from dpbayes_sklearn.regression.moments import Block, Moments
 from dpbayes_sklearn.release import RecordCount, SizePlan, carry_out
 
 Replacements = Iterator[tuple[Any, str, Any]]
