@@ -28,7 +28,7 @@ the checklist in {doc}`../contributing`.
 
 No command makes these again; they were measured once: the numbers of questions in
 {doc}`../user_guide/query_sessions`, the table of sparse priors in
-{doc}`../user_guide/posterior_release`, the further repeats in {doc}`../user_guide/noise_aware`, and
+{doc}`posterior_release`, the further repeats in {doc}`inference`, and
 the remark about rare_items in {doc}`defaults`.
 
 | page | command | commit | date |
@@ -56,7 +56,7 @@ def written(page: Path, line: int) -> tuple[str, str]:
         first -= 1
     while last + 1 in rows:
         last += 1
-    blame = ["git", "blame", "--line-porcelain", "-L", f"{first},{last}", str(page)]
+    blame = ["git", "blame", "-C", "-C", "--line-porcelain", "-L", f"{first},{last}", str(page)]
     told = subprocess.run(blame, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     hashes = re.findall(r"^([0-9a-f]{40}) ", told, re.M)
     times = [int(seconds) for seconds in re.findall(r"^committer-time (\d+)", told, re.M)]

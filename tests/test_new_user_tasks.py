@@ -10,29 +10,43 @@ import pytest
 GUIDE = Path(__file__).parents[1] / "docs" / "user_guide"
 DONE_BY = {
     "fit a private model to my own CSV file": ["read_csv(", ".fit(", "to_json("],
-    "use dates, ordered answers and codes with many values": [
+    "choose an estimator, a unit, ε and δ": ["planning.report("],
+    "use dates, ordered answers, codes with many values; predict a rare class": [
         "date(2023",
         'unseen="other"',
         ".map(",
+        "FixedThresholdClassifier(",
+        "class_prior_",
     ],
     "handle missing values, and rows without a target": ["np.nan", 'missing="indicator"'],
-    "publish odds ratios": ["BayesianLogisticRegression(", "coefficients("],
-    "predict a rare class": ["FixedThresholdClassifier(", "class_prior_"],
     "start without knowing the bounds": ["Schema.learn(", "PrivateKBinsDiscretizer("],
+    "publish odds ratios, or the slopes of a regression": [
+        "BayesianLogisticRegression(",
+        "coefficients(",
+    ],
+    "say that an effect is significant": ["coefficients("],
+    "publish means, medians and cross tables": ["NormalMean(", "bin_edges_", "credible_interval("],
+    "publish how good a model is on private records": ["private_score("],
     "fit a table with very many columns": ["delta", "* 200"],
-    "make one budget last a week": ['"Friday"', "existing=True", "BudgetError"],
     "protect persons who have several records, or hide who took part": [
         "max_records",
         "groups=",
         'neighbours="add_remove"',
     ],
+    "make one budget last a week, or give everybody a part of it": [
+        '"Friday"',
+        "existing=True",
+        "BudgetError",
+        "allotment(",
+    ],
+    "go on next year, when people have joined and left": ["for year in"],
     "choose parameters by a search": ["PrivateSearchCV(", 'error_score="raise"'],
-    "publish how good a model is on private records": ["private_score("],
-    "move the model to another machine": ["to_json(", "from_json("],
     "say what ε means as a risk": [".risk("],
+    "convince a data protection officer": [".risk(", ".card("],
+    "publish the model, or move it to another machine": ["to_json(", "from_json(", ".card("],
     "draw from the posterior, or use ArviZ": ["sample("],
     "explain a prediction": ["contributions("],
-    "publish a card with the model": [".card("],
+    "use several cores; silence the messages": ["parallel_config(", "getLogger("],
 }
 
 

@@ -27,10 +27,10 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from benchmarks.accuracy.defaults import score_of
 from benchmarks.accuracy.regression import score as regression_score
-from benchmarks.accuracy.unknown_ranges import CLASSIFIED, Problem, halves
+from benchmarks.accuracy.unknown_ranges import CLASSIFIED, Problem, halves, learn
 from benchmarks.data.regression import REPORTED_ON
 from benchmarks.data.tables import PUBLIC, table_split
-from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, Schema
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 EPSILONS = (0.1, 0.3, 1.0)
@@ -57,9 +57,9 @@ def on_learned(seed: int, problem: Problem, epsilon: float, neighbours: str) -> 
     domains, target = problem.declared.columns, problem.declared.target
     known = {name: domain for name, domain in domains.items() if isinstance(domain, Categories)}
     whom: dict[str, Any] = {"privacy_unit": PrivacyUnit("record", neighbours=neighbours)}
-    schema = Schema.learn(
-        X.iloc[train], epsilon / 5, columns=known, target=target, verbose=False, **whom
-    )
+    schema = learn(X.iloc[train], epsilon / 5, columns=known, target=target, **whom)
+    if schema is None:
+        return np.nan, np.nan
     model = BayesianNaiveBayes(0.8 * epsilon, schema=schema, **whom).fit(X.iloc[train], y[train])
     found = score_of(model.predict_proba(X.iloc[test]), model.classes_, y[test])
     return found.accuracy, found.loss
@@ -118,8 +118,8 @@ def learned(repeats: int, jobs: int) -> None:
         problem = CLASSIFIED[name]()
         for epsilon in EPSILONS:
             cells = [averaged(jobs, repeats, on_learned, problem, epsilon, kind) for kind in KINDS]
-            shown = " | ".join(f"{accuracy:.3f} / {loss:.3f}" for accuracy, loss in cells)
-            print(f"| {name} | {epsilon:g} | {shown} |", flush=True)
+            text = f"{name} | {epsilon:g} | " + " | ".join(f"{a:.3f} / {b:.3f}" for a, b in cells)
+            print(f"| {text.replace('nan / nan', 'refused')} |", flush=True)
 
 
 def regressions(repeats: int, jobs: int) -> None:

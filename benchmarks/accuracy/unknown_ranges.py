@@ -144,6 +144,16 @@ def halves(n: int, seed: int) -> tuple[Any, Any]:
     return order[: n * 7 // 10], order[n * 7 // 10 :]
 
 
+def learn(X: Any, epsilon: float, **options: Any) -> Schema | None:
+    """Return learned domains; None where the records are too few and learning is refused."""
+    try:
+        return Schema.learn(X, epsilon, verbose=False, **options)
+    except ValueError as error:
+        if "too few" not in str(error):
+            raise
+        return None
+
+
 def accuracies(problem: Problem, seed: int, bins: int | None = 8) -> list[float]:
     """Return the accuracies with declared, wide and learned domains; None learns only ranges."""
     X, y = problem.X, np.asarray(problem.y)
@@ -152,12 +162,10 @@ def accuracies(problem: Problem, seed: int, bins: int | None = 8) -> list[float]
     tried = [(problem.declared, 1.0), (problem.wide, 1.0)]
     for share in SHARES:
         target = problem.declared.target
-        learned = Schema.learn(
-            X.iloc[train], share, columns=known, target=target, bins=bins, verbose=False
-        )
+        learned = learn(X.iloc[train], share, columns=known, target=target, bins=bins)
         tried.append((learned, 1.0 - share))
-    models = (BayesianNaiveBayes(e, schema=s).fit(X.iloc[train], y[train]) for s, e in tried)
-    return [float(np.mean(m.predict(X.iloc[test]) == y[test])) for m in models]
+    models = (s and BayesianNaiveBayes(e, schema=s).fit(X.iloc[train], y[train]) for s, e in tried)
+    return [float(np.mean(m.predict(X.iloc[test]) == y[test])) if m else np.nan for m in models]
 
 
 def determinations(problem: Problem, seed: int) -> list[float]:
@@ -171,12 +179,12 @@ def determinations(problem: Problem, seed: int) -> list[float]:
         own = share / (numbers + 1)  # the target is one column more
         scaler = PrivateMinMaxScaler(own).fit(y[train, None])
         target = Interval(float(scaler.data_min_[0]), float(scaler.data_max_[0]))
-        learned = Schema.learn(
-            X.iloc[train], share - own, columns=known, bins=None, target=target, verbose=False
-        )
+        learned = learn(X.iloc[train], share - own, columns=known, bins=None, target=target)
         tried.append((learned, 1.0 - share))
-    models = (BayesianLinearRegression(e, schema=s).fit(X.iloc[train], y[train]) for s, e in tried)
-    return [float(m.score(X.iloc[test], y[test])) for m in models]
+    models = (
+        s and BayesianLinearRegression(e, schema=s).fit(X.iloc[train], y[train]) for s, e in tried
+    )
+    return [float(m.score(X.iloc[test], y[test])) if m else np.nan for m in models]
 
 
 def main() -> None:
@@ -194,9 +202,8 @@ def main() -> None:
         measure = partial(accuracies, bins=bins) if name in CLASSIFIED else determinations
         problem = (CLASSIFIED | REGRESSED)[name]()
         scores = np.array([measure(problem, seed) for seed in range(options.repeats)])
-        print(
-            f"| {name} | " + " | ".join(f"{v:.3f}" for v in scores.mean(axis=0)) + " |", flush=True
-        )
+        shown = ["refused" if np.isnan(v) else f"{v:.3f}" for v in scores.mean(axis=0)]
+        print(f"| {name} | " + " | ".join(shown) + " |", flush=True)
 
 
 if __name__ == "__main__":
