@@ -176,6 +176,9 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         ``fit(..., groups=...)``, or whether a record or person is there at all,
         ``neighbours="add_remove"``: the number of records is then secret, and the same noise
         protects with half the epsilon, of which a small part is spent on the number.
+    max_weight : int, optional
+        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
+        noise is calibrated to it, and the total weight is secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -231,6 +234,7 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         n_bins: Any = "auto",
         schema: Schema | None = None,
         privacy_unit: PrivacyUnit | str = "record",
+        max_weight: int | None = None,
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -246,6 +250,7 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         self.n_bins = n_bins
         self.schema = schema
         self.privacy_unit = privacy_unit
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
 

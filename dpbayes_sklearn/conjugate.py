@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpbayes_sklearn._sklearn_compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
-from dpbayes_sklearn.base.parameters import PROTECTION
+from dpbayes_sklearn.base.parameters import PROTECTION, WEIGHTS
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.categories.certify import (
     Certificate,
@@ -80,6 +80,7 @@ class PosteriorRelease(PrivateEstimator):
         **PrivateEstimator._parameter_constraints,
         **DELTA,
         **PROTECTION,
+        **WEIGHTS,
         "mechanism": [StrOptions({m.name() for m in MECHANISMS}), Mechanism],
         "calibrate": ["boolean"],
         "inference": [StrOptions({"plug_in", "median", "noise_aware"})],
@@ -101,7 +102,7 @@ class PosteriorRelease(PrivateEstimator):
     def _records(self, X: Any, y: Any, *, reset: bool) -> DeclaredColumn:
         # a data frame has a name for the column
         validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
-        values = read_column(X, may_be_empty=self._unit.size_is_secret)
+        values = read_column(X, may_be_empty=self._declared_unit.size_is_secret)
         return DeclaredColumn(values, column_kind(X))
 
     def _nobody(self, n: int, n_features: int | None) -> DeclaredColumn:
@@ -204,6 +205,9 @@ class BetaBinomial(PosteriorRelease):
         ``fit(..., groups=...)``, or whether a record or person is there at all,
         ``neighbours="add_remove"``: the number of records is then secret, and the same noise
         protects with half the epsilon, of which a small part is spent on the number.
+    max_weight : int, optional
+        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
+        noise is calibrated to it, and the total weight is secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -256,6 +260,7 @@ class BetaBinomial(PosteriorRelease):
         calibrate: bool = True,
         inference: str = "noise_aware",
         privacy_unit: PrivacyUnit | str = "record",
+        max_weight: int | None = None,
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -266,6 +271,7 @@ class BetaBinomial(PosteriorRelease):
         self.calibrate = calibrate
         self.inference = inference
         self.privacy_unit = privacy_unit
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
 
@@ -324,6 +330,9 @@ class DirichletMultinomial(PosteriorRelease):
         ``fit(..., groups=...)``, or whether a record or person is there at all,
         ``neighbours="add_remove"``: the number of records is then secret, and the same noise
         protects with half the epsilon, of which a small part is spent on the number.
+    max_weight : int, optional
+        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
+        noise is calibrated to it, and the total weight is secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -384,6 +393,7 @@ class DirichletMultinomial(PosteriorRelease):
         calibrate: bool = True,
         inference: str = "noise_aware",
         privacy_unit: PrivacyUnit | str = "record",
+        max_weight: int | None = None,
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -395,6 +405,7 @@ class DirichletMultinomial(PosteriorRelease):
         self.calibrate = calibrate
         self.inference = inference
         self.privacy_unit = privacy_unit
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
 

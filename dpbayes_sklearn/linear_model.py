@@ -25,7 +25,7 @@ from dpbayes_sklearn.base.contributions import (
     summed_by_column,
 )
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
-from dpbayes_sklearn.base.parameters import PROTECTION
+from dpbayes_sklearn.base.parameters import PROTECTION, WEIGHTS
 from dpbayes_sklearn.base.remarks import ScoreMixin
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
@@ -113,6 +113,9 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         ``fit(..., groups=...)``, or whether a record or person is there at all,
         ``neighbours="add_remove"``: the number of records is then secret, and the same noise
         protects with half the epsilon, of which a small part is spent on the number.
+    max_weight : int, optional
+        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
+        noise is calibrated to it, and the total weight is secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -182,6 +185,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         "bounds_y": ["array-like", None],
         "schema": [Schema, None],
         **PROTECTION,
+        **WEIGHTS,
     }
 
     def __init__(
@@ -199,6 +203,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         bounds_y: Any = None,
         schema: Schema | None = None,
         privacy_unit: PrivacyUnit | str = "record",
+        max_weight: int | None = None,
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -214,6 +219,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         self.bounds_y = bounds_y
         self.schema = schema
         self.privacy_unit = privacy_unit
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
 

@@ -21,7 +21,7 @@ from dpbayes_sklearn.base.contributions import (
     column_number,
 )
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
-from dpbayes_sklearn.base.parameters import PROTECTION
+from dpbayes_sklearn.base.parameters import PROTECTION, WEIGHTS
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_naive_bayes
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
@@ -104,6 +104,9 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
     privacy_unit : "record" or PrivacyUnit, default="record"
         Who is protected: one record, all records of a person, or whether they are there at all.
         See :class:`PrivacyUnit`.
+    max_weight : int, optional
+        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
+        noise is calibrated to it, and the total weight is secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -173,6 +176,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
         "fit_intercept": ["boolean"],
         "schema": [Schema, None],
         **PROTECTION,
+        **WEIGHTS,
     }
 
     def __init__(
@@ -190,6 +194,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
         fit_intercept: bool = True,
         schema: Schema | None = None,
         privacy_unit: PrivacyUnit | str = "record",
+        max_weight: int | None = None,
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -205,6 +210,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
         self.fit_intercept = fit_intercept
         self.schema = schema
         self.privacy_unit = privacy_unit
+        self.max_weight = max_weight
         self.accountant = accountant
         self.random_state = random_state
 

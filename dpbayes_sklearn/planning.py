@@ -256,7 +256,7 @@ def _better_classifier(estimator: PrivateEstimator, n: int, n_features: int | No
     options = estimator if isinstance(estimator, BayesianLogisticRegression) else None
     n_bins, effects = (None, "smooth") if options is None else (options.n_bins, options.effects)
     blocks = Blocks(tuple(public.columns.values()), effects, n_bins)
-    ratio = records_per_parameter(blocks, n, float(estimator.epsilon), estimator._unit)
+    ratio = records_per_parameter(blocks, n, float(estimator._budget().epsilon), estimator._unit)
     better = BayesianLogisticRegression if ratio >= FEW_RECORDS else BayesianNaiveBayes
     return str(better.__name__)
 

@@ -286,6 +286,7 @@ def _priced_per_query(
     plain = {"temperature": 1.0, "delta": 0.0, "inference": "plug_in"}
     copied.set_params(**{k: v for k, v in plain.items() if k in copied.get_params(deep=False)})
     copied._validate_params()
+    copied._refuse_weights("PosteriorQuerySession")
     mechanism = copied._resolve_mechanism()
     if not isinstance(mechanism, Sampler) or mechanism.n_samples != 1:
         raise ValueError(

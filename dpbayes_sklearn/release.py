@@ -52,7 +52,7 @@ from dpbayes_sklearn._html import card, table, tag
 from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
-from dpbayes_sklearn.privacy.budget import Budget, at_least
+from dpbayes_sklearn.privacy.budget import Budget, Copies, at_least
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -328,16 +328,22 @@ class FitPlan:
         Number of records.
     parts : tuple of Plan
         The plan of a secret number of records, if there is one, and that of the model.
+    copies : Copies, optional
+        How often records may count, where weights say it: n is then their total.
     """
 
     estimator: str
     n: int
     parts: tuple[Plan[Any, Any], ...]
+    copies: Copies | None = None
+
+    def _promised(self, cost: Budget) -> Budget:
+        return cost if self.copies is None else self.copies.outer(cost)
 
     @property
     def cost(self) -> Budget:
         """Epsilon, delta and zCDP of the whole fit."""
-        *first, last = (plan.cost for plan in self.parts)
+        *first, last = (self._promised(plan.cost) for plan in self.parts)
         epsilon, rho = last.epsilon, last.rho
         for own in first:  # a purely private release is epsilon²/2-zCDP
             epsilon, rho = epsilon + own.epsilon, rho and rho + Fraction(own.epsilon) ** 2 / 2
@@ -351,7 +357,8 @@ class FitPlan:
     @property
     def steps(self) -> tuple[Step, ...]:
         """What is released one after the other: what it is, what it spends, its noise and error."""
-        return tuple(step for plan in self.parts for step in plan.steps)
+        steps = (step for plan in self.parts for step in plan.steps)
+        return tuple(step._replace(cost=self._promised(step.cost)) for step in steps)
 
     @property
     def law(self) -> NoiseLaw | None:

@@ -123,8 +123,6 @@ def test_no_other_file_imports_private_names():
     "model", [BayesianNaiveBayes(), BayesianNetworkClassifier(), BayesianLinearRegression()]
 )
 def test_unknown_arguments_are_refused_in_the_name_of_the_class(model):
-    message = rf"{type(model).__name__}\.fit\(\) got an unexpected keyword argument 'sample_weight'"
+    message = rf"{type(model).__name__}\.fit\(\) got an unexpected keyword argument 'weather'"
     with pytest.raises(TypeError, match=message):
-        model.fit([[0], [1]], [0, 1], sample_weight=[1, 1])
-    with pytest.raises(TypeError, match="'weather'"):
         model.fit([[0], [1]], [0, 1], weather=1)

@@ -70,8 +70,10 @@ def _data(model: Any, description: str | None) -> _Section:
     n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
     features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
     parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
-    secret = model.guarantee_.privacy_unit.size_is_secret  # n is a released, noisy number
-    records = "" if n is None else f", fitted to {'about ' * secret}{n:,} records"
+    weighted = getattr(model, "max_weight", None) is not None
+    secret = weighted or model.guarantee_.privacy_unit.size_is_secret  # n is released, with noise
+    what = "a total weight of " * weighted
+    records = "" if n is None else f", fitted to {what}{'about ' * secret}{n:,} records"
     said = [] if description is None else [description]
     said.append(f"{type(model).__name__} with {' and '.join(parts)}{records}.")
     said.append(f"Described on {date.today()} by dpbayes_sklearn {_version()}.")

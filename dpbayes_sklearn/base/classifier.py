@@ -22,7 +22,7 @@ from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _fit_context
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.contributions import draws_generator
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
-from dpbayes_sklearn.base.parameters import PROTECTION
+from dpbayes_sklearn.base.parameters import PROTECTION, WEIGHTS
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_if_noisy, hint_at_absent_classes
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
 from dpbayes_sklearn.counts import plans
@@ -89,6 +89,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         "n_bins": [StrOptions({"auto"}), Range(Integral, 2, None, closed="left"), "array-like"],
         "schema": [Schema, None],
         **PROTECTION,
+        **WEIGHTS,
     }
 
     @abstractmethod
@@ -96,7 +97,14 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         """Return the graph of the model over the public domains."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Add a batch of records of other people: a release of its own, charged on its own.
 
         The first batch settles what was not declared, and the bins of ``n_bins="auto"``, which
@@ -116,6 +124,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             All classes, needed on the first call unless they are declared.
         groups : array-like of shape (n_samples,), optional
             If a person is the privacy unit: whose record it is; a person is in one batch only.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often every record counts, as for ``fit``.
 
         Returns
         -------
@@ -127,14 +137,15 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             first.classes = self.classes if classes is None else classes
             if first._target.value is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
-            first.fit(X, y, groups)
+            first.fit(X, y, groups, sample_weight=sample_weight)
             first.classes = self.classes
             return self._become(first)
         self._validate_params()  # which scikit-learn leaves out on later calls
         self._check_same_model(classes)
         public = self.schema_
         batch = copy(self)._fit(
-            lambda fitted, facts: fitted._read(X, y, public, groups, facts), stream=len(earlier)
+            lambda fitted, facts: fitted._read(X, y, public, groups, facts, sample_weight),
+            stream=len(earlier),
         )
         posterior = self.posterior_.merge(batch.posterior_)
         batches = (*earlier, batch.guarantee_)
@@ -155,7 +166,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
                 "alpha, inference and temperature must be the same on every call to partial_fit."
             )
         earlier = self._batches[0]
-        now = self._resolve_mechanism().name(), self._unit
+        now = self._resolve_mechanism().name(), self._declared_unit
         if now != (self._mechanisms[0].name(), earlier.privacy_unit):
             raise ValueError(
                 "mechanism and privacy_unit must be the same on every call to partial_fit."
@@ -231,7 +242,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         splits = self._resolve_mechanism().walks_splits
         classes = self._target.value
         known = 2 if classes is None else classes.n_values
-        epsilon = float(self._unit.equivalent(float(self.epsilon)))
+        epsilon = float(self._unit.equivalent(float(self._budget().epsilon)))
         bins = Bins(self.n_bins, n, table.n_columns, epsilon, splits, known)
         bins.check()
         cut = [bins.cut(domain, j, table.kind(j)) for j, domain in enumerate(domains)]

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, partial, wraps
+from inspect import signature
 from numbers import Integral, Rational, Real
-from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
+from types import MethodType
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.utils import check_scalar
@@ -21,7 +23,7 @@ from sklearn.utils import check_scalar
 from dpbayes_sklearn._fork import run_in_children
 from dpbayes_sklearn._messages import silence
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
-from dpbayes_sklearn.base.parameters import declared_unit, records_that_count
+from dpbayes_sklearn.base.parameters import copies_of, declared_unit, records_that_count
 from dpbayes_sklearn.base.published import PublishedModel
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.data.arrow import named_columns
@@ -38,7 +40,7 @@ from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.active import active_accountant, one_branch
-from dpbayes_sklearn.privacy.budget import LEAST_DELTA, at_least, round_up
+from dpbayes_sklearn.privacy.budget import LEAST_DELTA, Copies, at_least, round_up
 from dpbayes_sklearn.privacy.guarantee import warn_if_weak
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.release import (
@@ -114,6 +116,52 @@ Read = Callable[[Any, Facts | None], FitInput]
 """Reads the records for an estimator; the facts stand for their number, if it is secret."""
 
 
+NO_WEIGHTS = (
+    "{} takes no sample_weight without a public bound, because a weight multiplies what a record "
+    "changes. Models have a parameter for it, as in BayesianNaiveBayes(max_weight=5). Nothing was "
+    "spent."
+)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _TakesWeights:
+    """A ``fit`` that has the argument ``sample_weight`` where ``max_weight`` is declared.
+
+    Meta-estimators and checks of scikit-learn ask the signature of a model for it.
+    """
+
+    def __init__(self, fit: Callable[..., Any]) -> None:
+        self.fit = fit
+        self.__doc__ = fit.__doc__
+
+    def __get__(self, model: Any, owner: Any) -> Callable[..., Any]:
+        possible = "max_weight" in owner._parameter_constraints
+        if possible and (model is None or model.max_weight is not None):
+            return self.fit if model is None else MethodType(self.fit, model)
+        fit = _without_weights(self.fit)
+        return fit if model is None else MethodType(fit, model)
+
+
+def _takes_weights(fit: F) -> F:
+    return cast(F, _TakesWeights(fit))
+
+
+@cache
+def _without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the same function without weights, which are refused."""
+
+    @wraps(fit)
+    def unweighted(self: Any, *args: Any, **options: Any) -> Any:
+        if options.pop("sample_weight", None) is not None:
+            raise ValueError(NO_WEIGHTS.format(type(self).__name__))
+        return fit(self, *args, **options)
+
+    whole = signature(fit)
+    fewer = [p for name, p in whole.parameters.items() if name != "sample_weight"]
+    unweighted.__signature__ = whole.replace(parameters=fewer)  # type: ignore[attr-defined]
+    return unweighted
+
+
 class PrivateEstimator(PublishedModel):
     """Base of all estimators, with the only sequence by which one is fitted.
 
@@ -136,8 +184,18 @@ class PrivateEstimator(PublishedModel):
         "random_state": ["random_state"],
     }
 
+    max_weight: Any = None
+
+    @_takes_weights
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, groups: Any = None, target: str | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        groups: Any = None,
+        target: str | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Release a posterior of the model, charging the accountant.
 
         Parameters
@@ -157,16 +215,21 @@ class PrivateEstimator(PublishedModel):
             is the name of a column of X.
         target : str, optional
             The name of the column of X that is the target, instead of y.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often every record counts; needs a declared ``max_weight``. Weights are clipped to
+            [0, max_weight], missing ones are 0, and others than integers are rounded up or down at
+            random. A text is the name of a column of X.
 
         Returns
         -------
         self
         """
-        columns = cache(partial(named_columns, X, y, groups, target))  # a stream is read once
+        # a stream is read once
+        columns = cache(partial(named_columns, X, y, target, groups, sample_weight))
 
         def read(fitted: Self, facts: Facts | None) -> FitInput:
-            rows, targets, persons = columns()
-            return fitted._read(rows, targets, groups=persons, facts=facts)
+            rows, targets, (persons, weights) = columns()
+            return fitted._read(rows, targets, None, persons, facts, weights)
 
         return self._fit(read)
 
@@ -196,7 +259,7 @@ class PrivateEstimator(PublishedModel):
         sizes = (SizePlan.of(share),) if share.epsilon else ()
         facts = Facts(n, tuple(plan.law for plan in sizes))
         plan = asked._plan(public, facts, rest)
-        return FitPlan(type(self).__name__, n, (*sizes, plan))
+        return FitPlan(type(self).__name__, n, (*sizes, plan), self._copies)
 
     def _nobody(self, n: int, n_features: int | None) -> Any:
         """Return n records of declared columns that nobody has."""
@@ -219,9 +282,10 @@ class PrivateEstimator(PublishedModel):
             fitted._check_budget(budget)
             given, rest = fitted._sized(read, budget, stream, facts)
             plan = fitted._planned(given, rest)
-            with _told_what_was_spent(budget, rest):
+            first = fitted._spent_before(budget, rest)
+            with _told_what_was_spent(first):
                 release = fitted._carried_out(plan, given, stream)
-            fitted._attach(given.public, _spending(budget, rest, release))
+            fitted._attach(given.public, _spending(fitted._promised(budget), first, release))
             if not stream:
                 fitted._hint()
             return self._become(fitted)
@@ -277,7 +341,13 @@ class PrivateEstimator(PublishedModel):
     released for that. What is in the schema is in the plan as well."""
 
     def _read(
-        self, X: Any, y: Any, known: Any = None, groups: Any = None, facts: Facts | None = None
+        self,
+        X: Any,
+        y: Any,
+        known: Any = None,
+        groups: Any = None,
+        facts: Facts | None = None,
+        sample_weight: Any = None,
     ) -> FitInput:
         """Read -> schema -> statistics; X and y are not used again.
 
@@ -285,7 +355,7 @@ class PrivateEstimator(PublishedModel):
         is public about the number of records, if it is not the number itself.
         """
         everything = self._records(X, y, reset=known is None)
-        records, promises = self._protected(everything, groups)
+        records, promises = self._protected(everything, groups, sample_weight)
         facts = Facts(records.n) if facts is None else facts
         settled = known is not None
         public, conditions = (known, ()) if settled else self._public_schema(records, facts.n)
@@ -309,9 +379,17 @@ class PrivateEstimator(PublishedModel):
         told = known is not None or self._declared_width is not None or not is_list(X)
         return () if told else (WIDTH_OF_LIST,)
 
-    def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
+    def _protected(
+        self, records: Any, groups: Any, sample_weight: Any = None
+    ) -> tuple[Any, tuple[str, ...]]:
         """Return the records that count, and what was promised about persons."""
-        return records_that_count(records, groups, self._unit, self.random_state)
+        unit, given, seed = self._declared_unit, self._copies, self.random_state
+        if sample_weight is None:
+            return records_that_count(records, groups, unit, seed)
+        if given is None:
+            raise ValueError(NO_WEIGHTS.format(type(self).__name__))
+        copies = copies_of(sample_weight, records.n, given.most, seed)
+        return records_that_count(records, groups, unit, seed, copies)
 
     def _check_types(self, public: Any, records: Any) -> None:
         """Refuse, by declared types alone, columns that cannot hold a value of their domain."""
@@ -374,17 +452,52 @@ class PrivateEstimator(PublishedModel):
         super()._validate_params()
 
     def _budget(self) -> Budget:
-        """Return what one fit may spend, read exactly."""
+        """Return what one fit may spend by the unit that noise is calibrated to, read exactly."""
         epsilon = self._exact("epsilon", self.epsilon)
-        return Budget(epsilon, self._delta(math.isinf(epsilon)), self._unit)
+        budget = Budget(epsilon, self._delta(math.isinf(epsilon)), self._declared_unit)
+        return budget if self._copies is None else self._copies.inner(budget)
+
+    def _spent_before(self, budget: Budget, rest: Budget) -> Fraction:
+        """Return the epsilon that was spent on the number of records, as it is promised."""
+        if rest is budget:
+            return Fraction(0)
+        whole, left = (Fraction(self._promised(part).epsilon) for part in (budget, rest))
+        return whole - left
+
+    def _promised(self, cost: Budget) -> Budget:
+        """Return a cost as it is charged and promised: to who is declared to be protected."""
+        return cost if self._copies is None else self._copies.outer(cost)
 
     _unit_names: ClassVar[tuple[str, ...]] = ("record",)
     """Names that the parameter ``privacy_unit`` may have, beside objects."""
 
     @property
-    def _unit(self) -> PrivacyUnit:
+    def _declared_unit(self) -> PrivacyUnit:
         """What one fit protects: what the parameters declare, if there are any."""
         return declared_unit(self) if hasattr(self, "privacy_unit") else RECORD
+
+    @property
+    def _copies(self) -> Copies | None:
+        """How often records may count, if weights say it."""
+        unit = self._declared_unit
+        if self.max_weight is None:
+            return None
+        if not unit.whole_records:
+            raise InvalidParameterError(
+                f"The 'max_weight' parameter of {type(self).__name__} must be None for "
+                "privacy_unit='feature': a weight belongs to a whole record."
+            )
+        return Copies(unit, int(self.max_weight))
+
+    def _refuse_weights(self, by: str) -> None:
+        """Refuse an estimator that would count records by weights, where nobody passes them on."""
+        if self.max_weight is not None:
+            raise ValueError(f"{by} passes no weights on: leave max_weight=None.")
+
+    @property
+    def _unit(self) -> PrivacyUnit:
+        """What noise is calibrated to: the declared unit, or all copies that its records may be."""
+        return self._declared_unit if self._copies is None else self._copies.counted
 
     def _delta(self, infinite: bool = False) -> Fraction:
         """Return the delta that one fit may spend: zero if the mechanism is purely private."""
@@ -462,7 +575,8 @@ class PrivateEstimator(PublishedModel):
         """
         ledger = self._ledger()
         if ledger is not None and not (ledger.delta and self._resolve_mechanism().knows_rho):
-            ledger.check(budget.epsilon, budget.delta, unit=budget.unit)
+            cost = self._promised(budget)
+            ledger.check(cost.epsilon, cost.delta, unit=cost.unit)
 
     def _sizes(self, budget: Budget) -> tuple[int, ...]:
         """Return numbers of records, at one of which a release costs as much as at any number."""
@@ -474,10 +588,10 @@ class PrivateEstimator(PublishedModel):
         The zCDP of the model may depend on the number, which is not known yet: there must be room
         for the largest.
         """
-        first, ledger = Fraction(share.epsilon), self._ledger()
+        first, ledger = Fraction(self._promised(share).epsilon), self._ledger()
         if ledger is None:
             return
-        for cost in dict.fromkeys(costs):
+        for cost in dict.fromkeys(map(self._promised, costs)):
             rho = Fraction(cost.rho) * _ROUNDED + first**2 / 2 if cost.rho else None
             ledger.check(cost.epsilon + first, cost.delta, rho=rho, unit=cost.unit)
 
@@ -486,13 +600,14 @@ class PrivateEstimator(PublishedModel):
 
         Everything that could be refused is refused before the charge.
         """
-        warn_if_weak(plan.cost)
+        cost = self._promised(plan.cost)
+        warn_if_weak(cost)
         if not given.facts.guessed:
-            warn_of_delta(plan.cost, given.facts.n)
+            warn_of_delta(cost, given.facts.n)
         self._advise(plan, given.public, given.facts)
         conditions = given.conditions
         if self.random_state is not None:
-            if not plan.cost.infinite:
+            if not cost.infinite:
                 warn_of_seeds(self._ledger())
             conditions = (*conditions, SEEDED)
         release = self._charged(plan, given.statistics, stream)
@@ -500,13 +615,16 @@ class PrivateEstimator(PublishedModel):
 
     def _charged(self, plan: Plan[Any, Any], statistics: Any, stream: int) -> Release[Any]:
         """Charge the ledger durably, then release."""
-        cost, ledger = plan.cost, self._ledger()
+        cost, ledger = self._promised(plan.cost), self._ledger()
         if ledger is not None:
             label = f"{self._description(plan.mechanism)}, {cost.unit.label}"
             # a rho of 0, where no record changes anything, is no rho that a ledger takes
             rho = cost.rho or None
             ledger.spend(cost.epsilon, cost.delta, label=label, rho=rho, unit=cost.unit)
-        return carry_out(plan, statistics, Noise.of(self.random_state, stream))
+        release = carry_out(plan, statistics, Noise.of(self.random_state, stream))
+        if self._copies is None:
+            return release
+        return Release(release.posterior, release.guarantee.of_copies(self._copies))
 
     def _advise(self, plan: Any, public: Any, facts: Facts) -> None:
         """Log problems that follow from public quantities, before the fit is charged."""
@@ -545,28 +663,29 @@ def _block_to_carry() -> BudgetAccountant | str | None:
 
 
 @contextmanager
-def _told_what_was_spent(budget: Budget, rest: Budget) -> Iterator[None]:
+def _told_what_was_spent(first: Fraction) -> Iterator[None]:
     """Let a refusal say that the number of records was charged, if it was."""
     try:
         yield
     except BudgetError as refused:
-        if rest is budget:
+        if not first:
             raise
-        share = at_least(Fraction(budget.epsilon) - Fraction(rest.epsilon))
-        told = f"epsilon={share} was spent on the number of records; the model was not released."
+        told = (
+            f"epsilon={at_least(first)} was spent on the number of records; the model was not "
+            "released."
+        )
         text = str(refused).replace(NOTHING_SPENT, told)
         raise BudgetError(text, refused.requested, refused.remaining) from None
 
 
-def _spending(budget: Budget, rest: Budget, release: Release[Any]) -> Release[Any]:
-    """Return a release of the rest of a budget with the guarantee of the whole budget.
+def _spending(budget: Budget, first: Fraction, release: Release[Any]) -> Release[Any]:
+    """Return a release with the guarantee of a whole budget.
 
-    The other part was spent on the number of records.
+    A first part of it was spent on the number of records.
     """
-    if rest is budget:
+    if not first:
         return release
-    guarantee, first = release.guarantee, Fraction(budget.epsilon) - Fraction(rest.epsilon)
-    rho = guarantee.rho
+    guarantee, rho = release.guarantee, release.guarantee.rho
     if rho is not None and math.isfinite(rho):  # one that no float holds is rounded up to infinity
         rho = round_up(exact(rho, "rho") + first**2 / 2)
     together = replace(guarantee, epsilon=round_up(budget.epsilon), rho=rho)

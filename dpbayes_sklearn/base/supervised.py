@@ -114,7 +114,7 @@ class SupervisedEstimator(PrivateEstimator):
         return self.schema is not None or self._bounds.value is not None
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Any:
-        declared, secret = self._declares_columns, self._unit.size_is_secret
+        declared, secret = self._declares_columns, self._declared_unit.size_is_secret
         width = self._width(reset)
         return read_records(
             self,
@@ -126,13 +126,15 @@ class SupervisedEstimator(PrivateEstimator):
             width=width,
         )
 
-    def _protected(self, records: Any, groups: Any) -> tuple[Any, tuple[str, ...]]:
+    def _protected(
+        self, records: Any, groups: Any, sample_weight: Any = None
+    ) -> tuple[Any, tuple[str, ...]]:
         """Return the records that count; those without a target do not, where n may be secret.
 
         Where the number of records is public, one that has no target must count as well: a record
         may be replaced by one that has none. It counts as the stand-in of the target's domain.
         """
-        counted, promises = super()._protected(records, groups)
+        counted, promises = super()._protected(records, groups, sample_weight)
         if self._leaves_out:
             target = _as_passed(self._target.value, records.target_kind)
             known = np.frombuffer(counted.total(partial(_known, target)), np.bool_)
@@ -197,7 +199,7 @@ class SupervisedEstimator(PrivateEstimator):
             f"the learned {what} {cost[0] if cost else text}{self._weaker(text)}"
             for (what, text), cost in zip(paid, costs, strict=True)
         ]
-        budget = self._budget()
+        budget = self._promised(self._budget())
         if any(cost is None or self._weaker(t) for (_, t), cost in zip(paid, costs, strict=True)):
             return (f"what was paid before is counted besides: {', '.join(parts)}",)
         epsilon = budget.epsilon + sum(Fraction(cost[1]) for cost in costs if cost)
@@ -213,7 +215,7 @@ class SupervisedEstimator(PrivateEstimator):
 
         One for records holds for their feature values as well.
         """
-        unit = self._unit
+        unit = self._declared_unit
         if unit.name == "feature" or unit.definition in str(guarantee):
             return ""
         return f" (another unit than that of this model: it does not protect {unit.full})"
@@ -290,7 +292,9 @@ class ShardedEstimator(SupervisedEstimator):
         """Refuse parameters by which shards of different sizes would be read differently."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def exact_statistics(self, X: Any, y: Any, groups: Any = None) -> ExactStatistics:
+    def exact_statistics(
+        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+    ) -> ExactStatistics:
         """Return the statistics of one shard **without noise: as sensitive as the records**.
 
         Nothing is charged and nothing is kept. Merge the statistics of all shards with
@@ -304,6 +308,8 @@ class ShardedEstimator(SupervisedEstimator):
             Their targets.
         groups : array-like of shape (n_samples,), optional
             If a person is the privacy unit: whose record it is; a person is in one shard only.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often every record counts, as for ``fit``.
 
         Returns
         -------
@@ -312,7 +318,8 @@ class ShardedEstimator(SupervisedEstimator):
         reader = copy(self)
         reader._check_shards()
         with quiet_numpy():
-            records, _ = reader._protected(reader._records(X, y, reset=True), groups)
+            everything = reader._records(X, y, reset=True)
+            records, _ = reader._protected(everything, groups, sample_weight)
             names, public = records.table.names, reader._shared_schema(records.table)
             reader._check_types(public, records)
             return ExactStatistics(public, names, reader._statistics(public, records))
@@ -354,7 +361,7 @@ class ShardedEstimator(SupervisedEstimator):
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self.n_features_in_ = len(public)
-        unit = self._unit
+        unit = self._declared_unit
         texts = (PROMISED,) if unit.size_is_secret else (PROMISED, COUNTED)
         promised = [text.format(unit.max_records) for text in texts if unit.name == "person"]
         sums = statistics._sums

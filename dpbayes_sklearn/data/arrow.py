@@ -78,21 +78,25 @@ def framed_column(values: Any, name: str) -> Any:
     return framed(values)
 
 
-def named_columns(X: Any, y: Any, groups: Any, target: str | None) -> tuple[Any, Any, Any]:
-    """Return X as a frame without the columns that target and groups name, y and groups.
+def named_columns(
+    X: Any, y: Any, target: str | None, *others: Any
+) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Return X as a frame without the columns that are named, y, and the others as columns.
+
+    The others are groups and weights: columns, or names of columns of X.
 
     Examples
     --------
     >>> import polars as pl
     >>> frame = pl.DataFrame({"age": [31, 48], "ill": [0, 1]})
-    >>> X, y, _ = named_columns(frame, None, None, "ill")
+    >>> X, y, _ = named_columns(frame, None, "ill", None)
     >>> X.columns, y.to_list()
     (['age'], [0, 1])
     """
     X = framed(X)
-    names = [name for name in (target, groups) if isinstance(name, str)]
+    names = [name for name in (target, *others) if isinstance(name, str)]
     if not names:
-        return X, y, groups
+        return X, y, others
     if target is not None and y is not None:
         raise ValueError("Pass y or the name of the target, not both.")
     columns = [*getattr(X, "columns", ())]
@@ -100,11 +104,8 @@ def named_columns(X: Any, y: Any, groups: Any, target: str | None) -> tuple[Any,
         if columns.count(name) != 1:
             raise ValueError(f"X must have one column {name!r}: it has {columns.count(name)}.")
     rest = X[[name for name in columns if name not in names]]
-    return (
-        rest,
-        y if target is None else X[target],
-        X[groups] if isinstance(groups, str) else groups,
-    )
+    found = tuple(X[other] if isinstance(other, str) else other for other in others)
+    return rest, y if target is None else X[target], found
 
 
 def _is_stream(X: Any) -> bool:

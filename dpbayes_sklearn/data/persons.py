@@ -170,14 +170,14 @@ _FORMS: tuple[tuple[type | tuple[type, ...], Form], ...] = (
 _PLAIN = "biufUSmM"  # The kinds of numpy's types whose values it compares exactly.
 
 
-def read_groups(groups: Any, n_rows: int) -> npt.NDArray[Any]:
-    """Return the labels of persons as one column in memory, one for each record."""
-    labels = column_here(framed_column(groups, "groups"))
+def read_groups(groups: Any, n_rows: int, name: str = "groups") -> npt.NDArray[Any]:
+    """Return the labels of persons, or weights, as one column in memory, one for each record."""
+    labels = column_here(framed_column(groups, name))
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise ValueError(
-            f"groups must be one column, of shape (n_samples,). Got shape {labels.shape} instead."
+            f"{name} must be one column, of shape (n_samples,). Got shape {labels.shape} instead."
         )
     check_consistent_length(np.broadcast_to(0, n_rows), labels)
     return labels

@@ -234,8 +234,8 @@ class LocalRecords:
         return np.concatenate(targets) if targets[1:] else targets[0]
 
     def at(self, positions: Positions) -> LocalRecords:
-        """Return the records at some positions, in increasing order."""
-        if len(positions) == self.n:
+        """Return the records at some positions, in increasing order or repeated."""
+        if len(positions) == self.n and (np.diff(positions) == 1).all():
             return self
         chosen = [(s.table.rows(own), s.target[own]) for s, own in self._shared(positions)]
         return LocalRecords(chosen, self.target_kind)

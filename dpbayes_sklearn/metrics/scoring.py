@@ -213,6 +213,7 @@ def private_cross_validate(
     """
     _refuse_others(estimator)
     estimator._validate_params()
+    estimator._refuse_weights("private_cross_validate")
     unit, fit = estimator._unit, estimator._budget()
     if unit.name == "feature":
         raise ValueError("A cross-validation protects records or persons: set privacy_unit.")
@@ -335,7 +336,7 @@ def _refuse_others(model: Any) -> None:
 
 
 def _unit_of(model: Any, given: PrivacyUnit | str | None) -> PrivacyUnit:
-    unit = PrivacyUnit.of(model._unit if given is None else given)
+    unit = PrivacyUnit.of(model._declared_unit if given is None else given)
     if unit.name == "feature":
         if given is not None:
             raise ValueError(

@@ -273,13 +273,14 @@ class PrivatePipeline(SupervisedEstimator):
         return self._model._target_from_data(values)
 
     @property
-    def _unit(self) -> PrivacyUnit:
+    def _declared_unit(self) -> PrivacyUnit:
         return self._model._unit
 
     def _validate_params(self) -> None:
         super()._validate_params()
         for name, step in private_steps(self.pipeline):
             step._validate_params()
+            step._refuse_weights("PrivateSearchCV")
             if step._unit != self._unit:
                 raise ValueError(
                     f"All steps of a pipeline must protect the same unit: {name!r} protects "
@@ -302,7 +303,13 @@ class PrivatePipeline(SupervisedEstimator):
         return [step for _, step in private_steps(whole)]
 
     def _read(
-        self, X: Any, y: Any, known: Any = None, groups: Any = None, facts: Facts | None = None
+        self,
+        X: Any,
+        y: Any,
+        known: Any = None,
+        groups: Any = None,
+        facts: Facts | None = None,
+        sample_weight: Any = None,
     ) -> FitInput:
         """Keep the records for the steps; domains that the first one cannot read are refused now.
 

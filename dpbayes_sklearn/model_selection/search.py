@@ -242,7 +242,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         refuse_others(self.estimator)
 
     @property
-    def _unit(self) -> PrivacyUnit:
+    def _declared_unit(self) -> PrivacyUnit:
         return self._last_step._unit
 
     @property
@@ -293,7 +293,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return next((width for width in widths if width is not None), None)
 
     def _protected(
-        self, records: HeldOutSplit, groups: Any
+        self, records: HeldOutSplit, groups: Any, sample_weight: Any = None
     ) -> tuple[HeldOutSplit, tuple[str, ...]]:
         """Split the records that count: at random, all records of a person on the same side."""
         X, target = indexable(*records.train[:2])
@@ -360,6 +360,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
             if "delta" in model.get_params():
                 model.set_params(delta=budget.delta)
             model._validate_params()
+            model._refuse_weights("PrivateSearchCV")
             if model._unit != self._unit:
                 raise ValueError("All candidates of a search must protect the same privacy_unit.")
             if rho is None and model._resolve_mechanism().needs_delta:

@@ -15,6 +15,7 @@ from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 __all__ = [
     "LEAST_DELTA",
     "Budget",
+    "Copies",
     "Cost",
     "Exact",
     "at_least",
@@ -100,6 +101,72 @@ class Budget(NamedTuple):
     def infinite(self) -> bool:
         """True where no privacy is asked for: exact Bayes, no noise."""
         return math.isinf(self.epsilon)
+
+
+class Copies(NamedTuple):
+    r"""Records that count several times each, as weights say: a record is as many copies of it.
+
+    How often a record counts is as private as its values, so the number of copies is secret, also
+    where the number of records is public. Noise is calibrated to copies that are added or removed.
+
+    Guarantee
+    ---------
+    *Precondition*: a release is :math:`(\varepsilon, \delta)`-private, or :math:`\rho`-zCDP, where
+    at most km copies are added or removed; a unit has at most k records, which count at most m
+    times each. *Claim*: it is as private where a unit is added or removed, and
+    :math:`(2\varepsilon, (1 + e^\varepsilon)\delta)`-private, or :math:`4\rho`-zCDP, where one is
+    replaced. *Proof*: a unit has at most km copies. One that is replaced is removed, then another
+    is added: two steps, for which :math:`P \le e^\varepsilon P' + \delta \le e^{2\varepsilon} P'' +
+    (1 + e^\varepsilon)\delta`; two steps of :math:`\rho`-zCDP are :math:`2^2\rho` (Bun and
+    Steinke 2016). ∎
+
+    Attributes
+    ----------
+    unit : PrivacyUnit
+        Who is protected.
+    most : int
+        How often a record counts at most.
+
+    Examples
+    --------
+    >>> weights = Copies(RECORD, 5)
+    >>> inner = weights.inner(Budget(Fraction(1)))
+    >>> inner.epsilon, inner.unit.n_changed
+    (Fraction(1, 2), 5)
+    >>> weights.outer(inner) == Budget(Fraction(1))
+    True
+    """
+
+    unit: PrivacyUnit
+    most: int
+
+    @property
+    def counted(self) -> PrivacyUnit:
+        """The unit that noise is calibrated to: all copies, added or removed."""
+        copies = self.unit.max_records * self.most
+        return PrivacyUnit("person", max_records=copies, neighbours="add_remove")
+
+    @property
+    def _steps(self) -> int:
+        return 1 if self.unit.size_is_secret else 2
+
+    def inner(self, budget: Budget) -> Budget:
+        """Return what a release may spend by the counted unit, to cost no more than the budget."""
+        epsilon = budget.epsilon / self._steps
+        delta = Fraction(budget.delta) / self._times(epsilon)
+        return Budget(epsilon, delta, self.counted)
+
+    def outer(self, cost: Budget) -> Budget:
+        """Return the cost, for who is protected, of a release with a cost by the counted unit."""
+        rho = None if cost.rho is None else cost.rho * self._steps**2
+        delta = Fraction(cost.delta) * self._times(cost.epsilon)
+        return Budget(cost.epsilon * self._steps, delta, self.unit, rho)
+
+    def _times(self, epsilon: Exact) -> Fraction:
+        r"""Return :math:`1 + e^\varepsilon` for two steps, rounded up, and 1 for one."""
+        if self._steps == 1 or epsilon > 700:
+            return Fraction(1 if self._steps == 1 else 10**305)
+        return 1 + Fraction(math.exp(epsilon)) * (1 + Fraction(1, 10**12))
 
 
 _DIGITS = 6  # The digits of the format "g".

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpbayes_sklearn._html import QUIET, card, tag, tiles
 from dpbayes_sklearn._messages import is_heard, remark
-from dpbayes_sklearn.privacy.budget import Budget, at_least, exact, round_up
+from dpbayes_sklearn.privacy.budget import Budget, Copies, at_least, exact, round_up
 from dpbayes_sklearn.privacy.registry import registry_entry
 from dpbayes_sklearn.privacy.risk import PrivacyRisk, privacy_risk
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -107,6 +107,12 @@ class PrivacyGuarantee:
     def under(self, *conditions: str) -> PrivacyGuarantee:
         """Return the same guarantee with further conditions."""
         return replace(self, conditions=tuple(dict.fromkeys((*self.conditions, *conditions))))
+
+    def of_copies(self, copies: Copies) -> PrivacyGuarantee:
+        """Return what a guarantee about added or removed copies promises to who is protected."""
+        rho = None if self.rho is None else exact(self.rho, "rho")
+        inner = Budget(exact(self.epsilon), exact(self.delta, "delta"), copies.counted, rho)
+        return PrivacyGuarantee.of(copies.outer(inner), self.mechanism, self.conditions)
 
     @property
     def is_private(self) -> bool:
