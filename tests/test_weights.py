@@ -133,7 +133,7 @@ def test_no_weight_stops_a_fit() -> None:
     model = clone(NAIVE).set_params(epsilon=math.inf).fit(X, y, sample_weight=odd)
     assert model.posterior_.released.n == 5 + 5 + 2
     for wrong in (np.ones((8, 2)), np.ones(7)):
-        with pytest.raises(ValueError, match="sample_weight|inconsistent"):
+        with pytest.raises(ValueError, match=r"sample_weight|inconsistent"):
             clone(NAIVE).fit(X, y, sample_weight=wrong)
 
 

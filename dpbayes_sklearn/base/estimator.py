@@ -229,7 +229,7 @@ class PrivateEstimator(PublishedModel):
 
         def read(fitted: Self, facts: Facts | None) -> FitInput:
             rows, targets, (persons, weights) = columns()
-            return fitted._read(rows, targets, None, persons, facts, weights)
+            return fitted._read(rows, targets, groups=persons, facts=facts, sample_weight=weights)
 
         return self._fit(read)
 

@@ -83,7 +83,7 @@ size_for_nothing = slip_of_parts(
 rho_of_size = slip_of_parts(
     "The promised rho leaves out the number of records",
     "counts, gaussian, record, add_remove",
-    (estimator, "_spending", lambda real: lambda budget, rest, release: release),
+    (estimator, "_spending", lambda real: lambda budget, first, release: release),
 )
 one_draw_is_priced = slip_of_parts(
     "Several draws of tables have the loss of one",

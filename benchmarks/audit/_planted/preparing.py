@@ -395,4 +395,4 @@ def empty_is_refused() -> Replacements:
 
 @fault("preparing", REPLAY, "A transformer counts all records of a person")
 def transformers_count_all() -> Replacements:
-    yield ColumnwiseTransformer, "_protected", lambda self, records, groups: (records, ())
+    yield ColumnwiseTransformer, "_protected", lambda self, records, *_: (records, ())

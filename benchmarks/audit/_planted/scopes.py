@@ -91,7 +91,7 @@ def room_for_the_guess() -> Replacements:
 
 @fault("scopes", "scopes", "A refusal denies what the number of records has cost", "no room")
 def denied() -> Replacements:
-    yield estimator, "_told_what_was_spent", lambda budget, rest: nullcontext()
+    yield estimator, "_told_what_was_spent", lambda first: nullcontext()
 
 
 @fault("scopes", "scopes", "Processes are not told of the block that they work for", "child")

@@ -94,7 +94,7 @@ def nobody_held_out() -> Replacements:
 def held_out_by_label() -> Replacements:
     real = search.PrivateSearchCV._protected
 
-    def sorted_first(self: Any, records: Any, groups: Any) -> Any:
+    def sorted_first(self: Any, records: Any, groups: Any, *rest: Any) -> Any:
         X, y, _ = records.train
         order = np.argsort(y, kind="stable")
         return real(self, records._replace(train=(X[order], y[order], None)), groups)
@@ -169,7 +169,7 @@ def infinity_is_shared() -> Replacements:
 )
 def unit_of_a_step() -> Replacements:
     yield search, "candidates_of", lambda grid: list(ParameterGrid(grid))
-    yield pipelines.PrivatePipeline, "_unit", RECORD
+    yield pipelines.PrivatePipeline, "_declared_unit", RECORD
     yield pipelines.PrivatePipeline, "_validate_params", lambda self: None
 
 
@@ -180,7 +180,7 @@ def unit_of_a_step() -> Replacements:
     "what is refused",
 )
 def unit_of_a_new_step() -> Replacements:
-    yield pipelines.PrivatePipeline, "_unit", RECORD
+    yield pipelines.PrivatePipeline, "_declared_unit", RECORD
     yield pipelines.PrivatePipeline, "_validate_params", lambda self: None
 
 

@@ -174,7 +174,7 @@ def number_is_kept() -> Replacements:
 def persons_are_kept() -> Replacements:
     real = estimator.records_that_count
 
-    def remembering(self: Any, records: Any, groups: Any) -> Any:
+    def remembering(self: Any, records: Any, groups: Any, *rest: Any) -> Any:
         self._whose = groups
         return real(records, groups, self._unit)
 
@@ -231,7 +231,7 @@ def number_for_free() -> Replacements:
 
 @fault("units", REPLAY, "The guarantee names only what was spent after the number of records")
 def number_left_out_of_the_guarantee() -> Replacements:
-    yield estimator, "_spending", lambda budget, rest, release: release
+    yield estimator, "_spending", lambda budget, first, release: release
 
 
 @fault("units", REPLAY, "All records of a person count, however many there are")
