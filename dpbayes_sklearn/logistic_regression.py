@@ -49,7 +49,7 @@ from dpbayes_sklearn.logistic.release import plan as plan_logistic
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import Facts, Release
+from dpbayes_sklearn.release import GUESS, Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.domains import MOST_BINS
 from dpbayes_sklearn.serialization.models import LOGISTIC_MODEL
@@ -73,10 +73,12 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
         Privacy budget of one fit. ``float("inf")`` gives the exact mode, that of scikit-learn's
         ``LogisticRegression(C=1/prior_precision)`` on the same weights.
     delta : float in [0, 1), default=0.0
-        Not spent: the release is purely private.
-    mechanism : {"map", "auto"} or Mechanism, default="map"
-        How the posterior is released: by its mode, perturbed before it is sought. "laplace",
-        "fourier", "gaussian" and "sampler" are refused, with the reason.
+        Spent by "sampler" where it makes several draws cheaper. The mode is purely private.
+    mechanism : {"map", "sampler", "auto"} or Mechanism, default="map"
+        How the posterior is released: by its mode, perturbed before it is sought, which "auto"
+        chooses, too; or by draws from it, as sharp as epsilon allows, near a perturbed mode that
+        half of the budget is for. Draws predict worse than the mode. "laplace", "fourier" and
+        "gaussian" are refused, with the reason.
     prior_precision : "auto" or float, default="auto"
         Precision of the Gaussian prior of all contrasts. "auto" is a public rule: a multiple of the
         noise that falls with ``n * epsilon / p`` for p parameters; 1 without privacy. The
@@ -138,7 +140,8 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
     -----
     **Privacy.** The unit is one record, neighbours have the same number of records and differ in
     one; every ``fit`` spends ``epsilon``: a tenth on histograms of the numbers if there are any,
-    .15 to .3 on the curvature if there are intervals, the rest on the mode. What is not declared
+    .15 to .3 on the curvature if there are intervals, the rest on the mode, or on mode and draws.
+    Draws are made in floats, which is a condition of their guarantee. What is not declared
     (``bounds`` or ``schema``, ``classes``) is read from the data with a
     :class:`PrivacyLeakWarning` and becomes a condition of the guarantee. With declared domains no
     value makes ``fit`` fail.
@@ -166,7 +169,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         **DELTA,
-        "mechanism": [StrOptions({"map", "auto"}), Mechanism],
+        "mechanism": [StrOptions({"map", "sampler", "auto"}), Mechanism],
         "prior_precision": [StrOptions({"auto"}), Range(Real, 1e-6, 1e12, closed="both")],
         "classes": ["array-like", None],
         "bounds": ["array-like", None],
@@ -254,6 +257,9 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     def _plan(self, public: Schema, facts: Facts, budget: Budget) -> LogisticPlan:
         return plan_logistic(self._resolve_mechanism(), self._prior(public), facts, budget)
+
+    def _sizes(self, budget: Budget) -> tuple[int, ...]:
+        return (GUESS,)  # what draws cost does not depend on the number of records
 
     def _advise(self, plan: LogisticPlan, public: Schema, facts: Facts) -> None:
         if plan.rho < FEW_RECORDS:

@@ -1,15 +1,20 @@
-"""Logistic regression beside naive Bayes and no privacy: AUC and log loss at several epsilons.
+"""Logistic regression beside naive Bayes, other libraries and no privacy: AUC and log loss.
 
 Eight tables chose the rule of the ridge, the shares and the threshold n·ε/p = 100 of the advice;
-six others chose nothing. Targets of regressions are cut at a public value. Run ``python -m
-benchmarks.accuracy.logistic [--repeats 10] [--tables adult chess] [--markdown FILE]``.
+seven others chose nothing. Targets of regressions are cut at a public value. Run ``python -m
+benchmarks.accuracy.logistic [--repeats 10] [--tables adult chess] [--markdown FILE]``. With
+``--peers interpret diffprivlib`` DP-EBM and diffprivlib run too, in environments of their own; they
+are left out, with a message, where these cannot be made.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +24,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from benchmarks.data import regression
 from benchmarks.data.tables import TABLES
-from dpbayes_sklearn import BayesianLogisticRegression, BayesianNaiveBayes, Schema
+from benchmarks.peers.environment import diffprivlib_python, interpret_python
+from dpbayes_sklearn import BayesianLogisticRegression, BayesianNaiveBayes, Interval, Schema
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 
@@ -53,6 +59,16 @@ def one_of(name: str, *labels: str) -> Callable[[], Binary]:
     return load
 
 
+def savers() -> Binary:
+    """Return households of ``k401`` by whether they own anything; their income is a feature."""
+    X, income, schema = regression.k401()
+    domains = dict(schema.columns)
+    del domains["nettfa"]
+    features = X.drop(columns="nettfa").assign(inc=income)
+    owns = (X["nettfa"].to_numpy() > 0).astype(int)
+    return Binary(features, owns, Schema(domains | {"inc": Interval(0, 200)}))
+
+
 CHOSEN_ON = {
     "adult": one_of("adult", ">50K"),
     "k401 > 40": above("k401", 40.0),
@@ -64,6 +80,7 @@ CHOSEN_ON = {
     "chess": one_of("chess", "won"),
 }
 REPORTED_ON = {
+    "k401, assets > 0": savers,
     "twoyear > 2.3": above("twoyear", 2.3),
     "fertil2 > 2": above("fertil2", 2.0),
     "census2000 > 6.6": above("census2000", 6.6),
@@ -75,9 +92,15 @@ MODELS: dict[str, Callable[..., Any]] = {
     "naive Bayes": BayesianNaiveBayes,
     "logistic": BayesianLogisticRegression,
 }
+PEERS: dict[str, Callable[[], Path | None]] = {
+    "interpret": interpret_python,
+    "diffprivlib": diffprivlib_python,
+}
+ROOT = Path(__file__).parents[2]
+Scores = list[tuple[str, float, float, float, float]]
 
 
-def scores(load: Callable[[], Binary], seed: int) -> list[tuple[str, float, float, float, float]]:
+def scores(load: Callable[[], Binary], seed: int) -> Scores:
     """Return (model, epsilon, AUC, log loss, n·ε/p) of one split, four fifths for training."""
     X, y, schema = load()
     order = np.random.default_rng(seed).permutation(len(y))
@@ -94,18 +117,57 @@ def scores(load: Callable[[], Binary], seed: int) -> list[tuple[str, float, floa
     return found
 
 
+def peer_scores(load: Callable[[], Binary], repeats: int, pythons: dict[str, Path]) -> Scores:
+    """Return the same of other libraries, on the same splits, each by its own Python."""
+    X, y, schema = load()
+    numbers = {c: d for c, d in schema.columns.items() if isinstance(d, Interval)}
+    others = {c: d for c, d in schema.columns.items() if c not in numbers}
+    columns = [as_numbers(X[c].to_numpy(), d) for c, d in numbers.items()]
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "data.npz"
+        np.savez(
+            file,
+            numbers=np.array(columns).reshape(-1, len(y)).T,
+            categories=np.array([d.encode(X[c].to_numpy()) for c, d in others.items()])
+            .reshape(-1, len(y))
+            .T.astype(int),
+            y=y,
+            bounds=[(d.low, d.high) for d in numbers.values()],
+            sizes=np.array([d.n_values for d in others.values()], int),
+            epsilons=EPSILONS,
+        )
+        found = []
+        for library, python in pythons.items():
+            command = [str(python), "-m", "benchmarks.peers.logistic", library, str(file)]
+            done = subprocess.run(
+                [*command, str(repeats)], cwd=ROOT, check=True, stdout=subprocess.PIPE
+            )
+            for epsilon, runs in json.loads(done.stdout).items():
+                found += [(library, float(epsilon), auc, loss, 0.0) for auc, loss in runs]
+    return found
+
+
+def as_numbers(values: Any, domain: Interval) -> Any:
+    """Return numbers within their bounds, in the middle if missing."""
+    numbers = np.asarray(values, float)
+    middle = (domain.low + domain.high) / 2
+    return np.clip(np.where(np.isnan(numbers), middle, numbers), domain.low, domain.high)
+
+
 def parameters_ratio(model: BayesianLogisticRegression, n: int, epsilon: float) -> float:
     """Return n·ε/p."""
     return n * epsilon / len(model.posterior_.parameters)
 
 
-def summary(name: str, rows: list[tuple[str, float, float, float, float]]) -> str:
+def summary(name: str, rows: Scores) -> str:
     """Return the lines of one table, means over splits."""
     frame = pd.DataFrame(rows, columns=["model", "epsilon", "auc", "loss", "rho"])
     mean = frame.groupby(["model", "epsilon"]).mean()
     spread = frame.groupby(["model", "epsilon"])["auc"].sem()
 
     def cell(model: str, epsilon: float) -> str:
+        if (model, epsilon) not in mean.index:
+            return "-"
         auc, loss, _ = mean.loc[(model, epsilon)]
         return f"{auc:.3f} / {loss:.3f}"
 
@@ -113,10 +175,9 @@ def summary(name: str, rows: list[tuple[str, float, float, float, float]]) -> st
     for epsilon in EPSILONS:
         error = max(spread[(m, epsilon)] for m in MODELS)
         rho = mean.loc[("logistic", epsilon), "rho"]
-        lines.append(
-            f"| {name} | {epsilon:g} | {rho:.0f} | {cell('naive Bayes', epsilon)} | "
-            f"{cell('logistic', epsilon)} | {cell('logistic', np.inf)} | {error:.3f} |"
-        )
+        each = [cell(model, epsilon) for model in (*MODELS, *PEERS)]
+        cells = [name, f"{epsilon:g}", f"{rho:.0f}", *each, cell("logistic", np.inf)]
+        lines.append("| " + " | ".join([*cells, f"{error:.3f}"]) + " |")
     return "\n".join(lines)
 
 
@@ -126,11 +187,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10, help="random splits")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--tables", nargs="*", default=[*CHOSEN_ON, *REPORTED_ON])
+    parser.add_argument("--peers", nargs="*", default=[], choices=[*PEERS], help="others to run")
     parser.add_argument("--markdown", type=Path, help="file that lines are appended to")
     options = parser.parse_args()
+    pythons = {name: python for name in options.peers if (python := PEERS[name]()) is not None}
     for name in options.tables:
         load = {**CHOSEN_ON, **REPORTED_ON}[name]
         runs = Parallel(options.jobs)(delayed(scores)(load, s) for s in range(options.repeats))
+        runs.append(peer_scores(load, options.repeats, pythons))
         text = summary(name, [row for run in runs for row in run])
         print(text, flush=True)
         if options.markdown:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["diffprivlib_python", "environment"]
+__all__ = ["diffprivlib_python", "environment", "interpret_python"]
 
 DIFFPRIVLIB = "diffprivlib==0.6.6"
 INTERPRET = "interpret-core==0.7.8"
@@ -26,10 +26,20 @@ def environment(name: str, *packages: str) -> Path:
 
 def diffprivlib_python() -> Path | None:
     """Return a Python that has diffprivlib; None, with a message, where it cannot be made."""
+    packages = (DIFFPRIVLIB, "scikit-learn==1.6.1")
+    return _python("diffprivlib", "diffprivlib.models", *packages)
+
+
+def interpret_python() -> Path | None:
+    """Return a Python that has DP-EBM; None, with a message, where it cannot be made."""
+    return _python("interpret", "interpret.privacy", INTERPRET)
+
+
+def _python(name: str, module: str, *packages: str) -> Path | None:
     try:
-        python = environment("diffprivlib", DIFFPRIVLIB, "scikit-learn==1.6.1")
-        subprocess.run([str(python), "-c", "import diffprivlib.models"], check=True)
+        python = environment(name, *packages)
+        subprocess.run([str(python), "-c", f"import {module}"], check=True)
     except (OSError, subprocess.CalledProcessError):
-        print("diffprivlib could not be installed: its figures are left out.")
+        print(f"{packages[0]} could not be installed: its figures are left out.")
         return None
     return python

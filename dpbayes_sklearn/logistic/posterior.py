@@ -20,7 +20,7 @@ that happened to be large.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -79,6 +79,8 @@ class LogisticPosterior(ToArviz):
         The second derivatives of the loss at the mode, after noise; empty if not released.
     curvature_noise : array of the same shape
         Variance of the noise in every entry.
+    draws : array of shape (n_draws, p)
+        Released draws, of which ``parameters`` are the mean; none if the mode was released.
     """
 
     _parameter: ClassVar[str] = "coefficients"
@@ -90,6 +92,7 @@ class LogisticPosterior(ToArviz):
     scale: float
     curvature: FloatArray
     curvature_noise: FloatArray
+    draws: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def mean(self) -> FloatArray:
         """Return the parameters that predictions are made with."""
@@ -98,9 +101,11 @@ class LogisticPosterior(ToArviz):
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return ``n`` draws of the parameters, one in each row.
 
-        Without a released curvature they vary as the noise does where the records tell nothing,
-        which is more than the mode varies.
+        Of released draws, each is one of them. Of a mode without a released curvature, they vary as
+        the noise does where the records tell nothing, which is more than the mode varies.
         """
+        if len(self.draws):
+            return np.asarray(self.draws[rng.integers(len(self.draws), size=n)])
         if not self.has_intervals:
             spread = np.sqrt(self.noise) / self.ridge
             return np.asarray(self.mean() + spread * rng.normal(size=(n, len(spread))))
@@ -113,6 +118,7 @@ class LogisticPosterior(ToArviz):
         vectors = (self.parameters, self.ridge, self.noise)
         fits = all(each.shape == (p,) for each in vectors)
         squares = self.curvature.shape, self.curvature_noise.shape
+        fits = fits and (not self.draws.size or self.draws.shape[1:] == (p,))
         fits = fits and squares in {((p, p),) * 2, ((0, 0),) * 2}
         fits = fits and self.nodes.shape == (len(blocks.numbers), BINS + 1)
         ends = self.nodes[:, [0, -1]] == [0.0, 1.0] if fits else np.array(False)

@@ -12,6 +12,9 @@ r"""The steps of a release, and their shares: look, mode, curvature.
    :math:`\sigma(1-\sigma) \le \tfrac14`, m records that come or go have a weighted nuclear norm of
    at most mT/4, and the scale :math:`mT/4\varepsilon` is enough.
 
+With ``mechanism="sampler"`` half of what the mode has is for draws around it instead of a curvature
+(:mod:`dpbayes_sklearn.logistic.draws`).
+
 Each step is a function of the records given what earlier ones released, so their epsilons add up.
 """
 
@@ -29,6 +32,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._sklearn_compat import InvalidParameterError
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks
+from dpbayes_sklearn.logistic.draws import DrawPlan
 from dpbayes_sklearn.logistic.mode import (
     ModePlan,
     exact_mode,
@@ -44,10 +48,11 @@ from dpbayes_sklearn.logistic.records import (
     MappedRecords,
     on_lattice,
 )
-from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.mechanisms import Mechanism, Sampler
 from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
-from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.budget import Budget, Exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC, loss_of_a_draw
 from dpbayes_sklearn.release import Facts, Plan, Step
 
 __all__ = [
@@ -75,6 +80,7 @@ _LEAST_NORM = 1 / 64  # of the largest possible one: values at the middle of a w
 _SURE = 1.5  # standard deviations of noise that a tail must exceed to be within a window
 _FINEST_GRID = 2**15
 _UPWARD = 1 + Fraction(1, 2**30)  # pays for the rounding of floats
+_DRAWS = Fraction(1, 2)  # of what the mode would have
 _SCALE = 2.0  # predictions multiply the mode by 1 + this over sqrt(n epsilon/p)
 
 
@@ -236,7 +242,6 @@ _REFUSED = {
     "and holds near one point only",
     "fourier": "the loss has no sufficient statistics that are tables",
     "gaussian": "with a delta the perturbed mode was no more accurate than without",
-    "sampler": "a posterior draw would need a Markov chain, whose error no epsilon covers",
 }
 
 
@@ -259,6 +264,7 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
     rho: float = math.inf
     look: LookPlan | None = None
     mode: ModePlan | None = None
+    draws: DrawPlan | None = None
     curvature: Fraction = Fraction(0)
 
     def release(self, statistics: LabelledRecords, noise: Noise) -> LogisticPosterior:
@@ -270,6 +276,8 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
         look = nothing if self.look is None else self.look.release(records, n, noise)
         mapped = records.mapped(look.nodes)
         mode = perturbed_mode(mapped, self.mode, noise)
+        if self.draws is not None:
+            return drawn(look, self.draws, self.draws.release(mapped, mode, noise))
         matrix = variances = np.zeros((0, 0))
         if self.curvature:
             limit = norm_limit(blocks, mapped.tables, look.shares)
@@ -282,16 +290,32 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Look, mode and curvature, with their shares."""
-        unit, epsilon = self.cost.unit, self.cost.epsilon
+        """Look, mode and curvature or draws, with their shares."""
         if self.mode is None:
             return super().steps
-        shares = {"curvature for intervals": self.curvature}
-        if self.look is not None:
-            shares["rough ranks of the numbers"] = _LOOK * Fraction(epsilon)
-        mode = Fraction(epsilon) - sum(shares.values())
-        parts = {"perturbed mode": mode, **shares}
-        return tuple(Step(what, Budget(e, unit=unit)) for what, e in parts.items() if e)
+        unit, epsilon = self.cost.unit, Fraction(self.cost.epsilon)
+        look = Fraction(0) if self.look is None else _LOOK * epsilon
+        rest = epsilon - look - self.curvature
+        draws = Fraction(0) if self.draws is None else _DRAWS * rest
+        parts = {
+            "perturbed mode": rest - draws,
+            "draws of the posterior": draws,
+            "curvature for intervals": self.curvature,
+            "rough ranks of the numbers": look,
+        }
+        return tuple(
+            Step(what, Budget(e, self.cost.delta * (e is draws), unit))
+            for what, e in parts.items()
+            if e
+        )
+
+
+def drawn(look: Look, plan: DrawPlan, draws: FloatArray) -> LogisticPosterior:
+    """Return the posterior of draws; predictions are made with their mean."""
+    p, nothing = draws.shape[1], np.zeros((0, 0))
+    ridge, error = np.full(p, plan.prior), np.zeros(p)
+    mean = draws.mean(axis=0)
+    return LogisticPosterior(mean, look.nodes, ridge, error, 1.0, nothing, nothing, draws)
 
 
 def _exact(prior: LogisticPrior, records: CodedRecords) -> LogisticPosterior:
@@ -322,20 +346,44 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
             f"The model has {blocks.parameters} parameters, more than {_MOST_PARAMETERS}: merge "
             "categories, or use BayesianNaiveBayes."
         )
-    cost = budget._replace(delta=Fraction(0))
-    whole = LogisticPlan(cost=cost, mechanism="map", prior=prior, facts=facts)
+    cost, draws = budget._replace(delta=Fraction(0)), isinstance(mechanism, Sampler)
+    if draws and prior.intervals:
+        raise ValueError("intervals=True needs mechanism='map': draws tell no curvature.")
+    name = "sampler" if draws else "map"
+    whole = LogisticPlan(cost=cost, mechanism=name, prior=prior, facts=facts)
     if budget.infinite:
         return whole
     epsilon = Fraction(budget.epsilon)
     rho = records_per_parameter(blocks, n, float(epsilon), unit)
-    curvature = _curvature_share(prior, rho) * epsilon
+    curvature = Fraction(0) if draws else _curvature_share(prior, rho) * epsilon
     look = LookPlan.of(blocks, epsilon * _LOOK, unit) if blocks.numbers else None
     rest = epsilon - curvature - (epsilon * _LOOK if look else 0)
     most = facts.n_bound  # of a secret number of records: sums and searches must end for all
+    if isinstance(mechanism, Sampler):
+        return _with_draws(replace(whole, rho=rho, look=look), rest, budget.delta, mechanism)
     mode = plan_mode(blocks, most, rest, unit, rho, prior.precision)
     if curvature:
         CurvaturePlan.of(blocks, most, curvature, unit, largest_norm(blocks))
     return replace(whole, rho=rho, look=look, mode=mode, curvature=curvature)
+
+
+def _with_draws(
+    plan: LogisticPlan, rest: Fraction, delta: Exact, mechanism: Sampler
+) -> LogisticPlan:
+    """Return a plan whose mode and draws share what the look leaves."""
+    (prior, facts, unit), n_draws = (plan.prior, plan.facts, plan.cost.unit), mechanism.n_samples
+    share = rest * _DRAWS
+    loss = loss_of_a_draw(share, delta, n_draws)
+    ratio = plan.rho * float((rest - share) / Fraction(plan.cost.epsilon))
+    mode = plan_mode(prior.blocks, facts.n_bound, rest - share, unit, ratio, prior.precision)
+    precision = 1.0 if prior.precision is None else prior.precision
+    draws = DrawPlan.of(mode, facts.n, loss, unit, precision, n_draws)
+    looked = Fraction(plan.cost.epsilon) - rest
+    cost = plan.cost._replace(
+        delta=delta if n_draws * loss > share else Fraction(0),
+        rho=n_draws * loss**2 / 8 + sum(each**2 / 2 for each in (rest - share, looked)),
+    )
+    return replace(plan, cost=cost, conditions=(REAL_ARITHMETIC,), mode=mode, draws=draws)
 
 
 def _curvature_share(prior: LogisticPrior, rho: float) -> Fraction:

@@ -441,6 +441,7 @@ _UNTEMPERED = OneOf(
                     "scale": RealNumber(0.0),
                     "curvature": FLOATS,
                     "curvature_noise": FLOATS,
+                    "draws": FLOATS,
                 },
             ),
         ),
