@@ -407,6 +407,8 @@ def _logistic() -> Iterator[World]:
             effects=effects, intervals=True, schema=Schema(SCHEMA.columns, Categories([0, 1]))
         )
         yield World(f"logistic, {effects}, {unit.label}", model, others, own, unit, 0.6)
+        draws = clone(model).set_params(mechanism="sampler", intervals=False)
+        yield World(f"logistic, sampler, {effects}, {unit.label}", draws, others, own, unit, 0.6)
 
 
 def _categories() -> Iterator[World]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
@@ -91,6 +92,8 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
             epsilon, bounds=(-1, 3), classes=[0, 1], effects=effects, intervals=effects == "linear"
         )
         yield Case(f"BayesianLogisticRegression, map, {effects}", logistic, numbers[0], y)
+    draws = clone(logistic).set_params(mechanism="sampler", intervals=False)
+    yield Case("BayesianLogisticRegression, sampler", draws, numbers[0], y)
 
 
 _GRAPH = {"class": [0], 1: ["class", 0], 2: [1]}

@@ -1,4 +1,4 @@
-"""Slips in a logistic regression: hull, determinant, search, jitter, ridge, look and curvature."""
+"""Slips in a logistic regression: hull, determinant, search, ridge, look, curvature and draws."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._planted._slip import slip_of_parts
-from dpbayes_sklearn.logistic import mode, release
+from dpbayes_sklearn.logistic import draws, mode, release
 from dpbayes_sklearn.logistic.records import MappedRecords
 
 RECORD, PERSON = "logistic, linear, record", "logistic, linear, person (2 records)"
@@ -92,4 +92,14 @@ norms_unlimited = slip_of_parts(
         "products",
         lambda real: lambda self, c, basis, a, limit, grid: real(self, c, basis, a, 1e9, grid),
     ),
+)
+score_of_one_class = slip_of_parts(
+    "The score of a logistic draw is said to have a quarter of its range",
+    "logistic, sampler, linear, record",
+    (draws, "score_of_records", lambda real: lambda *args: real(*args) / 4),
+)
+mode_of_draws_for_nothing = slip_of_parts(
+    "The mode that logistic draws are made around has all of the budget",
+    "logistic, sampler, linear, record",
+    (release, "plan_mode", lambda real: lambda b, n, e, *args: real(b, n, 2 * e, *args)),
 )
