@@ -61,6 +61,7 @@ sphinx_gallery_conf = {
     "thumbnail_size": (640, 400),
     "show_memory": False,
     "show_signature": False,
+    "ignore_pattern": r"journey_data\.py",
 }
 
 suppress_warnings = ["config.cache"]  # the gallery's configuration holds a function

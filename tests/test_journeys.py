@@ -1,100 +1,84 @@
-"""Three journeys of a new user: a file, a schema, a model, its evaluation and its card."""
+"""Three journeys of a new user: a file, a schema, a model, its evaluation and its card.
+
+The journeys are examples of the gallery. Here they run as a user would run them.
+"""
 
 from __future__ import annotations
 
+import re
+import runpy
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
-    BudgetAccountant,
-    Categories,
-    Interval,
-    PrivacyUnit,
-    Schema,
-    planning,
-)
-from dpbayes_sklearn.command_line.console import main
-
-RNG = np.random.default_rng(7)
+EXAMPLES = Path(__file__).parents[1] / "examples"
+JOURNEYS = ("visits", "wages", "baskets")
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def visits(n: int = 6000) -> pd.DataFrame:
-    """Several rows a patient, dates, notes with line breaks, typos and rows without an outcome."""
-    age, day = RNG.integers(18, 95, n), RNG.integers(0, 700, n)
-    back = RNG.random(n) < 1 / (1 + np.exp(4 - age / 15))
-    outcome = np.where(back, "yes", "no").astype(object)
-    outcome[RNG.random(n) < 0.1] = None
-    return pd.DataFrame(
-        {
-            "patient": RNG.integers(0, n // 2, n),
-            "age": np.where(RNG.random(n) < 0.01, 999, age),
-            "day": pd.Timestamp("2023-01-01") + pd.to_timedelta(day, unit="D"),
-            "note": "first line\nsecond, with a comma",
-            "back": outcome,
-        }
-    )
-
-
-def test_visits_of_a_hospital() -> None:
-    visits().to_csv("visits.csv", index=False)
-    table = pd.read_csv("visits.csv", parse_dates=["day"])
-    unit = PrivacyUnit("person", max_records=2, neighbours="add_remove")
-    columns = {
-        "age": Interval(18, 95, bins=6),
-        "day": Interval(np.datetime64("2023-01-01"), np.datetime64("2025-01-01"), bins=4),
+def steps(name: str) -> dict[str, int]:
+    """Return how many lines of code a journey has in Python, and how many commands."""
+    text = (EXAMPLES / f"plot_journey_{name}.py").read_text("utf-8")
+    python = re.search(r"# -+\n((?:#.*\n)*)(.*?)\n# %%", text, re.S)
+    commands = re.search(r'commands = r?"""\n(.*?)"""', text, re.S)
+    assert python
+    assert commands
+    return {
+        "python": sum(bool(line.strip()) for line in python[2].splitlines()),
+        "commands": len(commands[1].splitlines()),
     }
-    schema = Schema(columns, target=Categories(["no", "yes"]))
-    ledger = BudgetAccountant(1.0, path="visits.sqlite")
-    model = BayesianNaiveBayes(1.0, schema=schema, privacy_unit=unit, accountant=ledger)
-    print(planning.report(model, n=len(table)))
-    model.fit(table, table["back"], groups=table["patient"])
-    card = model.card(title="Who comes back", description="Visits of two years.")
-    assert ledger.total().epsilon == 1
-    assert model.predict_proba(table)[table["age"].between(80, 95), 1].mean() > 0.6
-    assert "not counted: the record is left out" in card
 
 
-def test_a_survey_of_wages() -> None:
-    n = 8000
-    school = RNG.integers(8, 20, n)
-    wage = RNG.lognormal(1.5 + 0.08 * school, 0.4)
-    pd.DataFrame({"school": school, "union": RNG.random(n) < 0.2, "wage": wage}).to_csv("w.csv")
-    table = pd.read_csv("w.csv", index_col=0)
-    with BudgetAccountant(1.0) as ledger:
-        schema = Schema.learn(table, epsilon=0.3, bins=None, target="wage", verbose=False)
-        model = BayesianLinearRegression(0.7, schema=schema).fit(table, table["wage"])
-    assert ledger.total().epsilon == 1
-    assert "in total epsilon = 1, which makes no result more than 2.72 times" in str(
-        model.guarantee_
-    )
-    assert abs(model.predict(table).mean() - wage.mean()) < 0.15 * wage.mean()
+@pytest.fixture(scope="module")
+def journey() -> Any:
+    """Return a function that runs a journey once, and its names."""
+    done: dict[str, dict[str, Any]] = {}
+
+    def run(name: str) -> dict[str, Any]:
+        if name not in done:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.syspath_prepend(str(EXAMPLES))
+                patch.setattr("matplotlib.pyplot.show", lambda: None)
+                done[name] = runpy.run_path(str(EXAMPLES / f"plot_journey_{name}.py"))
+        return done[name]
+
+    return run
 
 
-def test_baskets_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    n = 1500
-    kind = RNG.integers(0, 2, n)
-    items = RNG.random((n, 300)) < np.where(kind[:, None] == 1, 0.3, 0.2)
-    frame = pd.DataFrame(items.astype(int), columns=[f"item {j}" for j in range(300)])
-    frame.assign(family=np.where(kind, "yes", "no")).to_csv("baskets.csv", index=False, sep=";")
-    Path("schema.json").write_text(
-        '{"columns": {"*": {"values": [0, 1]}}, "target": {"values": ["no", "yes"]}}'
-    )
-    data = ["baskets.csv", "--target", "family", "--schema", "schema.json", "--sep", ";"]
-    assert main(["check", *data]) == 0
-    gaussian = ["--mechanism", "auto", "--delta", "1e-6"]
-    assert main(["fit", *data, "--epsilon", "1", *gaussian]) == 0
-    assert main(["predict", "model.json", "baskets.csv", "--sep", ";", "--out", "p.csv"]) == 0
-    assert main(["card", "model.json", "--out", "card.html"]) == 0
-    predicted = pd.read_csv("p.csv")["prediction"]
-    assert np.mean(predicted == np.where(kind, "yes", "no")) > 0.7
-    assert "0 of 1500 values outside" in capsys.readouterr().out
+@pytest.mark.parametrize("name", JOURNEYS)
+def test_a_journey_is_short(name: str) -> None:
+    assert steps(name)["python"] <= 15
+    assert steps(name)["commands"] <= 15
+
+
+@pytest.mark.parametrize("name", JOURNEYS)
+def test_both_ways_end_with_a_card_that_has_the_evaluation(name: str, journey: Any) -> None:
+    ran = journey(name)
+    assert ran["ledger"].total().epsilon == 2
+    by_python = ran["model"].card(evaluation=ran["found"])
+    by_commands = (ran["here"] / "card.html").read_text("utf-8")
+    for card in (by_python, by_commands):
+        assert "epsilon = 1" in card
+        assert next(iter(ran["found"])) in card  # the first metric
+
+
+def test_visits_without_an_outcome_are_left_out(journey: Any) -> None:
+    ran = journey("visits")
+    assert "not counted: the record is left out" in ran["model"].card()
+    assert "at most 2" in str(ran["model"].guarantee_)
+    risk, age = ran["model"].predict_proba(ran["later"])[:, 1], ran["later"]["age"]
+    assert risk[age > 80].mean() > risk[age < 40].mean() + 0.15
+    assert 0.5 < ran["found"]["accuracy"].low < ran["found"]["accuracy"].high < 0.95
+
+
+def test_wages_have_one_total(journey: Any) -> None:
+    ran = journey("wages")
+    total = "in total epsilon = 1, which makes no result more than 2.72 times"
+    assert total in str(ran["model"].guarantee_)
+    assert ran["model"].coefficients()["school"].low > 0
+
+
+def test_baskets_are_told_apart(journey: Any) -> None:
+    ran = journey("baskets")
+    assert ran["model"].guarantee_.mechanism == "gaussian"
+    assert ran["found"]["accuracy"].low > 0.8

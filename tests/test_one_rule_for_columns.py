@@ -20,6 +20,7 @@ from dpbayes_sklearn import (
     from_json,
 )
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.metrics import private_score
 
 RNG = np.random.default_rng(0)
 N = 900
@@ -39,6 +40,9 @@ def test_undeclared_columns_are_ignored_with_a_message_and_order_does_not_matter
     for frame in (X, X[[*"bca"]], X.assign(id=1)):
         assert np.array_equal(model.predict_proba(of(frame)), expected)
         assert np.array_equal(from_json(model.to_json()).predict_proba(of(frame)), expected)
+    score = {"scoring": "accuracy", "epsilon": float("inf")}
+    found = private_score(model, of(X.assign(id=1)), Y, **score)["accuracy"].value
+    assert found == private_score(model, of(X), Y, **score)["accuracy"].value
     with pytest.raises(ValueError, match="feature names"):
         model.predict(of(X[["a", "b"]]))
 

@@ -32,6 +32,7 @@ from dpbayes_sklearn.command_line.files import (
 )
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.metrics import private_score
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyUnit
 from dpbayes_sklearn.privacy.budget import Cost
@@ -39,7 +40,7 @@ from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
-__all__ = ["budget", "card", "fit", "main", "predict", "room_for_model", "write_schema"]
+__all__ = ["budget", "card", "evaluate", "fit", "main", "predict", "room_for_model", "write_schema"]
 
 
 _LEAST_ROOM = 2**16  # Bytes reserved for any model.
@@ -66,10 +67,7 @@ def fit(options: Namespace) -> None:
     refuse_to_overwrite(options.out, read)
     file, schema, X, y = _read(options)
     assert schema.target is not None
-    if options.ceiling is not None and options.ledger is None:
-        raise FileError("--ceiling creates a ledger: name its file with --ledger.")
-    if options.allotment is not None and options.ledger is None:
-        raise FileError("--allotment is part of a ledger: name its file with --ledger.")
+    _check_ledger(options)
     used = {*schema.columns, options.target, options.groups}
     unused = [name for name in file.names if name not in used]
     if unused:
@@ -81,9 +79,8 @@ def fit(options: Namespace) -> None:
             model.set_params(mechanism=options.mechanism)
         if options.delta:
             model.set_params(delta=options.delta)
-        groups = None if options.groups is None else file.texts(options.groups)
         model.set_params(privacy_unit=_unit(options))
-        out.write(model.fit(X, y, groups=groups).to_json())
+        out.write(model.fit(X, y, groups=_groups(options, file)).to_json())
     print(f"{model.guarantee_}\nWrote {options.out}.")
 
 
@@ -94,6 +91,17 @@ def _read(options: Namespace) -> tuple[DataFile, Schema, Any, Any]:
     schema = with_all_columns(schema, file.names, [options.target, groups])
     assert schema.target is not None
     return file, schema, _records(file, schema), file.column(options.target, schema.target)
+
+
+def _groups(options: Namespace, file: DataFile) -> Any:
+    return None if options.groups is None else file.texts(options.groups)
+
+
+def _check_ledger(options: Namespace) -> None:
+    if options.ceiling is not None and options.ledger is None:
+        raise FileError("--ceiling creates a ledger: name its file with --ledger.")
+    if options.allotment is not None and options.ledger is None:
+        raise FileError("--allotment is part of a ledger: name its file with --ledger.")
 
 
 def _form(options: Namespace) -> Form:
@@ -146,18 +154,53 @@ def predict(options: Namespace) -> None:
     _write(options.out, names, rows)
 
 
+def evaluate(options: Namespace) -> None:
+    """Publish metrics on private records, in one charge, and write the card with them."""
+    read = {"model": options.model, "data": options.data, "ledger": options.ledger}
+    refuse_to_overwrite(options.out, read)
+    model, file = _model(options.model), read_data(options.data, _form(options))
+    X, target = _records(file, model.schema_), model.schema_.target
+    y = file.column(options.target, target)
+    _check_ledger(options)
+    scoring = options.scoring or ("r2" if target.is_numeric else "accuracy")
+    form, paid = _card_form(options.out), _accountant(options)
+    with reserved(options.out, room_for_model(model.schema_)) as out:  # before anything is spent
+        found = private_score(
+            model,
+            X,
+            y,
+            scoring=scoring,
+            epsilon=options.epsilon,
+            groups=_groups(options, file),
+            accountant=paid,
+        )
+        out.write(_card(model, form, options, found))
+    print(f"{found}\nWrote {options.out}.")
+
+
 def card(options: Namespace) -> None:
     """Print the card of a model, or write it as Markdown or HTML."""
     refuse_to_overwrite(options.out, {"model": options.model})
     model = _model(options.model)
     if options.out is None:
-        print(model.card())
+        print(_card(model, "markdown", options))
         return
-    form = {".md": "markdown", ".html": "html"}.get(options.out.suffix)
+    options.out.write_text(_card(model, _card_form(options.out), options), encoding="utf-8")
+    print(f"Wrote {options.out}.")
+
+
+def _card_form(out: Path) -> str:
+    form = {".md": "markdown", ".html": "html"}.get(out.suffix)
     if form is None:
         raise FileError("The file of a card must end with .md or .html.")
-    options.out.write_text(model.card(form), encoding="utf-8")
-    print(f"Wrote {options.out}.")
+    return form
+
+
+def _card(model: Any, form: str, options: Namespace, evaluation: Any = None) -> str:
+    text: str = model.card(
+        form, evaluation=evaluation, title=options.title, description=options.description
+    )
+    return text
 
 
 def _records(file: DataFile, schema: Schema) -> Any:
@@ -168,7 +211,7 @@ def _accountant(options: Namespace) -> BudgetAccountant | None:
     if options.ledger is None:
         return None
     if options.ceiling is not None:
-        accountant = BudgetAccountant(options.ceiling, path=options.ledger)
+        accountant = BudgetAccountant(options.ceiling, options.ceiling_delta, path=options.ledger)
     else:
         accountant = _existing(options.ledger)
     return accountant if options.allotment is None else accountant.allotment(options.allotment)
@@ -273,6 +316,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_fit(kinds.add_parser("fit", help="fit a private model to a CSV file"))
     _add_check(kinds.add_parser("check", help="count values outside the schema (not private)"))
     _add_predict(kinds.add_parser("predict", help="make predictions for the records of a CSV file"))
+    _add_evaluate(kinds.add_parser("evaluate", help="publish how good a model is on a CSV file"))
     _add_budget(kinds.add_parser("budget", help="show what is left of a ledger, and divide it"))
     _add_card(kinds.add_parser("card", help="describe a model for its users, in Markdown or HTML"))
     return parser
@@ -328,20 +372,44 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--add-remove", action="store_true", help="keep the number of records secret"
     )
+    _add_ledger(parser)
+    parser.add_argument(
+        "--out", type=Path, default=Path("model.json"), help="file to write (%(default)s)"
+    )
+    parser.set_defaults(run=fit)
+
+
+def _add_ledger(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ledger", type=Path, help="SQLite file with all releases about these people"
     )
     parser.add_argument(
         "--ceiling", type=_epsilon, metavar="E", help="create the ledger with this total budget"
     )
-    parser.add_argument("--allotment", help="charge this part of the ledger's budget")
-    parser.add_argument(
-        "--out", type=Path, default=Path("model.json"), help="file to write (%(default)s)"
-    )
     parser.add_argument(
         "--ceiling-delta", type=_epsilon, default=0.0, metavar="D", help="its total delta (0)"
     )
-    parser.set_defaults(run=fit)
+    parser.add_argument("--allotment", help="charge this part of the ledger's budget")
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, help="JSON file written by fit")
+    _add_data(parser)
+    parser.add_argument("--target", required=True, help="name of the column that was predicted")
+    parser.add_argument("--epsilon", type=_epsilon, required=True, help="budget of all metrics")
+    parser.add_argument("--scoring", nargs="+", help="metrics, such as accuracy roc_auc, or r2")
+    parser.add_argument("--groups", metavar="COLUMN", help="whose record it is, as in fit")
+    _add_ledger(parser)
+    _add_texts(parser)
+    parser.add_argument(
+        "--out", type=Path, default=Path("card.html"), help="card to write (%(default)s)"
+    )
+    parser.set_defaults(run=evaluate)
+
+
+def _add_texts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--title", help="of the card")
+    parser.add_argument("--description", help="what the data are, for the card")
 
 
 def _add_budget(parser: argparse.ArgumentParser) -> None:
@@ -364,4 +432,5 @@ def _add_card(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, help=".md or .html file to write; standard output by default"
     )
+    _add_texts(parser)
     parser.set_defaults(run=card)

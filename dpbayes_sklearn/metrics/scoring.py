@@ -379,6 +379,7 @@ def _read(
     reader, public = copy(model), model.schema_
     reader.schema = public  # whose domains are public now, and so every value has its place
     rows = in_memory(X, model.n_features_in_, "private_score")
+    rows = reader._declared_part(rows, reset=False)
     table = read_table(reader, rows, reset=False, declared=True, may_be_empty=unit.size_is_secret)
     target = read_target(model, y, table.n_rows)
     everybody = LocalRecords([(table, target)], column_kind(y))

@@ -87,6 +87,31 @@ def test_a_target_of_classes_makes_a_classifier(files: Path, capsys: Any) -> Non
     assert float(second[1]) + float(second[2]) == pytest.approx(1)
 
 
+def test_an_evaluation_is_charged_once_and_stands_on_the_card(files: Path, capsys: Any) -> None:
+    fit = ("fit", "data.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "1")
+    ledger = ("--ledger", "ledger.sqlite")
+    total = ("--delta", "1e-6", "--mechanism", "gaussian", "--ceiling", "3")
+    assert run(capsys, *fit, *ledger, *total, "--ceiling-delta", "1e-6")[0] == 0
+    ask = ("evaluate", "model.json", "data.csv", "--target", "job", "--epsilon", "1", *ledger)
+    status, out, err = run(capsys, *ask, "--scoring", "accuracy", "log_loss", "--title", "Jobs")
+    assert (status, err) == (0, "")
+    assert "log_loss" in out
+    assert "Differentially private with epsilon = 1" in out
+    assert "Jobs" in (files / "card.html").read_text()
+    accountant = BudgetAccountant(path=files / "ledger.sqlite", existing=True)
+    assert accountant.total("sum").epsilon == 2
+    for wrong, said in (
+        (("--scoring", "r2"), "scoring"),
+        (("--out", "model.json"), "file of the model"),
+        (("--out", "card.txt"), "must end with .md or .html"),
+        (("--epsilon", "2"), "would cross the ceiling"),
+    ):
+        status, _, err = run(capsys, *ask, *wrong)
+        assert status == 2
+        assert said in err
+    assert accountant.total("sum").epsilon == 2
+
+
 def test_a_schema_to_fill_in_holds_no_value(files: Path, capsys: Any) -> None:
     assert run(capsys, "schema", "data.csv", "--target", "wage")[0] == 0
     fields = json.loads((files / "schema.json").read_text())
@@ -238,9 +263,10 @@ def test_the_commands_of_the_user_guide(files: Path, capsys: Any) -> None:
     page = Path(__file__).parents[2] / "docs" / "user_guide" / "command_line.md"
     shell, schema = re.findall(r"^```(?:sh|json)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     (files / "data.csv").rename(files / "wages.csv")
+    (files / "others.csv").write_text((files / "wages.csv").read_text())
     (files / "new.csv").write_text("job,age,since\nnurse,30,2020-05-01\n")
     commands = shell.replace("\\\n", " ").splitlines()
-    assert len(commands) == 5
+    assert len(commands) == 6
     for command in commands:
         status, _, err = run(capsys, *shlex.split(command)[3:])
         assert (status, err) == (0, "")

@@ -205,9 +205,11 @@ def test_frames_by_name_and_texts_in_numbers_columns():
     _, X, y = classifier()
     frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
     model = BayesianNaiveBayes(1.0, schema=schema, classes=[0, 1]).fit(frame, y)
-    assert private_score(model, frame, y, scoring="accuracy", epsilon=1.0)
+    exact = {"scoring": "accuracy", "epsilon": INF}
+    found = private_score(model, frame, y, **exact)["accuracy"].value
+    assert private_score(model, frame[["b", "a"]], y, **exact)["accuracy"].value == found
     with pytest.raises(ValueError, match="feature names"):
-        private_score(model, frame[["b", "a"]], y, scoring="accuracy", epsilon=1.0)
+        private_score(model, frame.rename(columns={"b": "c"}), y, **exact)
 
 
 def test_seeds_are_a_condition_and_repeat():
