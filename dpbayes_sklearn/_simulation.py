@@ -22,7 +22,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.regression.coefficients import contrasts
+from dpbayes_sklearn.regression.coefficients import named_contrasts
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval, Schema
@@ -224,7 +224,7 @@ class LinearSimulation(Simulation):
         self.design, self.scale = estimator._model(self.public)
         self.prior = estimator._prior(self.public)
         _, self.budget = estimator._shares(estimator._budget())
-        self._names, self._contrasts = contrasts(public, estimator._model(public)[0])
+        self._names, self._contrasts = named_contrasts(public, estimator._model(public)[0])
         self._deviations: list[FloatArray] = []
 
     def by_name(self) -> dict[str, float]:
@@ -242,8 +242,8 @@ class LinearSimulation(Simulation):
             table = self._features()
             private, exact = self._both(table)
             x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])
-            moved = x @ (private.slopes - exact.slopes)[1:]
-            ratios.append(moved.std() / max((x @ exact.slopes[1:]).std(), 1e-300))
+            moved = x @ (private.slopes.mean - exact.slopes.mean)[1:]
+            ratios.append(moved.std() / max((x @ exact.slopes.mean[1:]).std(), 1e-300))
         return float(np.median(ratios))
 
     def _both(self, table: Table) -> tuple[Any, Any]:
@@ -255,7 +255,7 @@ class LinearSimulation(Simulation):
 
     def _differences(self) -> FloatArray:
         private, exact = self._both(self._features())
-        gaps = np.abs(self._contrasts @ (private.slopes - exact.slopes))
+        gaps = np.abs(self._contrasts @ (private.slopes.mean - exact.slopes.mean))
         self._deviations.append(gaps * self.scale.half)
         differences: FloatArray = np.abs(private.mean() - exact.mean())[1:]
         return differences

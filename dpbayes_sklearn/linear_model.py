@@ -41,7 +41,7 @@ from dpbayes_sklearn.regression.coefficients import (
     CoefficientTable,
     RegressionSummary,
     coefficient_table,
-    contrasts,
+    joint_covariance,
 )
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.regression.mode import CoefficientDraws
@@ -483,7 +483,6 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
             self.schema_,
             self._design,
             posterior.slopes,
-            posterior.slope_covariance,
             scale.half,
             scale.centre,
             level,
@@ -505,14 +504,17 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         RegressionSummary
             Text, HTML, and ``to_frame()`` for a data frame.
         """
-        table, posterior, scale = self.coefficients(level), self.posterior_, self._scale
-        _, combined = contrasts(self.schema_, self._design)
-        covariance = combined @ posterior.slope_covariance @ combined.T * scale.half**2
-        kept = covariance if self._design.intercept else covariance[1:, 1:]
-        if table.no_intervals:
-            kept = np.full_like(kept, np.nan)
-        deviation = float(np.sqrt(posterior.noise_variance) * scale.half)
-        return RegressionSummary(table, kept, deviation, str(self.guarantee_))
+        table, posterior, half = self.coefficients(level), self.posterior_, self._scale.half
+        slopes, rest = posterior.slopes, posterior.noise_variance
+        explained = math.nan if slopes.explained is None else slopes.explained
+        return RegressionSummary(
+            table,
+            joint_covariance(self._design, slopes, table, half),
+            float(np.sqrt(rest) * half),
+            explained / (explained + rest),
+            slopes.n,
+            str(self.guarantee_),
+        )
 
     def _why_no_intervals(self) -> str:
         """Return why the error of a single coefficient is not known; empty if it is."""

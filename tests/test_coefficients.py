@@ -151,7 +151,14 @@ def test_a_summary_tests_against_zero_and_has_the_joint_covariance():
     found = summary.to_frame()
     assert list(found.index) == NAMES
     np.testing.assert_allclose(np.sqrt(np.diag(summary.covariance)), found["sd"])
-    np.testing.assert_allclose(found["z"], found["estimate"] / found["sd"])
+    np.testing.assert_allclose(found["z"], found["estimate"] / found["sd"], rtol=0.02)
+    parts = found["sampling_sd"] ** 2 + found["privacy_sd"] ** 2
+    np.testing.assert_allclose(np.sqrt(parts), found["sd"])
+    assert summary.n == 20_000
+    data, y = frame()
+    exact = BayesianLinearRegression(np.inf, schema=SCHEMA).fit(data, y)
+    assert exact.summary().r2 == pytest.approx(exact.score(data, y), abs=1e-3)
+    assert summary.r2 == pytest.approx(exact.summary().r2, abs=0.05)
     assert found.loc["age", "p"] < 1e-3 < found.loc["job=smith", "p"]
     assert 0.8 < summary.residual_deviation < 1.25
     shown = repr(summary)

@@ -19,7 +19,8 @@ from dpbayes_sklearn.counts.adaptive_cells import mutual_information
 from dpbayes_sklearn.display._axes import COLOURS, Drawn, check_matplotlib
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
-from dpbayes_sklearn.regression.coefficients import CoefficientTable, coefficient_table
+from dpbayes_sklearn.regression.coefficients import coefficient_table
+from dpbayes_sklearn.regression.slopes import Slopes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,18 +95,20 @@ class Draws:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A number whose error is not known."""
+class Slope:
+    """A coefficient of a regression with its interval, if it has one."""
 
-    value: float
+    model: BayesianLinearRegression
+    name: str
 
     def mean(self) -> float:
-        """Return the number."""
-        return self.value
+        """Return the estimate."""
+        return self.model.coefficients()[self.name].estimate
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return no ends: both are NaN."""
-        return np.nan, np.nan
+        """Return the ends of the table; NaN if it has none."""
+        row = self.model.coefficients(confidence)[self.name]
+        return (row.low, row.high) if row.identified else (np.nan, np.nan)
 
 
 def simplex_laws(belief: Dirichlet, names: list[str]) -> dict[str, MarginalLaw]:
@@ -143,17 +146,12 @@ def _(estimator: BayesianLinearRegression, column: str | None = None) -> Margina
     variances = 1 / (estimator.prior_precision * np.where(design.signs, 2.0, 1.0))
     start = np.zeros(design.width + 1)
     spread = np.diag([0.0, *variances])  # the prior of the intercept is flat: it has no row
-    before = coefficient_table(estimator.schema_, design, start, spread, scale.half, 0.0, 0.95)
-    posterior, prior = map(_coefficient_laws, (estimator.coefficients(), before))
+    slopes = Slopes.of(start, spread, design)
+    before = coefficient_table(estimator.schema_, design, slopes, scale.half, 0.0, 0.95)
+    rows = [row for row in before.rows if row.name != "intercept"]
+    prior = {row.name: norm(row.estimate, row.sd) for row in rows}
+    posterior = {row.name: Slope(estimator, row.name) for row in rows}
     return Marginals(posterior, prior, "coefficient, in the units of the data")
-
-
-def _coefficient_laws(table: CoefficientTable) -> dict[str, MarginalLaw]:
-    """Return the law of every slope; of a table without intervals, the estimates."""
-    rows = [row for row in table.rows if row.name != "intercept"]
-    if table.no_intervals:
-        return {row.name: Estimate(row.estimate) for row in rows}
-    return {row.name: norm(row.estimate, row.sd) for row in rows}
 
 
 @marginals.register
@@ -369,11 +367,13 @@ class PosteriorDisplay(Drawn):
             before = np.array([_ends(prior[name], level) for name in names])
             ax.hlines(y, *before.T, color="0.5", alpha=0.3, lw=8, label=f"prior, {level:.0%}")
         after = np.array([self.intervals_[name] for name in names])
-        label = None
-        if np.isnan(after).any():
-            label = "released estimate, without an interval"
-        else:
-            ax.hlines(y, *after.T, color=color, lw=2.2, label=f"released posterior, {level:.0%}")
+        known = ~np.isnan(after).any(axis=1)
+        label = None if known.all() else "released estimate, without an interval"
+        if known.any():
+            ends = after[known].T
+            ax.hlines(
+                y[known], *ends, color=color, lw=2.2, label=f"released posterior, {level:.0%}"
+            )
         means = [self.means_[name] for name in names]
         ax.plot(means, y, "o", color=color, ms=5.5, label=label)
         ax.set_yticks(y, names)

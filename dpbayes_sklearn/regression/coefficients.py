@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.regression.design import MISSING, Design
+from dpbayes_sklearn.regression.slopes import Slopes, contrasts
 from dpbayes_sklearn.schema import Categories, Schema
 
 __all__ = [
@@ -19,11 +20,12 @@ __all__ = [
     "CoefficientTable",
     "RegressionSummary",
     "coefficient_table",
-    "contrasts",
+    "joint_covariance",
+    "named_contrasts",
 ]
 
 
-_COLUMNS = ("coefficient", "estimate", "sd", "low", "high")
+_USUAL_REACH = float(ndtri(0.975))
 
 
 class Coefficient(NamedTuple):
@@ -33,7 +35,14 @@ class Coefficient(NamedTuple):
     instead, for the first categories of all other columns.
 
     ``x missing`` is the difference between records whose x is missing and records with x in the
-    middle of its bounds. Without intervals, ``sd``, ``low`` and ``high`` are NaN.
+    middle of its bounds.
+
+    ``low`` and ``high`` are the smallest and the largest value that a test does not reject: they
+    need not be equally far from the estimate, and are infinite if the noise leaves the coefficient
+    unidentified. ``sd`` is the width of the 95 % interval over 3.92; ``sampling_sd`` and
+    ``privacy_sd`` are the parts of it that come from the records being a sample, and from noise and
+    clipping; their squares add up. ``z`` is the statistic of the test against 0, NaN if it is not
+    identified. Without intervals all but the estimate are NaN.
     """
 
     name: str
@@ -41,6 +50,19 @@ class Coefficient(NamedTuple):
     sd: float
     low: float
     high: float
+    sampling_sd: float
+    privacy_sd: float
+    z: float
+
+    @property
+    def identified(self) -> bool:
+        """Whether the interval has ends."""
+        return math.isfinite(self.high - self.low)
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of the test against 0."""
+        return float(2 * ndtr(-abs(self.z)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +84,7 @@ class CoefficientTable:
 
     def estimates(self, reason: str) -> CoefficientTable:
         """Return the table without intervals, and the reason why it has none."""
-        rows = tuple(Coefficient(row.name, row.estimate, *[math.nan] * 3) for row in self.rows)
+        rows = tuple(Coefficient(row.name, row.estimate, *[math.nan] * 6) for row in self.rows)
         return CoefficientTable(rows, self.level, reason)
 
     def __len__(self) -> int:
@@ -75,20 +97,22 @@ class CoefficientTable:
         """Return a pandas data frame with one row for each coefficient."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows, columns=list(_COLUMNS)).set_index("coefficient")
+        names = ["coefficient", *Coefficient._fields[1:-1]]
+        return pd.DataFrame([row[:-1] for row in self.rows], columns=names).set_index("coefficient")
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
         """Rows as text, for printing."""
-        shown = 1 if self.no_intervals else 4
-        return [(row.name, *(f"{value:.4g}" for value in row[1:][:shown])) for row in self.rows]
+        shown = 1 if self.no_intervals else 6
+        return [(row.name, *(_text(value) for value in row[1:][:shown])) for row in self.rows]
 
     @property
     def heads(self) -> tuple[str, ...]:
         """Names of the columns, for printing."""
         if self.no_intervals:
-            return _COLUMNS[:2]
-        return ("coefficient", "estimate", "sd", f"{100 * self.level:g} % from", "to")
+            return ("coefficient", "estimate")
+        ends = (f"{100 * self.level:g} % from", "to")
+        return ("coefficient", "estimate", "sd", *ends, "sampling", "privacy")
 
     def __repr__(self) -> str:
         lines = [self.heads, *self.cells]
@@ -100,10 +124,22 @@ class CoefficientTable:
             )
             for line in lines
         ]
-        return "\n".join([*printed, *([self.no_intervals] if self.no_intervals else [])])
+        return "\n".join([*printed, *([self.remark] if self.remark else [])])
+
+    @property
+    def remark(self) -> str:
+        """Why intervals, or some of them, are missing; empty if none are."""
+        if self.no_intervals:
+            return self.no_intervals
+        hidden = [row.name for row in self.rows if math.isinf(row.high - row.low)]
+        return f"Not identified, because of the noise: {', '.join(hidden)}." if hidden else ""
 
     def _repr_html_(self) -> str:
-        return _html(self.heads, self.cells, self.no_intervals)
+        return _html(self.heads, self.cells, self.remark)
+
+
+def _text(value: float) -> str:
+    return f"{value:.4g}".replace("inf", "∞").replace("nan", "–")
 
 
 def _html(heads: tuple[str, ...], rows: list[tuple[str, ...]], why: str) -> str:
@@ -123,42 +159,52 @@ class RegressionSummary:
     ----------
     table : CoefficientTable
     covariance : array of shape (rows, rows)
-        Joint covariance of the coefficients, sampling error and privacy noise together; NaN without
-        intervals.
+        Joint covariance of the coefficients, sampling error and privacy noise together, scaled to
+        the ``sd`` of the table; NaN without intervals, infinite where nothing is identified.
     residual_deviation : float
         Standard deviation of the target around the regression.
+    r2 : float
+        Share of the target's variance that the regression explains; NaN if no moments were
+        released.
+    n : int or None
+        Number of records, if it is known: public, or released.
     guarantee : str
     """
 
     table: CoefficientTable
     covariance: FloatArray
     residual_deviation: float
+    r2: float
+    n: int | None
     guarantee: str
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame: the table, with z = estimate/sd and its two-sided p-value."""
+        """Return a pandas data frame: the table, with z and its two-sided p-value."""
         frame = self.table.to_frame()
-        frame["z"] = frame["estimate"] / frame["sd"]
-        frame["p"] = 2 * ndtr(-frame["z"].abs())
+        frame["z"], frame["p"] = zip(*((row.z, row.p) for row in self.table.rows), strict=True)
         return frame
 
     def _lines(self) -> list[str]:
-        return [
-            "Linear regression",
-            self.guarantee,
-            f"standard deviation of residuals: {self.residual_deviation:.4g}",
+        facts = [
+            *([f"{self.n:,} records"] if self.n is not None else []),
+            *([f"R² {self.r2:.3f}"] if math.isfinite(self.r2) else []),
+            f"standard deviation of residuals {self.residual_deviation:.4g}",
         ]
+        return ["Linear regression", self.guarantee, "; ".join(facts)]
 
     def _tests(self) -> list[tuple[str, str]]:
         """Return z and p of every row as text."""
-        z = [row.estimate / row.sd if row.sd else math.inf for row in self.table.rows]
-        return [(f"{each:.2f}", f"{2 * ndtr(-abs(each)):.3f}") for each in z]
+        return [
+            (f"{row.z:.2f}", f"{row.p:.3f}") if row.identified else ("–", "–")
+            for row in self.table.rows
+        ]
 
     def __repr__(self) -> str:
         head, *rows = repr(self.table).splitlines()
         if not self.table.no_intervals:
             head += "        z      p"
-            rows = [f"{r}  {z:>7}  {p:>5}" for r, (z, p) in zip(rows, self._tests(), strict=True)]
+            tests = [f"  {z:>7}  {p:>5}" for z, p in self._tests()]
+            rows[: len(tests)] = [row + test for row, test in zip(rows, tests, strict=False)]
         return "\n".join([*self._lines(), "", head, *rows])
 
     def _repr_html_(self) -> str:
@@ -166,62 +212,97 @@ class RegressionSummary:
         if self.table.no_intervals:
             return lines + self.table._repr_html_()
         rows = [(*own, *test) for own, test in zip(self.table.cells, self._tests(), strict=True)]
-        return lines + _html((*self.table.heads, "z", "p"), rows, "")
+        return lines + _html((*self.table.heads, "z", "p"), rows, self.table.remark)
+
+
+def joint_covariance(
+    design: Design, slopes: Slopes, table: CoefficientTable, target_half: float
+) -> FloatArray:
+    """Return the covariance of the rows of a table, with the variances that the table states."""
+    _, combined = contrasts(design)
+    combined = combined if design.intercept else combined[1:]
+    covariance = combined @ (slopes.sampling + slopes.privacy) @ combined.T * target_half**2
+    own = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    sds = np.array([row.sd for row in table.rows])
+    with np.errstate(invalid="ignore"):
+        scaled: FloatArray = covariance * np.outer(sds / own, sds / own)
+    return scaled
 
 
 def coefficient_table(
     schema: Schema,
     design: Design,
-    mean: FloatArray,
-    covariance: FloatArray,
+    slopes: Slopes,
     target_half: float,
     target_centre: float,
     level: float,
 ) -> CoefficientTable:
-    """Return the table of a belief about (constant, coefficients) on the scale of the bounds.
+    """Return the table of slopes on the scale of the bounds.
 
     Categories are compared with the first one of their column; the intercept is the expected
     target if all numbers are 0 and all categories are the first ones. Without an intercept, those
     of the first column that has any are such expected targets, one for each.
     """
-    names, combined = contrasts(schema, design)
-    values = combined @ mean * target_half
-    spread = np.einsum("ij,jk,ik->i", combined, covariance, combined)
-    sds = np.sqrt(np.maximum(spread, 0.0)) * target_half
+    names, combined = named_contrasts(schema, design)
+    values = combined @ slopes.mean * target_half
     values[0] += target_centre
-    reach = float(ndtri(0.5 + level / 2))
-    rows = zip(names, values, sds, values - reach * sds, values + reach * sds, strict=True)
-    found = tuple(Coefficient(name, *map(float, numbers)) for name, *numbers in rows)
-    return CoefficientTable(found if design.intercept else found[1:], level)
+    sampling, privacy = (
+        np.maximum(np.einsum("ij,jk,ik->i", combined, each, combined), 0.0) * target_half**2
+        for each in (slopes.sampling, slopes.privacy)
+    )
+    growth = slopes.growth * [target_half, 1.0]
+    rows = tuple(
+        _row(name, level, *map(float, numbers))
+        for name, *numbers in zip(names, values, sampling, privacy, *growth.T, strict=True)
+    )
+    return CoefficientTable(rows if design.intercept else rows[1:], level)
 
 
-def contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
+def _row(
+    name: str,
+    level: float,
+    value: float,
+    sampling: float,
+    privacy: float,
+    linear: float,
+    square: float,
+) -> Coefficient:
+    law = (sampling + privacy, linear, square)
+    low, high = _ends(*law, float(ndtri(0.5 + level / 2)))
+    left, right = _ends(*law, _USUAL_REACH)
+    sd = (right - left) / (2 * _USUAL_REACH)
+    others = math.sqrt(max(sd**2 - sampling, 0.0))
+    at_zero = sampling + privacy - linear * value + square * value**2
+    z = value / math.sqrt(at_zero) if at_zero > 0 else math.copysign(math.inf, value)
+    z = math.nan if math.isinf(sd) else z
+    return Coefficient(name, value, sd, value + low, value + high, math.sqrt(sampling), others, z)
+
+
+def _ends(variance: float, linear: float, square: float, reach: float) -> tuple[float, float]:
+    """Return the t with t² = reach² (variance + linear t + square t²), if there are two."""
+    k = reach**2
+    lead = 1 - k * square
+    if not lead > 0:
+        return -math.inf, math.inf
+    middle = k * linear / (2 * lead)
+    half = math.sqrt(middle**2 + k * variance / lead)
+    return middle - half, middle + half
+
+
+def named_contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:
     """Return names, and for each the combination of (constant, coordinates) that it is."""
-    centres, halves = design.scales
-    rows, names = [np.eye(design.width + 1)[0]], ["intercept"]
-    whole: range | None = None
-    for j, (column, domain) in enumerate(design.features):
-        name, places = [*schema.columns][column], 1 + np.flatnonzero(design.column == j)
-        if not isinstance(domain, Categories):
-            slope = np.zeros(design.width + 1)
-            slope[places] = 1 / halves[j]
-            rows[0] = rows[0] - centres[j] * slope
-            rows.append(slope)
-            names.append(str(name))
-            continue
-        signs = design.signs[places[0] - 1]
-        units = np.zeros((domain.n_values, design.width + 1))
-        units[:, places] = [[-1.0], [1.0]] if signs else np.eye(domain.n_values)
-        if not design.intercept and whole is None:  # its levels stand for the constant
-            whole = range(len(rows), len(rows) + domain.n_values)
-            rows += [*units]
-            names += [_called(name, domain, k) for k in range(domain.n_values)]
-            continue
-        for row in [0] if design.intercept else whole or []:
-            rows[row] = rows[row] + units[0]
-        rows += [unit - units[0] for unit in units[1:]]
-        names += [_called(name, domain, k) for k in range(1, domain.n_values)]
-    return names, np.array(rows)
+    about, rows = contrasts(design)
+    columns = [*schema.columns]
+    names = ["intercept"]
+    for feature, category in about[1:]:
+        assert feature is not None
+        column, domain = design.features[feature]
+        name = str(columns[column])
+        if isinstance(domain, Categories):
+            assert category is not None
+            name = _called(name, domain, category)
+        names.append(name)
+    return names, rows
 
 
 def _called(name: str, domain: Categories, k: int) -> str:

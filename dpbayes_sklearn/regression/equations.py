@@ -58,6 +58,8 @@ __all__ = [
     "centred",
     "divided",
     "eigenvalues_at_least",
+    "noise_of_residual",
+    "noise_of_rows",
     "solve",
     "variance_posterior",
 ]
@@ -205,22 +207,24 @@ class Centred:
         return None if self.places is None else self.places.numbers
 
     def with_constant(
-        self, w: FloatArray, spread: FloatArray, rest: float
+        self, w: FloatArray, spread: FloatArray, own: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return mean and covariance of (constant, coefficients): constant = target - m'w."""
+        """Return mean and covariance of (constant, coefficients): constant = target - m'w.
+
+        ``own`` is the variance of the constant for given coefficients.
+        """
         mean, covariance = np.append(0.0, w), np.zeros((len(w) + 1,) * 2)
         covariance[1:, 1:] = spread
         if self.design.intercept:
             m = self.mean
             mean[0] = self.target - m @ w
             covariance[0, 1:] = covariance[1:, 0] = -spread @ m
-            covariance[0, 0] = (
-                m @ spread @ m
-                + self.target_error
-                + rest / self.n
-                + self.mean_error @ (w**2 + np.diag(spread))
-            )
+            covariance[0, 0] = m @ spread @ m + own
         return mean, covariance
+
+    def noise_of_constant(self, w: FloatArray, spread: FloatArray) -> float:
+        """Return the variance of the constant that the noise of the means causes."""
+        return float(self.target_error + self.mean_error @ (w**2 + np.diag(spread)))
 
 
 def centred(
@@ -369,7 +373,7 @@ def solve(
     least = max(0.3 * float(np.sqrt(known.total_error)), 0.02 * total)
     last, part = np.inf, 1.0
     for _ in range(_MOST_ROUNDS):
-        v = basis.T @ _noise_of_residual(known, error, w, spread) @ basis + rest / known.n * c
+        v = basis.T @ noise_of_residual(known, error, w, spread) @ basis + rest / known.n * c
         inverse_c, _ = divided(v, c)
         inner, _ = divided(c @ inverse_c + (basis.T * prior) @ basis, identity)
         contrast = inner @ (inverse_c.T @ g - basis.T @ (prior * known.baseline))
@@ -409,7 +413,7 @@ def divided(matrix: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArr
     return np.asarray(solution), np.asarray(root)
 
 
-def _noise_of_residual(
+def noise_of_residual(
     known: Centred, error: FloatArray, w: FloatArray, spread: FloatArray
 ) -> FloatArray:
     """Return V without the sampling error."""
@@ -424,6 +428,18 @@ def _noise_of_residual(
     v += np.outer(m, m) * (known.target_error + mean_error @ squares)
     v -= np.outer(q, m) + np.outer(m, q)
     return v
+
+
+def noise_of_rows(known: Centred, error: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
+    """Return y'Vy without the sampling error, for rows of y and of the w that V belongs to."""
+    m, mean_error, squares, yw = known.mean, known.mean_error, w**2, y * w
+    alpha = known.target - (w @ m)[:, None] + known.square_slope * w
+    products = (yw @ error) * yw + (y**2 @ (error - np.diag(np.diag(error)))) * squares
+    own = y**2 * (known.cross_error + mean_error * alpha**2)
+    common = y @ m
+    through_means = common * (known.target_error + squares @ mean_error)
+    through_means -= 2 * (yw * alpha) @ mean_error
+    return np.asarray((products + own).sum(axis=1) + common * through_means)
 
 
 def eigenvalues_at_least(floor: float, matrix: FloatArray) -> FloatArray:
@@ -460,15 +476,9 @@ class VariancePosterior:
         """Return the variance of the variance."""
         return np.asarray(self.probabilities @ self.values**2 - self.mean**2)
 
-    def quantiles(self, levels: FloatArray) -> FloatArray:
-        """Return quantiles of every variance, shape (width, levels)."""
-        below = np.cumsum(self.probabilities, axis=1)
-        logs = np.log(self.values)
-        return np.exp([np.interp(levels, row, logs) for row in below]).reshape(-1, len(levels))
-
 
 def variance_posterior(
-    known: Centred, centre: float, width: float, loose: float
+    known: Centred, centre: float, width: float, loose: float, within: float = 0.0
 ) -> VariancePosterior:
     """Return the posterior of every variance.
 
@@ -478,15 +488,16 @@ def variance_posterior(
     centre, width : float
         Mean and standard deviation of the logarithm for a number that was not located, on the
         scale of the bounds; a width of infinity is a flat prior.
-    loose : float
-        Standard deviation of the logarithm about the located spread, beside its error.
+    loose, within : float
+        Standard deviation of the logarithm about the located spread, beside its error, and the mean
+        of its difference from it.
     """
     design, own, error = known.design, np.diag(known.covariance), known.own_error
     log_c = np.linspace(np.log(_LEAST_VARIANCE), 0.0, _GRID)
     centres, widths = np.full(design.width, centre), np.full(design.width, width)
     if known.numbers is not None:
         at = known.numbers
-        centres[design.numbers] = 2 * (at.log_spread - np.log(at.half))
+        centres[design.numbers] = 2 * (at.log_spread - np.log(at.half)) + within
         widths[design.numbers] = np.hypot(2 * at.log_spread_sd, loose)
     log_p = -0.5 * ((log_c - centres[:, None]) / widths[:, None]) ** 2
     log_p[design.levels] = log_c  # a share between 0 and 1: flat

@@ -354,7 +354,7 @@ def posterior_of_draws(
     moved = draws @ units.windows.to_bounds().T * units.window.half
     moved[:, 0] += units.window.centre
     belief = Belief(mean, np.diag(variance), units.variance)
-    scaled = GaussianPosterior.of(belief, belief, units.window, units.windows)
+    scaled = GaussianPosterior.of(belief, units.window, units.windows, prior.design)
     return CoefficientDraws(**vars(scaled), draws=moved)
 
 

@@ -7,8 +7,7 @@ and inverts it, which is unstable. Here the errors of C and of the means are par
 (``equations``), and the same release is read twice:
 
 - ``predictive``: for ``predict``. C is shrunk to what is usual, and so are the coefficients.
-- ``slopes``: for the coefficients themselves. Weak priors only, and the error of every variance is
-  integrated over, so that intervals cover.
+- ``slopes``: for the coefficients themselves. Weak priors only, and intervals by tests.
 
 As the noise vanishes both become the conjugate posterior, but that variances of the second allow
 for residuals that are not the same everywhere.
@@ -20,27 +19,16 @@ from all of them). If the features then explain more than all of the target's va
 variances must be too small and are raised. Coefficients have a heavy-tailed prior under which the
 features explain a share of the target's variance; beliefs for several shares are averaged by their
 evidence.
-
-**Inference for single coefficients: weak priors, and intervals with the stated coverage.**
-
-A coefficient is a covariance over a variance. Where the noise leaves a variance uncertain, so is
-the coefficient, in proportion: no single guess of it may decide. So the equations are solved at
-several quantiles of the posterior of every uncertain variance, and the solutions are combined,
-their differences counted as uncertainty. Coefficients of correlated columns are divided by the
-variance of a combination of columns, a small eigenvalue of their correlations, so that is treated
-in the same way. What clipping to the windows may hide is counted too, and so is a residual variance
-that is not the same everywhere, up to a public factor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.special import ndtr, ndtri
 
 from dpbayes_sklearn._arviz import ToArviz
 from dpbayes_sklearn._typing import FloatArray
@@ -50,7 +38,6 @@ from dpbayes_sklearn.regression.equations import (
     Belief,
     Centred,
     FirstStage,
-    Solution,
     centred,
     divided,
     eigenvalues_at_least,
@@ -59,8 +46,9 @@ from dpbayes_sklearn.regression.equations import (
 )
 from dpbayes_sklearn.regression.location import Located
 from dpbayes_sklearn.regression.moments import Predictive, ReleasedMoments, Window, Windows
+from dpbayes_sklearn.regression.slopes import Slopes, contrasts, slopes
 
-__all__ = ["GaussianPosterior", "GaussianPrior", "predictive_belief", "slope_belief"]
+__all__ = ["GaussianPosterior", "GaussianPrior", "predictive_belief"]
 
 _SHARES = np.array([0.03, 0.1, 0.2, 0.4, 0.7, 0.9])  # of the variance, that may be explained
 _SHARE_WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.25])
@@ -97,7 +85,9 @@ def predictive_belief(known: Centred, precisions: FloatArray, noise: float | Non
         for p, one in zip(weight, found, strict=True)
     )
     rest = float(sum(p * one.rest for p, one in zip(weight, found, strict=True)))
-    return Belief(*known.with_constant(np.asarray(w), np.asarray(spread), rest), rest)
+    w, spread = np.asarray(w), np.asarray(spread)
+    own = rest / known.n + known.noise_of_constant(w, spread)
+    return Belief(*known.with_constant(w, spread, own), rest)
 
 
 def _predictive_covariances(known: Centred) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -152,142 +142,6 @@ def _usual_correlation(r: FloatArray, error: FloatArray, apart: FloatArray) -> f
     return float(np.sqrt(np.clip(square, _LEAST_CORRELATION**2, _MOST_CORRELATION**2)))
 
 
-_CORRELATION = 0.6  # prior standard deviation of a correlation
-_SURE_DEVIATIONS = 10.0  # standard deviations above zero from which a variance is taken for known
-_CORRELATED = 0.5  # eigenvalue of the correlations below which columns are nearly dependent
-_LEAST_EIGENVALUE = 1e-3  # of correlations
-_QUANTILES = np.array([0.04, 0.25, 0.5, 0.75, 0.96])
-_UNEVEN = 2.0  # variance of the sampling error, in units of that of even residuals
-# Share of a slope that clipping of record norms can hide, per standard deviation at which they
-# are clipped.
-_SCALED = 0.6
-_CLIPPED = 1.5  # standard deviations that clipped targets may be away from their windows
-# Prior standard deviation of log(variance) around the released spread, added to its error.
-_SLOPE_LOOSE = 0.9
-
-
-def slope_belief(known: Centred, noise: float | None) -> Belief:
-    """Return the belief about (constant, coefficients) whose intervals cover.
-
-    The prior of a standardised coefficient is N(0, 1); `prior_precision` is no part of it, because
-    on the scale of wide bounds any fixed precision decides the coefficients of narrow columns.
-    """
-    known = replace(known, n=max(1, int(known.n / _UNEVEN)))  # as fewer records have it
-    own, own_error = np.diag(known.covariance), known.own_error
-    unsure = own < _SURE_DEVIATIONS * np.sqrt(own_error)
-    variances = np.where(unsure[:, None], _quantiles(known), np.maximum(own, 1e-9)[:, None])
-    at_levels = [
-        _slope_covariances(known, each, unsure, level)
-        for each, level in zip(variances.T, _QUANTILES, strict=True)
-    ]
-    if np.array_equal(at_levels[0][0], at_levels[-1][0]):  # nothing is uncertain
-        at_levels = at_levels[:1]
-    found = [
-        _solved(known, c, error, each / known.explainable, noise)
-        for (c, error), each in zip(at_levels, variances.T, strict=False)
-    ]
-    w, spread = _combined(
-        np.array([one.w for one in found]), np.array([one.spread for one in found])
-    )
-    rest = float(np.mean([one.rest for one in found]))
-    spread = spread + np.diag(_clipping(known, w, np.median(variances, axis=1)))
-    return Belief(*known.with_constant(w, spread, rest), rest)
-
-
-def _solved(
-    known: Centred, c: FloatArray, error: FloatArray, precisions: FloatArray, noise: float | None
-) -> Solution:
-    """Solve the equations; the variance that is due to the error of c is counted twice.
-
-    They are linear in that error. Where features are correlated it is not small beside the least
-    eigenvalue of c, and coefficients are off by a second-order term of the same size.
-    """
-    found = solve(known, c, error, precisions, noise)
-    without = solve(known, c, np.zeros_like(error), precisions, noise)
-    more = np.maximum(np.diag(found.spread) - np.diag(without.spread), 0.0)
-    return found._replace(spread=found.spread + np.diag(more))
-
-
-def _combined(w: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Average solutions by their precisions; what they differ by is uncertainty."""
-    weight = 1 / np.maximum(np.diagonal(spread, axis1=1, axis2=2), 1e-300)
-    mean = (weight * w).sum(axis=0) / weight.sum(axis=0)
-    off = w - mean
-    return mean, np.asarray(spread.mean(axis=0) + np.einsum("qi,qj->ij", off, off) / len(w))
-
-
-def _quantiles(known: Centred) -> FloatArray:
-    """Return quantiles of the posterior of every variance, shape (width, quantiles).
-
-    The logarithm of a variance that was not located is flat.
-    """
-    return variance_posterior(known, 0.0, np.inf, _SLOPE_LOOSE).quantiles(_QUANTILES)
-
-
-def _slope_covariances(
-    known: Centred, own: FloatArray, unsure: npt.NDArray[np.bool_], level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return covariances for these variances; what stands for the error of one has none.
-
-    Small eigenvalues of the correlations are put at their quantiles of this level.
-    """
-    c, error = known.covariance.copy(), known.error.copy()
-    diagonal = np.diag_indices_from(c)
-    c[diagonal] = np.maximum(own, 1e-9)
-    error[diagonal] = np.where(unsure, 0.0, error[diagonal])
-    size = np.sqrt(np.outer(c[diagonal], c[diagonal]))
-    apart = known.design.column[:, None] != known.design.column
-    kept = np.where(apart, 1 / (1 + error / (_CORRELATION * size) ** 2), 1.0)
-    off = ~np.eye(len(c), dtype=bool)
-    c[off] *= kept[off]
-    error[off] *= kept[off]
-    floor, reduced = _LEAST_EIGENVALUE * c[diagonal].min(initial=1.0), known.contrasts.reduced
-    positive = eigenvalues_at_least(float(floor) + 1e-12, reduced(c))
-    return _at_level(positive, reduced(error), level), error
-
-
-def _at_level(c: FloatArray, error: FloatArray, level: float) -> FloatArray:
-    r"""Return covariances with the small eigenvalues of the correlations at a quantile.
-
-    An eigenvalue :math:`u^\top R u` of the correlations has the error
-    :math:`\sum_{ij} (2 - [i=j]) u_i^2 u_j^2 v_{ij}`; its posterior under a flat prior is a normal
-    distribution, restricted to positive values.
-    """
-    size = np.sqrt(np.outer(np.diag(c), np.diag(c)))
-    values, axes = np.linalg.eigh(c / size)
-    squares, v = axes**2, error / size**2
-    sd = np.sqrt(2 * np.sum(squares * (v @ squares), axis=0) - squares.T**2 @ np.diag(v))
-    unsure = (values < _CORRELATED) & (values < _SURE_DEVIATIONS * sd)
-    if not unsure.any():
-        return c
-    below = ndtr(-values[unsure] / sd[unsure])
-    quantile = values[unsure] + sd[unsure] * ndtri(below + level * (1 - below))
-    values[unsure] = np.maximum(quantile, _LEAST_EIGENVALUE)
-    return np.asarray((axes * values) @ axes.T * size)
-
-
-def _clipping(known: Centred, w: FloatArray, variances: FloatArray) -> FloatArray:
-    r"""Return the variance of what clipping may hide of the slopes w.
-
-    .. math:: (0.6\, w' r_t p_t + w r_x p_x)^2 + (1.5\, q\sqrt T/s)^2
-
-    A share p of the values of the target, or of a column, is clipped r standard deviations away,
-    where the window ends, or nearer, where records are scaled because of their target; the q lie
-    outside of the window. Scaling takes 0.2 to 0.9 :math:`r_t p_t` of a slope in simulated
-    families; with a first stage, of the change w' to it.
-    """
-    if known.places is None:
-        return np.zeros(len(w))
-    target, end, p_x = known.places.target, known.places.target_end, np.zeros(len(w))
-    s = np.sqrt(np.maximum(variances, 1e-9))
-    if known.numbers is not None:
-        p_x[known.design.numbers] = known.numbers.beyond()
-    scaled, outside = (float(target.beyond(part)[0]) for part in (end, 1.0))
-    taken = w * _SCALED * scaled * end / np.sqrt(known.total)
-    hidden = np.abs(taken) + np.abs((known.baseline + w) * p_x / s)
-    return np.asarray(hidden**2 + (_CLIPPED * outside * np.sqrt(known.total) / s) ** 2)
-
-
 @dataclass(frozen=True)
 class GaussianPrior:
     """Independent N(0, 1/precision) beliefs about all coefficients but the constant's.
@@ -324,23 +178,31 @@ class GaussianPrior:
         released: ReleasedMoments,
         places: Located | None = None,
         first: FirstStage | None = None,
+        uneven: Callable[[GaussianPosterior], FloatArray] | None = None,
     ) -> GaussianPosterior:
         """Return the belief after seeing released moments, and where target and columns lie.
 
-        With a first stage, the moments are those of its residuals.
+        With a first stage, the moments are those of its residuals. ``uneven`` asks how much larger
+        squared residuals of a belief are where a coordinate is far from its centre.
         """
         window, windows = released.window, released.windows
         noise = None if self.noise_variance is None else self.noise_variance / window.half**2
         precisions = self.precisions(window, windows)
         if not self._sees_noise(released):
             belief = plug_in_belief(released, precisions, noise)
-            return GaussianPosterior.of(belief, belief, window, windows)
+            found = GaussianPosterior.of(belief, window, windows, self.design)
+            explained = _explained(released, belief.mean) * window.half**2
+            return replace(found, slopes=replace(found.slopes, n=released.n, explained=explained))
         with blas_for(self.design.width):
             known = centred(released, places, first)
             predicting = predictive_belief(known, precisions[1:], noise)
-            slopes = slope_belief(known, noise)
-        found = GaussianPosterior.of(predicting, slopes, window, windows)
-        return found if first is None else found.shifted(first.coefficients)
+        start = np.zeros(self.design.width + 1) if first is None else first.coefficients
+        found = GaussianPosterior.of(predicting, window, windows, self.design).shifted(start)
+        factors = None if uneven is None else uneven(found)
+        with blas_for(self.design.width):
+            rows = contrasts(self.design)[1] @ windows.to_bounds() * window.half
+            read = slopes(known, noise, rows, factors).on_bounds(window, windows)
+        return replace(found, slopes=read.shifted(start, 0.0))
 
     def _sees_noise(self, released: ReleasedMoments) -> bool:
         return self.inference == "noise_aware" and bool(released.variance.any())
@@ -358,10 +220,8 @@ class GaussianPosterior(ToArviz):
         Uncertainty that the data and the privacy noise leave.
     noise_variance : float
         Variance of the target around the regression.
-    slopes : array of shape (width + 1,)
-        Posterior mean under weak priors, for statements about single coefficients.
-    slope_covariance : array of shape (width + 1, width + 1)
-        Its uncertainty.
+    slopes : Slopes
+        Estimates under weak priors, for statements about single coefficients.
     windows : Windows
         Where the coordinates were clipped: the model is constant outside.
     """
@@ -371,22 +231,19 @@ class GaussianPosterior(ToArviz):
     coefficients: FloatArray
     covariance: FloatArray
     noise_variance: float
-    slopes: FloatArray
-    slope_covariance: FloatArray
+    slopes: Slopes
     windows: Windows
 
     @classmethod
     def of(
-        cls, predicting: Belief, slopes: Belief, window: Window, windows: Windows
+        cls, belief: Belief, window: Window, windows: Windows, design: Design
     ) -> GaussianPosterior:
-        """Return beliefs in units of the windows as beliefs on the scale of the bounds."""
+        """Return a belief in units of the windows as one on the scale of the bounds."""
         back = windows.to_bounds() * window.half
-        means = [back @ belief.mean for belief in (predicting, slopes)]
-        spreads = [back @ belief.covariance @ back.T for belief in (predicting, slopes)]
-        for mean in means:
-            mean[0] += window.centre
-        noise = predicting.noise * window.half**2
-        return cls(means[0], spreads[0], noise, means[1], spreads[1], windows)
+        mean, spread = back @ belief.mean, back @ belief.covariance @ back.T
+        mean[0] += window.centre
+        noise = belief.noise * window.half**2
+        return cls(mean, spread, noise, Slopes.of(mean, spread, design), windows)
 
     def scaled(self, factor: float) -> Self:
         """Return the belief with all variances times ``factor``."""
@@ -407,8 +264,7 @@ class GaussianPosterior(ToArviz):
             self,
             coefficients=self.coefficients + by,
             covariance=self.covariance + constant,
-            slopes=self.slopes + by,
-            slope_covariance=self.slope_covariance + constant,
+            slopes=self.slopes.shifted(by, error),
         )
 
     def as_predictive(self, reach: float) -> Predictive:
@@ -471,6 +327,13 @@ def plug_in_belief(
     mean[kept] = w
     covariance[np.ix_(kept, kept)] = cho_solve(factor, np.eye(len(kept)))
     return Belief(mean, covariance, v)
+
+
+def _explained(released: ReleasedMoments, w: FloatArray) -> float:
+    """Return the variance of the fitted values; without an intercept, their mean square."""
+    gram = released.gram / released.n
+    fitted = float(w @ gram[:-1, :-1] @ w)
+    return fitted - float(gram[0, :-1] @ w) ** 2 if released.design.intercept else fitted
 
 
 def _cholesky(matrix: FloatArray) -> tuple[FloatArray, bool]:

@@ -26,6 +26,7 @@ from dpbayes_sklearn.privacy import PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.regression.design import Windows
 from dpbayes_sklearn.regression.mode import CoefficientDraws
 from dpbayes_sklearn.regression.posterior import GaussianPosterior
+from dpbayes_sklearn.regression.slopes import Slopes
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.schema import NotTheForm, read_categories, read_interval
 from dpbayes_sklearn.serialization.codecs import (
@@ -328,9 +329,9 @@ def _wrong_gaussian(posterior: GaussianPosterior) -> str | None:
     width = posterior.coefficients.shape
     draws = getattr(posterior, "draws", np.zeros((1, *width)))
     fits = len(width) == 1 and posterior.covariance.shape == width * 2
-    fits = (
-        fits and posterior.slopes.shape == width and posterior.slope_covariance.shape == width * 2
-    )
+    slopes = posterior.slopes
+    fits = fits and slopes.mean.shape == width and slopes.growth.shape == (len(slopes.growth), 2)
+    fits = fits and slopes.sampling.shape == slopes.privacy.shape == width * 2
     ends = posterior.windows.centres.shape, posterior.windows.halves.shape
     fits = fits and ends == ((width[0] - 1,),) * 2 and bool((posterior.windows.halves > 0).all())
     fits = fits and draws.shape == (len(draws), *width) and len(draws) > 0
@@ -371,8 +372,17 @@ _GAUSSIAN = {
     "coefficients": FLOATS,
     "covariance": FLOATS,
     "noise_variance": RealNumber(math.ulp(0.0)),
-    "slopes": FLOATS,
-    "slope_covariance": FLOATS,
+    "slopes": Fields(
+        Slopes,
+        {
+            "mean": FLOATS,
+            "sampling": FLOATS,
+            "privacy": FLOATS,
+            "growth": FLOATS,
+            "n": Optional(Integer(0, 2**62)),
+            "explained": Optional(RealNumber()),
+        },
+    ),
     "windows": Fields(Windows, {"centres": FLOATS, "halves": FLOATS}),
 }
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import ndtr, ndtri
 
 from dpbayes_sklearn.regression import posterior
 from dpbayes_sklearn.regression.design import Design
@@ -16,7 +15,6 @@ from dpbayes_sklearn.regression.posterior import (
     _explaining_at_most_all,
     plug_in_belief,
     predictive_belief,
-    slope_belief,
 )
 from dpbayes_sklearn.schema import Categories, Interval
 
@@ -153,77 +151,6 @@ def test_a_public_increment_is_taken_out_again():
 
 def test_a_declared_noise_variance_is_kept():
     assert noise_aware_belief(released(3000, 50), PRECISIONS, 0.02).noise == pytest.approx(0.02)
-
-
-def contrasts(belief):
-    """Slopes of numbers and sign, and differences of levels: what the data can tell."""
-    a = np.zeros((6, 8))
-    a[:4, 1:5] = np.eye(4)
-    a[4:, 5], a[4, 6], a[5, 7] = -1, 1, 1
-    return a @ belief.mean, np.sqrt(np.diag(a @ belief.covariance @ a.T))
-
-
-@pytest.mark.parametrize("noise", [5, 50, 200, 1000])
-def test_intervals_of_coefficients_cover(noise):
-    """95 % intervals of slopes and contrasts, over 40 releases of one model."""
-    truth = np.array([0.3, -0.2, 0.1, 0.05, 0.1, -0.1])
-    hits = []
-    for seed in range(40):
-        known = centred(released(3000, noise, seed, around=0.3), None)
-        mean, sd = contrasts(slope_belief(known, None))
-        hits.append(np.abs(mean - truth) < 1.96 * sd)
-    assert np.mean(hits, axis=0).min() >= 0.85
-    assert np.mean(hits) >= 0.92
-
-
-def test_with_little_noise_both_readings_are_the_same():
-    known = centred(released(20_000, 1e-6), None)
-    mean, sd = contrasts(slope_belief(known, None))
-    other, _ = contrasts(predictive_belief(known, PRECISIONS[1:], None))
-    assert_allclose(mean, other, atol=0.3 * sd.max())
-    assert sd.max() < 0.01
-
-
-def test_an_unknown_variance_widens_intervals():
-    """Where the noise hides the variance of a number, its slope is not known either."""
-    sharp, blunt = (centred(released(3000, noise), None) for noise in (20, 2000))
-    sds = [contrasts(slope_belief(known, None))[1] for known in (sharp, blunt)]
-    assert (sds[1][:3] > 5 * sds[0][:3]).all()
-
-
-def correlated(noise, seed, n=2000):
-    """Moments of two numbers with correlation 0.9, on which the target depends with both signs."""
-    design, rng = Design((Interval(-1, 1),) * 2), np.random.default_rng(seed)
-    x = 0.4 * rng.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], n)
-    z = np.column_stack([np.ones(n), x, x @ [0.5, -0.25] + rng.normal(0, 0.3, n)])
-    error = np.triu(rng.normal(0, noise, (4, 4)))
-    error = error + np.triu(error, 1).T
-    error[0, 0] = 0.0
-    variance = np.full((4, 4), float(noise) ** 2)
-    variance[0, 0] = 0.0
-    return ReleasedMoments(design, n, z.T @ z + error, variance, WHOLE_WINDOW, Windows.whole(2))
-
-
-@pytest.mark.parametrize("noise", [4, 12])
-def test_intervals_of_correlated_columns_cover(noise):
-    """The noise is a tenth, or a third, of the variance of the difference of the columns."""
-    hits, sds = [], []
-    for seed in range(40):
-        belief = slope_belief(centred(correlated(noise, seed), None), None)
-        sds.append(np.sqrt(np.diag(belief.covariance))[1:])
-        hits.append(np.abs(belief.mean[1:] - [0.5, -0.25]) < 1.96 * sds[-1])
-    assert np.mean(hits, axis=0).min() >= 0.88
-    assert np.median(sds) < 1  # and they are not as wide as if nothing were known
-
-
-def test_a_small_eigenvalue_moves_through_its_quantiles():
-    c, error = np.array([[1.0, 0.95], [0.95, 1.0]]), np.full((2, 2), 0.02**2)
-    least = [np.linalg.eigvalsh(posterior._at_level(c, error, q))[0] for q in (0.04, 0.5, 0.96)]
-    # u = (1, -1)/sqrt(2): variance (1 + 1)/4 v for the squares and v for the product
-    sd = 0.02 * np.sqrt(1.5)
-    assert_allclose(least[1], 0.05 + sd * ndtri((1 + ndtr(-0.05 / sd)) / 2), rtol=1e-9)
-    assert least[0] < 0.05 < least[2]
-    assert posterior._at_level(c, error / 1e4, 0.04) is c  # known well enough
 
 
 @pytest.mark.parametrize("noise", [5, 100])

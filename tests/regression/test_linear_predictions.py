@@ -16,6 +16,7 @@ from dpbayes_sklearn.regression.predict import (
     means_and_deviations,
     means_by_row,
 )
+from dpbayes_sklearn.regression.slopes import Slopes
 from dpbayes_sklearn.schema import Categories, Interval
 
 RNG = np.random.default_rng(0)
@@ -35,8 +36,10 @@ def model(bounds, spread=1e-3, narrow=True, intercept=True) -> LinearModel:
     if narrow:
         windows = Windows(RNG.uniform(-0.3, 0.3, width), RNG.uniform(0.3, 1.2, width))
     covariance, w = spread * root @ root.T, RNG.normal(size=width + 1)
-    posterior = GaussianPosterior(w, covariance, 0.04, w, covariance, windows)
-    return LinearModel(Design(domains, intercept), Scale(3.0, 7.0), posterior)
+    design = Design(domains, intercept)
+    slopes = Slopes.of(w, covariance, design)
+    posterior = GaussianPosterior(w, covariance, 0.04, slopes, windows)
+    return LinearModel(design, Scale(3.0, 7.0), posterior)
 
 
 def rows(bounds, n=500) -> np.ndarray:

@@ -30,6 +30,7 @@ from dpbayes_sklearn.regression.moments import (
 from dpbayes_sklearn.regression.plans import moment_increment
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.release import Products, noisy_moments, scaled_by_residuals
+from dpbayes_sklearn.regression.slopes import Slopes
 from dpbayes_sklearn.regression.step_noise import Shares, add_noise, grid_for, widening
 from dpbayes_sklearn.schema import Categories, Interval
 from tests.releasing import carried_out, plan_for
@@ -165,7 +166,8 @@ def test_residuals_correct_a_variance_that_is_off(factor):
     statistics = moments(X, y, design)
     covariance = 0.002 * np.eye(3)
     w = np.array([0.0, 0.3, -0.2])
-    said = GaussianPosterior(w, covariance, 0.01, w, covariance, Windows.whole(2)).scaled(factor)
+    slopes = Slopes.of(w, covariance, design)
+    said = GaussianPosterior(w, covariance, 0.01, slopes, Windows.whole(2)).scaled(factor)
     shares = Shares.of(Budget(Fraction(1)), 60_000, 2, residuals=True)
     found = scaled_by_residuals(said, statistics, shares, Noise.of(0))
     mean, variance = found.predictive(X)

@@ -8,6 +8,7 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, ReleasedMoments, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.slopes import Slopes
 from dpbayes_sklearn.schema import Categories, Interval
 
 DESIGN = Design((Interval(-1, 1),) * 4)
@@ -73,7 +74,8 @@ def test_moments_without_a_model_are_projected():
 def belief(covariance, windows=None):
     w = np.array([1.0, -2.0])
     whole = Windows.whole(1) if windows is None else windows
-    return GaussianPosterior(w, covariance, 0.1, w, covariance, whole)
+    slopes = Slopes.of(w, covariance, Design((Interval(-1, 1),)))
+    return GaussianPosterior(w, covariance, 0.1, slopes, whole)
 
 
 def test_predictions_are_constant_outside_of_the_windows():
