@@ -33,7 +33,7 @@ def test_a_planted_fault_is_seen(fault: Fault) -> None:
 def test_there_are_enough_faults_of_every_kind() -> None:
     assert len(FAULTS) >= WANTED
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
-    assert {fault.area for fault in FAULTS} >= {"noise", "sensitivity", "data", "spending"}
+    assert {fault.area for fault in FAULTS} >= {"noise", "counts", "regression", "spending"}
     assert {fault.seen_by for fault in FAULTS} <= set(LAYERS)
     for layer, cases in LAYERS.items():
         names = [case.name for case in cases()]

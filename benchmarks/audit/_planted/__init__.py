@@ -1,6 +1,8 @@
 """Privacy bugs, planted one at a time into the running library: an audit must see every one.
 
-A file for each area; those whose names begin with an underscore hold no faults.
+A file for each subject, with a table of faults. A row says what is wrong, where (a dotted name
+within the package), how (a value, or a function of the real part and its arguments), and with
+which case of the layer that has to see it to begin.
 """
 
 from __future__ import annotations
@@ -13,9 +15,8 @@ from benchmarks.audit._planted._fault import Fault
 __all__ = ["FAULTS", "Fault"]
 
 FAULTS: tuple[Fault, ...] = tuple(
-    thing
+    fault
     for area in iter_modules(__path__)
     if not area.name.startswith("_")
-    for thing in vars(import_module(f"{__name__}.{area.name}")).values()
-    if isinstance(thing, Fault)
+    for fault in import_module(f"{__name__}.{area.name}").FAULTS.listed
 )

@@ -2,246 +2,266 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn.categories import counts
-from dpbayes_sklearn.counts import splits, tables
-from dpbayes_sklearn.noise import ClassRows, discrete_laplace, integers, zero_sum
-from dpbayes_sklearn.noise import class_rows as rows
-from dpbayes_sklearn.noise import noise as drawing
+from benchmarks.audit._planted._fault import Faults, at, returns, times
+from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, SupNorm, class_rows
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, one_sided_laplace
+from dpbayes_sklearn.noise.integers import bernoulli_exp
+from dpbayes_sklearn.noise.law import draw, laplace_scale
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.regression import ball_draws, step_noise
 
-Replacements = Iterator[tuple[Any, str, Any]]
-
-
-@fault(
-    "noise", "enumeration of counts", "The scale of the counts' noise is half of what it should be"
-)
-def half_the_scale() -> Replacements:
-    real = tables.laplace_scale
-    for module in (tables, counts):
-        yield module, "laplace_scale", lambda *args: real(*args) / 2
-
-
-@fault("noise", "sampler laws", "The sampler draws with half the scale it was given")
-def half_the_scale_inside_the_sampler() -> Replacements:
-    real = discrete_laplace._proposals
-    yield discrete_laplace, "_proposals", lambda scale, *rest: real(scale / 2, *rest)
-
-
-@fault(
-    "noise",
+FAULTS = Faults("noise")
+COUNTS, MOMENTS, LAWS, BYTES = (
+    "enumeration of counts",
+    "enumeration of moments",
     "sampler laws",
-    "A loop that ends by chance is ended after two rounds, which cuts the tails",
-)
-def capped_loop() -> Replacements:
-    def capped(size: int, source: Any) -> Any:
-        tables = np.zeros(size, np.int64)
-        for _ in range(2):
-            coins = integers.bernoulli_exp(np.ones(size, np.uint16), 1, source, first=2)
-            tables += coins & (tables == _)
-        return tables
-
-    yield discrete_laplace, "geometric", capped
-
-
-@fault(
-    "noise",
-    "sampler laws",
-    "Rejected words are taken after all, so that a die favours some of its faces",
-)
-def rejection_without_a_second_try() -> Replacements:
-    def once(limit: Any, size: int, source: Any, word: Any) -> Any:
-        drawn = np.frombuffer(source(size * np.dtype(word).itemsize), dtype=word)
-        return drawn % np.asarray(limit, dtype=word)
-
-    yield integers, "words_below", once
-
-
-@fault("noise", "source of bytes", "Noise comes from numpy's global generator")
-def numpy_noise() -> Replacements:
-    def careless(arrays: Any, law: Any, source: Any) -> Any:
-        q = [1 - np.exp(-((law.variance(i) / 2) ** -0.5)) for i in range(len(arrays))]
-        pair = (np.random.geometric, np.random.geometric)
-        both = zip(arrays, q, strict=True)
-        return tuple(a + pair[0](p, a.shape) - pair[1](p, a.shape) for a, p in both)
-
-    yield drawing, "add", careless
-
-
-@fault("noise", "source of bytes", "Points are chosen with numpy's global generator")
-def numpy_choice() -> Replacements:
-    def careless(weights: Any, source: Any) -> Any:
-        shares = np.cumsum(weights / weights.sum(axis=-1, keepdims=True, dtype=float), axis=-1)
-        at = np.random.random(shares.shape[:-1])  # noqa: NPY002
-        return np.minimum((shares <= at[..., None]).sum(axis=-1), weights.shape[-1] - 1)
-
-    yield drawing, "finite_draw", careless
-
-
-@fault("noise", "values", "Noise is a float, whose last bits tell what it was added to")
-def floating_point_noise() -> Replacements:
-    def floats(arrays: Any, law: Any, source: Any) -> Any:
-        seed = int.from_bytes(source(8), "little")
-        rng = np.random.default_rng(seed)
-        scales = [(law.variance(i) / 2) ** 0.5 for i in range(len(arrays))]
-        pairs = zip(arrays, scales, strict=True)
-        return tuple(a + rng.laplace(scale=b, size=a.shape) for a, b in pairs)
-
-    yield drawing, "add", floats
-
-
-@fault(
-    "noise",
     "source of bytes",
-    "Every release uses the same seed, so that its noise can be taken off again",
 )
-def a_fixed_seed() -> Replacements:
-    yield drawing, "random_source", lambda state=None, stream=0: random_source(state or 12)
+HALF = Fraction(1, 2)
+ADD = "noise.noise.add"
 
-
-@fault("noise", "source of bytes", "Batches with one seed repeat each other's noise")
-def one_stream_for_all_batches() -> Replacements:
-    yield drawing, "random_source", lambda state=None, stream=0: random_source(state)
-
-
-@fault(
-    "noise",
-    "enumeration of counts",
-    "All cells share one draw, so that differences between them are exact",
-    "fourier, Network",
+FAULTS.rows(
+    COUNTS,
+    {
+        "The scale of the counts' noise is half of what it should be": at(
+            ("counts.tables.laplace_scale", "categories.counts.laplace_scale"), times(HALF)
+        ),
+        "Only the first table of those that get the same noise gets it": at(
+            ADD, lambda real, arrays, *rest: (real(arrays, *rest)[0], *arrays[1:])
+        ),
+        "Independent noise tells half of its privacy loss": at(
+            "noise.DiscreteLaplace.privacy_loss", times(HALF)
+        ),
+        "Noise of the sup norm tells the loss of the mean of its entries": at(
+            "noise.SupNorm.privacy_loss",
+            lambda _, law, shift: (
+                Fraction(int(np.abs(shift).sum()) * law.grid, len(shift)) / law.steps
+            ),
+            "fourier, Network",
+        ),
+        "Noise of the rows of a class tells the loss of one class only": at(
+            "noise.ClassRows.privacy_loss", times(HALF)
+        ),
+        "Noise that adds to zero tells the loss of one count only": at(
+            "noise.ZeroSum.privacy_loss", times(HALF), "geometric"
+        ),
+        "Noise on a finer grid is drawn with the scale of the coarse one": at(
+            "noise.SupNorm.steps", lambda _, law: law.scale, "fourier, Network"
+        ),
+        "Rows of noise on a grid are drawn with one step less than they have": at(
+            "noise.ClassRows.steps", lambda _, law: law.scale * max(law.grid - 1, 1)
+        ),
+        "A large epsilon is taken for an infinite one": at(
+            "privacy.budget.Budget.infinite",
+            lambda _, budget: budget.epsilon > 30,
+            "laplace, epsilon=40",
+        ),
+    },
 )
-def one_noise_for_all_cells() -> Replacements:
-    real = drawing.add
-
-    def shared(arrays: Any, law: Any, source: Any) -> Any:
-        one = real(arrays, law, source)[0].flat[0] - arrays[0].flat[0]
-        return tuple(array + one for array in arrays)
-
-    yield drawing, "add", shared
-
-
-@fault(
-    "noise",
-    "enumeration of counts",
-    "A cell that counts nobody gets no noise, which tells that it does",
+FAULTS.rows(
+    LAWS,
+    {
+        "The sampler draws with half the scale it was given": at(
+            "noise.discrete_laplace._proposals",
+            lambda real, scale, *rest: real(scale / 2, *rest),
+        ),
+        "Noise that cancels is accepted whatever its last part is": at(
+            "noise.zero_sum._coins", lambda _, size, *rest: np.ones(size.size, bool)
+        ),
+        "Rows of noise are accepted however few of them there are": at(
+            "noise.class_rows._accepts", returns(True)
+        ),
+        "Discrete Gaussian noise has half of its variance": at(
+            "noise.discrete_gaussian.discrete_gaussian", lambda real, v, *rest: real(v / 2, *rest)
+        ),
+        "A Gaussian in a ball is drawn with twice its precision": at(
+            "noise.ball_gaussian._unit_ball", lambda real, a, b, *rest: real(2 * a, 2 * b, *rest)
+        ),
+        "The last point of a finite law is never drawn": at(
+            "noise.finite.finite_draw",
+            lambda real, weights, source: real(weights[..., :-1], source),
+        ),
+        "The noise of a text is not cut off": at(
+            "noise.truncated_laplace._unlimited",
+            lambda _, law, count, source: discrete_laplace(law.scale, count, source),
+        ),
+        "Even noise of a text is not thinned out": at(
+            "noise.truncated_laplace.bernoulli_exp", lambda _, x, *rest: np.ones(len(x), bool)
+        ),
+    },
 )
-def no_noise_for_the_absent() -> Replacements:
-    real = drawing.add
-
-    def skipping(arrays: Any, *rest: Any) -> Any:
-        noisy = real(arrays, *rest)
-        return tuple(np.where(a == 0, 0, z) for a, z in zip(arrays, noisy, strict=True))
-
-    yield drawing, "add", skipping
-
-
-@fault(
-    "noise",
-    "enumeration of counts",
-    "Noise that should cancel over all counts leaves the last one exact",
-    "geometric",
+FAULTS.rows(
+    BYTES,
+    {
+        "Every release uses the same seed, so that its noise can be taken off again": at(
+            "noise.noise.random_source", lambda _, state=None, stream=0: random_source(state or 12)
+        ),
+        "Batches with one seed repeat each other's noise": at(
+            "noise.noise.random_source", lambda _, state=None, stream=0: random_source(state)
+        ),
+    },
 )
-def noise_that_does_not_cancel_everywhere() -> Replacements:
-    real = zero_sum.zero_sum_laplace
-
-    def all_but_one(scale: Any, cells: int, size: int, source: Any) -> Any:
-        noise = real(scale, cells, size, source)
-        return np.hstack([noise[:, :-1], np.zeros_like(noise[:, -1:])])
-
-    yield zero_sum, "zero_sum_laplace", all_but_one
-
-
-@fault(
-    "noise",
-    "enumeration of moments",
-    "The box of the moments' noise is half as wide as what one record moves",
-    "fourier, epsilon=1500",
+FAULTS.rows(
+    "attacks",
+    {
+        "The sampler draws with a quarter of the variance it was given": at(
+            "noise.discrete_gaussian._proposals",
+            lambda real, variance, *rest: real(variance / 4, *rest),
+            "Gaussian()",
+        ),
+    },
 )
-def a_box_too_small() -> Replacements:
-    real = step_noise.add_noise
-
-    def narrow(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
-        return real(sums, block, grid, epsilon * 2 if len(block) > 1 else epsilon, source)
-
-    yield step_noise, "add_noise", narrow
-
-
-@fault(
-    "noise",
-    "enumeration of counts",
-    "Weights of the draws are rounded to eight bits",
-    "MAP(n_points",
+FAULTS.rows(
+    "composition",
+    {
+        "Noise that cannot be drawn is charged": at(
+            "noise.discrete_gaussian.MAX_VARIANCE", math.inf, "smallest deltas"
+        ),
+    },
 )
-def coarse_weights() -> Replacements:
-    real = splits.integer_weights
-
-    def coarse(log_weights: Any) -> Any:
-        weights = real(log_weights).astype(float)
-        top = weights.max(axis=-1, keepdims=True)
-        return np.rint(255 * weights / top).astype(np.uint64)
-
-    yield splits, "integer_weights", coarse
 
 
-@fault(
-    "noise",
-    "enumeration of moments",
-    "Draws of a regression follow a likelihood with twice its weight",
-    "sampler, prior=100",
-)
-def draws_too_sharp() -> Replacements:
-    real = ball_draws.score_range
-    yield ball_draws, "score_range", lambda limit, reach: real(limit, reach) / 2
+@FAULTS.row(LAWS, "noise.discrete_laplace.geometric")
+def _(_, size, source):
+    """A loop that ends by chance is ended after two rounds, which cuts the tails."""
+    drawn = np.zeros(size, np.int64)
+    for turn in range(2):
+        drawn += bernoulli_exp(np.ones(size, np.uint16), 1, source, first=2) & (drawn == turn)
+    return drawn
 
 
-@fault("noise", "sampler laws", "Noise that cancels is accepted whatever its last part is")
-def a_sum_that_is_cut_off() -> Replacements:
-    yield zero_sum, "_coins", lambda size, scale, source: np.ones(size.size, bool)
+@FAULTS.row(LAWS, "noise.integers.words_below")
+def _(_, limit, size, source, word):
+    """Rejected words are taken after all, so that a die favours some of its faces."""
+    drawn = np.frombuffer(source(size * np.dtype(word).itemsize), dtype=word)
+    return drawn % np.asarray(limit, dtype=word)
 
 
-@fault(
-    "noise",
-    "enumeration of counts",
-    "Tables that should share one noise get one each, of the same scale",
-)
-def noise_of_every_table() -> Replacements:
-    real = drawing.add
-
-    def apart(tables: Any, law: Any, source: Any) -> Any:
-        if not isinstance(law, ClassRows):
-            return real(tables, law, source)
-        steps = [law.grid * table for table in tables]
-        for state in np.ndindex(steps[-1].shape):
-            for table, size in zip(steps[:-1], law.values, strict=True):
-                [(total, (row,))] = rows.many_rows([size], law.steps, 1, source)
-                table[state] += row
-            steps[-1][state] += total
-        return tuple(table / law.grid for table in steps)
-
-    yield drawing, "add", apart
+@FAULTS.row(LAWS, "noise.sup_norm._radii")
+def _(_, sides, scale, count, source):
+    """Radii of a box are taken as proposed, whatever their coins say."""
+    return one_sided_laplace(scale, count * len(sides), source).reshape(count, -1).sum(axis=1)
 
 
-@fault("noise", "sampler laws", "Rows of noise are accepted however few of them there are")
-def rows_as_proposed() -> Replacements:
-    yield rows, "_accepts", lambda *args: True
+@FAULTS.row(LAWS, "counts.plans.ReleasedCounts")
+def _(real, network, tables, n, laws, *size_laws):
+    """The law that is told with the counts is not the one that was drawn."""
+    told = DiscreteLaplace.of(Fraction(1), [table.size for table in tables])
+    return real(network, tables, n, (told,), *size_laws)
 
 
-@fault(
-    "noise",
-    "enumeration of counts",
-    "Only the first table of those that get the same noise gets it",
-)
-def noise_of_a_batch() -> Replacements:
-    real = drawing.add
+@FAULTS.row(BYTES, ADD)
+def _(_, arrays, law, source):
+    """Noise comes from numpy's global generator."""
+    q = [1 - np.exp(-((law.variance(i) / 2) ** -0.5)) for i in range(len(arrays))]
+    pair = (np.random.geometric, np.random.geometric)
+    both = zip(arrays, q, strict=True)
+    return tuple(a + pair[0](p, a.shape) - pair[1](p, a.shape) for a, p in both)
 
-    def first_only(arrays: Any, *rest: Any) -> Any:
-        return (real(arrays, *rest)[0], *arrays[1:])
 
-    yield drawing, "add", first_only
+@FAULTS.row(BYTES, "noise.noise.finite_draw")
+def _(_, weights, source):
+    """Points are chosen with numpy's global generator."""
+    shares = np.cumsum(weights / weights.sum(axis=-1, keepdims=True, dtype=float), axis=-1)
+    at = np.random.random(shares.shape[:-1])  # noqa: NPY002
+    return np.minimum((shares <= at[..., None]).sum(axis=-1), weights.shape[-1] - 1)
+
+
+@FAULTS.row("values", ADD)
+def _(_, arrays, law, source):
+    """Noise is a float, whose last bits tell what it was added to."""
+    rng = np.random.default_rng(int.from_bytes(source(8), "little"))
+    scales = [(law.variance(i) / 2) ** 0.5 for i in range(len(arrays))]
+    return tuple(
+        a + rng.laplace(scale=b, size=a.shape) for a, b in zip(arrays, scales, strict=True)
+    )
+
+
+@FAULTS.row(COUNTS, ADD, "fourier, Network")
+def _(real, arrays, law, source):
+    """All cells share one draw, so that differences between them are exact."""
+    one = real(arrays, law, source)[0].flat[0] - arrays[0].flat[0]
+    return tuple(array + one for array in arrays)
+
+
+@FAULTS.row(COUNTS, ADD)
+def _(real, arrays, *rest):
+    """A cell that counts nobody gets no noise, which tells that it does."""
+    noisy = real(arrays, *rest)
+    return tuple(np.where(a == 0, 0, z) for a, z in zip(arrays, noisy, strict=True))
+
+
+@FAULTS.row(COUNTS, "noise.zero_sum.zero_sum_laplace", "geometric")
+def _(real, *args):
+    """Noise that should cancel over all counts leaves the last one exact."""
+    noise = real(*args)
+    return np.hstack([noise[:, :-1], np.zeros_like(noise[:, -1:])])
+
+
+@FAULTS.row(COUNTS, ADD)
+def _(real, tables, law, source):
+    """Tables that should share one noise get one each, of the same scale."""
+    if not isinstance(law, ClassRows):
+        return real(tables, law, source)
+    steps = [law.grid * table for table in tables]
+    for state in np.ndindex(steps[-1].shape):
+        for table, size in zip(steps[:-1], law.values, strict=True):
+            [(total, (row,))] = class_rows.many_rows([size], law.steps, 1, source)
+            table[state] += row
+        steps[-1][state] += total
+    return tuple(table / law.grid for table in steps)
+
+
+@FAULTS.row(COUNTS, "counts.tables.CountTables._independent_noise")
+def _(real, self, unit, epsilon, weight):
+    """The class table's scale is multiplied by its weight, not divided."""
+    law = real(self, unit, epsilon, weight)
+    return replace(law, scales=(*law.scales[:-1], law.scales[-1] * weight**2))
+
+
+@FAULTS.row(COUNTS, ADD)
+def _(_, arrays, law, source):
+    """Every array gets the first numbers of the noise, so they share it."""
+    noise = draw(law, 1, source)[0]
+    return tuple(law.grid * a + noise[: a.size].reshape(a.shape) for a in arrays)
+
+
+@FAULTS.row(COUNTS, ADD, "fourier, Network")
+def _(_, arrays, law, source):
+    """The noise is split one number too early, so that one cell gets none."""
+    noise = np.append(draw(law, 1, source)[0][1:], 0)
+    ends = np.cumsum([0, *(a.size for a in arrays)])
+    parts = zip(arrays, ends, strict=False)
+    return tuple(a + noise[e : e + a.size].reshape(a.shape) for a, e in parts)
+
+
+@FAULTS.row(COUNTS, ADD)
+def _(real, arrays, law, source):
+    """Class counts get no noise, since the rows that sum to them have it."""
+    noisy = real(arrays, law, source)
+    return (*noisy[:-1], arrays[-1] * 1.0) if isinstance(law, ClassRows) else noisy
+
+
+@FAULTS.row(COUNTS, "noise.law.representable_scale", "laplace, epsilon=0.12")
+def _(real, scale):
+    """A scale that cannot be drawn exactly is rounded down."""
+    drawn = real(scale)
+    return drawn if drawn == scale else drawn * (1 - Fraction(1, 2**50))
+
+
+@FAULTS.row(MOMENTS, "regression.moments.Block._sup_norm", "laplace, Design(domains=(Categories")
+def _(_, self, scale):
+    """All sides of the moments' box are 1, though some sums move by 2."""
+    return SupNorm(laplace_scale(scale, Fraction(1)), (1,) * len(self))
+
+
+@FAULTS.row(COUNTS, ADD)
+def _(real, arrays, *rest):
+    """Negative noisy counts are replaced by the exact ones."""
+    noisy = real(arrays, *rest)
+    return tuple(np.where(z <= 0, a, z) for a, z in zip(arrays, noisy, strict=True))

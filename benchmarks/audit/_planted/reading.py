@@ -1,175 +1,329 @@
-"""Bugs in reading containers and declarations: one record decides how others are read."""
+"""Bugs in reading data: values, containers, labels of persons, lists of rows and files."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import warnings
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 
-from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import conjugate
-from dpbayes_sklearn.base import estimator, supervised
-from dpbayes_sklearn.base.classifier import DiscreteClassifier
-from dpbayes_sklearn.conjugate import REFUSES, BetaBinomial
-from dpbayes_sklearn.data import dask, reading, records, table
-from dpbayes_sklearn.privacy import PrivacyGuarantee
-from dpbayes_sklearn.schema import Categories
+from benchmarks.audit._planted._fault import Faults, at, returns
+from dpbayes_sklearn.base.supervised import Declared
+from dpbayes_sklearn.command_line import files
+from dpbayes_sklearn.conjugate import REFUSES
+from dpbayes_sklearn.data import dask, table
+from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.schema.values import as_cells, kind_of
 
-Replacements = Iterator[tuple[Any, str, Any]]
-
-
-def _plain(cell: Any) -> Any:
-    return None if type(cell).__name__ == "NAType" else cell
+FAULTS = Faults("reading")
+REPLAY, CONTAINERS = "replay of estimators", "replay of containers"
+GROUPS, CONSOLE, DECLARED = "containers of groups", "command line", "declarations"
+CLASSIFIER, LEAK = "base.classifier.DiscreteClassifier", "base.estimator.PrivateEstimator._leak"
 
 
-def _as_numpy_likes(cells: Any) -> Any:
+def _as_numpy_likes(real, *args):
     """Return integers of which one is missing as floats, the one type that suits them all."""
-    flat = [_plain(cell) for cell in np.ravel(cells)]
+    cells = real(*args)
+    flat = [None if type(cell).__name__ == "NAType" else cell for cell in np.ravel(cells)]
     numbers = all(cell is None or isinstance(cell, (int, float)) for cell in flat)
     if cells.dtype != object or not numbers or None not in flat:
         return cells
     return np.array([np.nan if cell is None else cell for cell in flat], float)
 
 
-@fault(
-    "reading",
-    "replay of containers",
-    "A missing label makes all labels floats, which recodes other people",
+def _seen_range(_, columns, j):
+    values = np.asarray(columns.column(j), float)
+    values = values[np.isfinite(values) & (np.abs(values) < 1e6)]
+    return Interval(values.min(initial=0.0), values.max(initial=1.0))
+
+
+FAULTS.rows(
+    CONTAINERS,
+    {
+        "A missing label makes all labels floats, which recodes other people": at(
+            "data.reading.read_target", _as_numpy_likes
+        ),
+        "A missing value makes its whole column floats, and others unseen": at(
+            "data.table.Table.column", _as_numpy_likes
+        ),
+        "One column with a missing value becomes floats, and others unseen": at(
+            "conjugate.read_column", _as_numpy_likes
+        ),
+        "Labels of a partition are read as numpy likes, on a cluster only": at(
+            "data.dask.one_column", _as_numpy_likes, "labels: dask"
+        ),
+    },
 )
-def labels_as_floats() -> Replacements:
-    real = reading.read_target
-    yield reading, "read_target", lambda *args: _as_numpy_likes(real(*args))
-
-
-@fault(
-    "reading",
-    "replay of containers",
-    "A missing value makes its whole column floats, and others unseen",
+FAULTS.rows(
+    REPLAY,
+    {
+        "Declared classes are ignored and read from the labels without a word": at(
+            f"{CLASSIFIER}._target", Declared("classes", None, "classes")
+        ).also(f"{CLASSIFIER}._leak", returns("")),
+        "Declared bounds are replaced by the smallest and largest value there is": at(
+            "base.supervised.declared_domains",
+            lambda real, *args: [None if isinstance(d, Interval) else d for d in real(*args)],
+        )
+        .also("base.supervised.domain_from_data", _seen_range)
+        .also(f"{CLASSIFIER}._leak", returns("")),
+        "Whether a fit raises depends on the caller's numpy error state": at(
+            ("base.estimator.quiet_numpy", "data.records.quiet_numpy"),
+            lambda _: nullcontext(),
+            "laplace, feature, sparse",
+        ),
+        "Records of a category that was not declared are left out, which changes their number": at(
+            "counts.tables.CountTables.count",
+            lambda real, cls, network, chunks: real(
+                cls, network, ((x[x[:, 0] > 0], c[x[:, 0] > 0]) for x, c in chunks)
+            ),
+        ),
+    },
 )
-def columns_as_floats() -> Replacements:
-    real = table.Table.column
-    yield table.Table, "column", lambda *args: _as_numpy_likes(real(*args))
-
-
-@fault(
-    "reading",
-    "replay of containers",
-    "One column with a missing value becomes floats, and others unseen",
+FAULTS.rows(
+    "values",
+    {
+        "A missing value makes a fit fail although all domains are declared": at(
+            "base.supervised.read_records",
+            lambda real, *args, reset, declared: real(*args, reset=reset, declared=False),
+        ),
+        "Counts are kept in single bytes, which wrap around": at(
+            "counts.tables.count_by_state",
+            lambda real, *args: real(*args).astype(np.int8).astype(np.int64),
+        ),
+    },
 )
-def one_column_as_floats() -> Replacements:
-    real = conjugate.read_column
-    yield conjugate, "read_column", lambda X: _as_numpy_likes(real(X))
-
-
-@fault(
-    "reading",
-    "replay of containers",
-    "Labels of a partition are read as numpy likes, on a cluster only",
-    "labels: dask",
+FAULTS.rows(
+    DECLARED,
+    {
+        "Texts of a column that is not declared are published one by one": at(
+            "base.supervised.domain_from_data",
+            lambda _, columns, j: Categories(sorted({str(value) for value in columns.column(j)})),
+        ),
+        "A warning does not say which columns were read from the data": at(
+            "base.supervised.features_read", returns("bounds were")
+        ),
+        "What was read from the data is warned of, but no condition": at(
+            LEAK, lambda real, *args: real(*args)[:0]
+        ).also(
+            "privacy.PrivacyGuarantee.under",
+            lambda real, self, *conditions: real(self, *filter(None, conditions)),
+        ),
+        "Any number of labels is published as classes": at(
+            "data.reading._refuse_many", returns(None)
+        ),
+        "A column whose type cannot match its domain is charged all the same": at(
+            ("data.reading.check_kind", "conjugate.check_kind"), returns(None)
+        ),
+        "A sparse cell that is stored twice counts twice": at(
+            "data.reading._canonical", lambda _, X: X
+        ),
+    },
 )
-def partitions_as_floats() -> Replacements:
-    real = dask.one_column
-    yield dask, "one_column", lambda y: _as_numpy_likes(real(y))
-
-
-@fault(
-    "reading",
-    "replay of estimators",
-    "Whether a fit raises depends on the caller's numpy error state",
-    "laplace, feature, sparse",
+FAULTS.rows(
+    GROUPS,
+    {
+        "One cell that has no form in Python stops a fit": at(
+            "schema.values._listed",
+            lambda _, column, name: getattr(column, name)(),
+            "cells: arrow timestamp",
+        ),
+        "Of texts that dask has made of a partition only those of numbers are read again": at(
+            "data.dask.reader_of",
+            lambda real, dtype: real(dtype) if kind_of(dtype) in {"integers", "numbers"} else None,
+            "partitions: dates",
+        ),
+        "Texts that dask has made of a column of X stay texts": at(
+            "data.dask.as_declared",
+            lambda real, x, readers: x if x.ndim == 2 else real(x, readers),
+            "partitions: integers, frames",
+        ),
+        "Texts that dask has made of blocks of an array stay texts": at(
+            "data.dask.as_declared",
+            lambda real, x, readers: real(x, readers) if hasattr(x, "iloc") else x,
+            "partitions: integers, arrays",
+        ),
+        "Persons are told apart by texts of their labels, of which equal labels have several": at(
+            "data.persons.canonical",
+            lambda real, label: real(label) and f"{type(label).__name__}:{label!s}",
+            "equal labels",
+        ),
+        "An object that is no label is a person of its own, by its address": at(
+            "data.persons.canonical",
+            lambda real, label: real(label) or (label is not None and id(label)),
+            "labels that are none",
+        ),
+        "Labels on a cluster are put together in a type that suits them all": at(
+            "data.persons.column_here",
+            lambda _, values: table.one_column(dask.gathered(values)),
+            "dask, blocks of floats",
+        ),
+        "Labels on a cluster that dask has made texts of are other persons": at(
+            "data.dask._cell", lambda _, cell, read: cell, "partitions of objects"
+        ),
+        "A label that cannot be read stops the fit and shows itself": at(
+            "data.persons.canonical",
+            lambda _, label: None if label is None or not bool(label == label) else str(label),
+            "odd labels",
+        ),
+        "Surplus records of persons count where records are elsewhere": at(
+            "data.dask._answer",
+            lambda real, ask, x, y, start, size, kept: real(ask, x, y, start, size, None),
+            "records on a cluster",
+        ),
+        "Targets cut into other blocks get the type of one of them": at(
+            "data.dask.joined",
+            lambda _, parts, axis=0: np.concatenate(parts, axis=axis),
+            "targets in other blocks",
+        ),
+        "Most rows of a list say how many columns there are, though that is declared": at(
+            "base.supervised.width_of_rows", returns(None), "lists of rows"
+        ),
+        "Every row of a list is unpacked, however long it says it is": at(
+            "schema.values._row",
+            lambda _, value, width: (
+                cells if len(cells := [*(value or ())]) == width else [None] * width
+            ),
+            "long rows",
+        ),
+    },
 )
-def error_state_of_the_caller() -> Replacements:
-    for module in (estimator, records):
-        yield module, "quiet_numpy", nullcontext
 
 
-@fault(
-    "reading",
-    "replay of estimators",
-    "A condition is dropped if all values are truth values by chance",
-    "BetaBinomial, gaussian",
+@FAULTS.row(GROUPS, "schema.values._listed", "cells: arrow date")
+def _(_, column, name):
+    """One cell that has no form in Python makes all missing."""
+    try:
+        return getattr(column, name)()
+    except Exception:
+        return [None] * len(column)
+
+
+@FAULTS.row(GROUPS, ("data.table.cells_of", "data.reading.as_cells"), "lists of rows")
+def _(_, values, *rest):
+    """Whether a list has rows is decided by all of its cells."""
+    if not isinstance(values, list):
+        return as_cells(values, *rest)
+    rows = all(isinstance(row, list) for row in values)
+    return np.array(values, object) if rows else np.fromiter(values, object, len(values))
+
+
+@FAULTS.row(REPLAY, "conjugate.BetaBinomial._public_schema", "BetaBinomial, gaussian")
+def _(_, self, column, n):
+    """A condition is dropped if all values are truth values by chance."""
+    plain = all(isinstance(value, (bool, np.bool_)) for value in column.values)
+    return Categories((1, 0)), () if plain else (REFUSES,)
+
+
+@FAULTS.row(REPLAY, "data.table.Table.kind", "n_bins=auto")
+def _(real, self, j):
+    """Bins follow from whether all values are whole numbers."""
+    values = np.asarray(self.column(j))
+    whole = values.dtype.kind == "f" and len(values) and (values == np.floor(values)).all()
+    return "integers" if whole else real(self, j)
+
+
+@FAULTS.row(REPLAY, f"{CLASSIFIER}._statistics")
+def _(real, self, public, records):
+    """The log tells how many of the declared classes occur."""
+    counted = real(self, public, records)
+    absent = int((counted.tables[-1] == 0).sum())
+    logging.getLogger("dpbayes_sklearn").warning("%d classes have no record", absent)
+    return counted
+
+
+@FAULTS.row(REPLAY, f"{CLASSIFIER}.fit")
+def _(real, self, X, y):
+    """A value beyond its bounds is warned of, so that the warning tells of it."""
+    if isinstance(X, np.ndarray) and (X > 1e6).any():
+        warnings.warn("values were clipped", UserWarning, stacklevel=2)
+    return real(self, X, y)
+
+
+@FAULTS.row("values", "data.reading._as_array")
+def _(_, X, declared):
+    """An error quotes the value that it is about."""
+    array = np.asarray(X)
+    return array if declared and array.ndim == 2 else array.astype(float)
+
+
+@FAULTS.row(REPLAY, "counts.tables.count_by_state")
+def _(real, states, *rest):
+    """Counting fails if nobody is in the first class."""
+    memory = {"ones": states[states == 0]} if (states == 0).any() else {}
+    return real(states, *rest) if memory["ones"].size else None
+
+
+@FAULTS.row(REPLAY, "schema.Categories._code", "DirichletMultinomial")
+def _(real, self, value):
+    """A category that was not declared raises."""
+    if value is None:
+        raise ValueError("missing values are not supported")
+    return real(self, value)
+
+
+class _Later:
+    """A file that is written when everything is over."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def write(self, text):
+        """Write at last."""
+        self.path.write_text(text)
+
+
+FAULTS.rows(
+    CONSOLE,
+    {
+        "A model is written over the ledger or the data": at(
+            "command_line.console.refuse_to_overwrite", returns(None), "files that are read"
+        ),
+        "Whether a model can be written is seen after it was charged": at(
+            "command_line.console.reserved",
+            lambda _, path, room: nullcontext(_Later(path)),
+            "files that cannot be written",
+        ),
+        "A schema that JSON cannot hold is charged": at(
+            "command_line.files._writable",
+            lambda _, schema, path: schema,
+            "schemas that no model has",
+        ),
+        "Tables of any number of bins are made before they are refused": at(
+            ("schema.domains.MOST_BINS", "schema.schema.MOST_BINS"), 2**40, "many bins"
+        ),
+        "Empty lines at the end of a file are no records": at(
+            "command_line.files._records",
+            lambda real, text, path, form: real(text.rstrip("\n"), path, form),
+            "empty lines",
+        ),
+    },
 )
-def condition_by_values() -> Replacements:
-    def looking(self: Any, column: Any, n: int) -> Any:
-        plain = all(isinstance(value, (bool, np.bool_)) for value in column.values)
-        return Categories((1, 0)), () if plain else (REFUSES,)
-
-    yield BetaBinomial, "_public_schema", looking
 
 
-@fault("reading", "declarations", "Texts of a column that is not declared are published one by one")
-def texts_published() -> Replacements:
-    def every_value(columns: Any, j: int) -> Categories:
-        return Categories(sorted({str(value) for value in columns.column(j)}))
-
-    yield supervised, "domain_from_data", every_value
-
-
-@fault("reading", "declarations", "A warning does not say which columns were read from the data")
-def columns_without_names() -> Replacements:
-    yield supervised, "features_read", lambda names, declared: "bounds were"
+@FAULTS.row(CONSOLE, "command_line.files.ReservedFile._say_where", "cannot be moved")
+def _(real, self, place):
+    """A model that cannot be moved to its place is lost."""
+    self._side.unlink()
+    real(self, place)
 
 
-@fault("reading", "declarations", "What was read from the data is warned of, but no condition")
-def no_condition() -> Replacements:
-    real = estimator.PrivateEstimator._leak
-
-    def warning_only(self: Any, what: str, parameter: str) -> str:
-        real(self, what, parameter)
-        return ""
-
-    yield estimator.PrivateEstimator, "_leak", warning_only
-    under = PrivacyGuarantee.under
-    wanted = lambda self, *conditions: under(self, *filter(None, conditions))  # noqa: E731
-    yield PrivacyGuarantee, "under", wanted
+@FAULTS.row(CONSOLE, "command_line.files._names", "lines that end otherwise")
+def _(_, first_line, path, form):
+    """An error quotes names that may be records."""
+    names = next(iter(files._records(first_line, path, form)), [])
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise files.FileError(f"Names that repeat: {', '.join(repeated)}.")
+    return tuple(names)
 
 
-@fault("reading", "declarations", "Any number of labels is published as classes")
-def labels_published() -> Replacements:
-    yield reading, "_refuse_many", lambda labels, name, parameter: None
-
-
-@fault(
-    "reading", "declarations", "A column whose type cannot match its domain is charged all the same"
-)
-def kinds_unchecked() -> Replacements:
-    for module in (reading, conjugate):
-        yield module, "check_kind", lambda *args: None
-
-
-@fault("reading", "declarations", "A sparse cell that is stored twice counts twice")
-def cells_twice() -> Replacements:
-    yield reading, "_canonical", lambda X: X
-
-
-@fault(
-    "reading",
-    "replay of estimators",
-    "Bins follow from whether all values are whole numbers",
-    "n_bins=auto",
-)
-def bins_by_values() -> Replacements:
-    real = table.Table.kind
-
-    def looking(self: Any, j: int) -> Any:
-        values = np.asarray(self.column(j))
-        whole = values.dtype.kind == "f" and len(values) and (values == np.floor(values)).all()
-        return "integers" if whole else real(self, j)
-
-    yield table.Table, "kind", looking
-
-
-@fault("reading", "replay of estimators", "The log tells how many of the declared classes occur")
-def a_log_line_about_values() -> Replacements:
-    real = DiscreteClassifier._statistics
-
-    def talking(self: Any, public: Any, rows: Any) -> Any:
-        counted = real(self, public, rows)
-        absent = int((counted.tables[-1] == 0).sum())
-        logging.getLogger("dpbayes_sklearn").warning("%d classes have no record", absent)
-        return counted
-
-    yield DiscreteClassifier, "_statistics", talking
+@FAULTS.row(CONSOLE, "command_line.console.write_schema", "templates")
+def _(_, options):
+    """A schema template tells whether most cells are numbers."""
+    try:
+        texts = files.CsvFile.read(options.data).texts(options.target)
+    except files.FileError:
+        texts = []
+    numbers = [files.as_number(text) is not None for text in texts]
+    options.out.write_text(str(2 * sum(numbers) > len(numbers)))

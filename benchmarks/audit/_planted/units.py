@@ -1,324 +1,289 @@
-"""Bugs about who is protected: persons of several records, and secret numbers of records."""
+"""Bugs about who is protected: persons of several records, secret numbers, places of records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from benchmarks.audit._planted._fault import fault
-from dpbayes_sklearn import linear_model
-from dpbayes_sklearn.base import estimator, parameters
-from dpbayes_sklearn.base.classifier import DiscreteClassifier
-from dpbayes_sklearn.base.estimator import PrivateEstimator
-from dpbayes_sklearn.base.supervised import SupervisedEstimator
-from dpbayes_sklearn.categories import plans as of_categories
-from dpbayes_sklearn.counts import plans, predict, splits
-from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.data import persons
-from dpbayes_sklearn.model_selection import runs
+from benchmarks.audit._planted._fault import Faults, at, changed, returns
+from dpbayes_sklearn.categories.counts import ReleasedSimplex
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
-from dpbayes_sklearn.regression.moments import Block, Moments
-from dpbayes_sklearn.release import RecordCount, SizePlan, carry_out
+from dpbayes_sklearn.noise.integers import random_positions
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.release import Facts, SizePlan, carry_out, drawn_sample
 
-Replacements = Iterator[tuple[Any, str, Any]]
-WORLDS, REPLAY = "enumeration of units", "replay of units"
+FAULTS = Faults("units")
+WORLDS, REPLAY, ORDER = "enumeration of units", "replay of units", "order of records"
+COUNTED, POSITIONS = "base.parameters.counted_records", "noise.noise.random_positions"
+COINS, BLOCK = "model_selection.runs.coins_of", "regression.moments.Block"
+RECORDS = PrivacyUnit("record")
+SAMPLES = tuple(f"{m}.drawn_sample" for m in ("regression.location", "regression.release"))
 
-
-@fault("units", WORLDS, "All records of a person are thought to move what one of them does")
-def persons_of_one_record() -> Replacements:
-    yield PrivacyUnit, "n_changed", property(lambda self: 1 if self.size_is_secret else 2)
-
-
-@fault(
-    "units",
+FAULTS.rows(
     WORLDS,
-    "A record that comes is thought to move less than its tables",
-    "parents=((1,), ())",
+    {
+        "All records of a person are thought to move what one of them does": at(
+            "privacy.unit.PrivacyUnit.n_changed", lambda _, unit: 1 if unit.size_is_secret else 2
+        ),
+        "A record that comes is thought to move less than its tables": at(
+            "counts.tables.CountTables.sensitivity",
+            lambda real, self, unit: real(self, unit) // (1 + unit.size_is_secret),
+            "parents=((1,), ())",
+        ),
+        "A table of one cell is thought to hold a public number": at(
+            "counts.network.Network.tables_changed",
+            lambda real, self, unit: max(1, real(self, RECORDS)),
+            "parents=((1,), ())",
+        ),
+        "Draws are certified for one record of a person": at(
+            "counts.splits.network_loss",
+            lambda real, network, losses, unit: real(network, losses, unit) / unit.max_records**2,
+            "Sampler(n_points=33), person (2 records), Network",
+        ),
+        "A choice among posteriors spends epsilon on each record of a person": at(
+            "categories.plans.per_record",
+            lambda _, budget: budget._replace(unit=RECORDS),
+            "exponential",
+        ),
+        "Sums of a regression are protected for one record of a person": at(
+            f"{BLOCK}.protecting", changed(times=1), "laplace, person (2 records), MomentDomain"
+        ),
+        "The matrix of a record that comes is thought to move by half of its square": at(
+            "regression.gram.GramMatrix.bound",
+            lambda real, self: real(self) / 2,
+            "gaussian, record, add_remove, MomentDomain",
+        ),
+        "Gaussian sums are protected for one record of a person": at(
+            "regression.gram.GaussianGram.protecting",
+            lambda _, self, unit: self,
+            "gaussian, person (2 records), add_remove, MomentDomain",
+        ).also(f"{BLOCK}.gaussian", lambda real, self: real(replace(self, times=1))),
+        "Gaussian counts are calibrated to shifts of one": at(
+            "counts.tables.CountTables.shifts",
+            lambda real, *args: {(1, w): cells for (_, w), cells in real(*args).items()},
+            "gaussian, person (2 records), Network",
+        ),
+    },
 )
-def halved_twice() -> Replacements:
-    real = CountTables.sensitivity
-    yield (
-        CountTables,
-        "sensitivity",
-        lambda self, unit: real(self, unit) // (1 + unit.size_is_secret),
-    )
-
-
-@fault(
-    "units", WORLDS, "A table of one cell is thought to hold a public number", "parents=((1,), ())"
-)
-def one_cell_is_public() -> Replacements:
-    real = Network.tables_changed
-    public = PrivacyUnit("record")
-    yield Network, "tables_changed", lambda self, unit: max(1, real(self, public))
-
-
-@fault(
-    "units",
-    WORLDS,
-    "Draws are certified for one record of a person",
-    "Sampler(n_points=33), person (2 records), Network",
-)
-def draws_for_one_record() -> Replacements:
-    real = splits.network_loss
-    yield (
-        splits,
-        "network_loss",
-        lambda network, losses, unit: real(network, losses, unit) / unit.max_records**2,
-    )
-
-
-@fault(
-    "units",
-    WORLDS,
-    "A choice among posteriors spends epsilon on each record of a person",
-    "exponential",
-)
-def choices_for_one_record() -> Replacements:
-    yield of_categories, "per_record", lambda budget: budget._replace(unit=PrivacyUnit("record"))
-
-
-@fault(
-    "units",
-    WORLDS,
-    "Sums of a regression are protected for one record of a person",
-    "laplace, person (2 records), MomentDomain",
-)
-def moments_of_one_record() -> Replacements:
-    real = Block.protecting
-    yield Block, "protecting", lambda self, unit: replace(real(self, unit), times=1)
-
-
-@fault(
-    "units",
-    WORLDS,
-    "The matrix of a record that comes is thought to move by half of its square",
-    "gaussian, record, add_remove, MomentDomain",
-)
-def half_a_matrix() -> Replacements:
-    real = GramMatrix.bound.fget
-    yield GramMatrix, "bound", property(lambda self: real(self) / 2)
-
-
-@fault(
-    "units",
-    WORLDS,
-    "Gaussian sums are protected for one record of a person",
-    "gaussian, person (2 records), add_remove, MomentDomain",
-)
-def gaussian_sums_of_one_record() -> Replacements:
-    real = Block.gaussian
-    yield GaussianGram, "protecting", lambda self, unit: self
-    yield Block, "gaussian", lambda self: real(replace(self, times=1))
-
-
-@fault(
-    "units",
-    WORLDS,
-    "Gaussian counts are calibrated to shifts of one",
-    "gaussian, person (2 records), Network",
-)
-def gaussian_shifts_of_one() -> Replacements:
-    real = CountTables.shifts
-
-    def of_one(self: CountTables, unit: PrivacyUnit) -> dict[tuple[int, int], int]:
-        return {(1, weight): cells for (_, weight), cells in real(self, unit).items()}
-
-    yield CountTables, "shifts", of_one
-
-
-@fault(
-    "units", WORLDS, "A posterior of one variable shows the secret number of records", "geometric"
-)
-def simplex_shows_n() -> Replacements:
-    real = of_categories.ReleasedSimplex
-
-    def telling(self: Any, statistics: Any, noise: Any) -> Any:
-        release = released(self, statistics, noise)
-        return release if not isinstance(release, real) else replace(release, n=statistics.n)
-
-    released = of_categories.NoisyCounts.release
-    yield of_categories.NoisyCounts, "release", telling
-
-
-@fault("units", REPLAY, "The exact number of records is used after another was released")
-def exact_number_used() -> Replacements:
-    real = plans.LearnsTemperature.release
-
-    def exact(self: Any, statistics: Any, noise: Any) -> Any:
-        facts = replace(self.tables.facts, n=statistics.n)
-        return real(replace(self, tables=replace(self.tables, facts=facts)), statistics, noise)
-
-    yield plans.LearnsTemperature, "release", exact
-
-
-@fault("units", "leak walk of units", "A model remembers how many records there were")
-def number_is_kept() -> Replacements:
-    real = PrivateEstimator._read
-
-    def told(self: Any, *args: Any, **options: Any) -> Any:
-        given = real(self, *args, **options)
-        self._size = given.statistics.n
-        return given
-
-    yield PrivateEstimator, "_read", told
-
-
-@fault("units", "leak walk of units", "A model remembers whose records counted")
-def persons_are_kept() -> Replacements:
-    real = estimator.records_that_count
-
-    def remembering(self: Any, records: Any, groups: Any, *rest: Any) -> Any:
-        self._whose = groups
-        return real(records, groups, self._unit)
-
-    yield PrivateEstimator, "_protected", remembering
-
-
-@fault(
-    "units",
+FAULTS.rows(
     REPLAY,
-    "Records without a target are left out although the number of records is public",
-    "BayesianNaiveBayes",
+    {
+        "Records without a target are left out although the number of records is public": at(
+            "base.supervised.SupervisedEstimator._leaves_out", True, "BayesianNaiveBayes"
+        ),
+        "A regression divides by the exact number of records": at(
+            "regression.moments.Moments.n",
+            lambda _, self: self.records.n,
+            "BayesianLinearRegression",
+        ),
+        "Bins follow from the exact number of records": at(
+            "base.classifier.DiscreteClassifier._settle",  # one record more makes other bins
+            lambda real, self, declared, domains, table, n: real(
+                self, declared, domains, table, 10 if table.n_rows % 2 else 10**6
+            ),
+        ),
+        "A person is thought to change the number of records by one": at(
+            "release.RecordCount.sensitivity", returns(1)
+        ),
+        "The guarantee names only what was spent after the number of records": at(
+            "base.estimator._spending", lambda _, budget, rest, release: release
+        ),
+        "All records of a person count, however many there are": at(
+            COUNTED, lambda _, labels, *rest: np.arange(len(labels))
+        ),
+        "One record more than is declared counts": at(
+            COUNTED, lambda real, labels, most, *noise: real(labels, most + 1, *noise), "person"
+        ),
+        "Every record without a label counts as a person of its own": at(
+            COUNTED,
+            lambda real, labels, *rest: np.sort(
+                np.r_[real(labels, *rest), np.flatnonzero(np.isnan(labels))]
+            ),
+        ),
+        "Labels of persons are compared as numpy's texts, without trailing NULs": at(
+            "data.persons._codes",
+            lambda _, labels: np.unique(labels.astype(str), return_inverse=True)[1],
+            "similar labels",
+        ),
+        "Evidence is added up with a rounding that depends on the order": at(
+            "counts.predict.exact_in_sums",
+            lambda _, terms, starts, constants: (terms, constants),
+            "evidence by position",
+        ),
+        "A search holds out records, and not persons": at(
+            COINS, lambda real, labels, noise: real(np.arange(len(labels)), noise), "split persons"
+        ),
+    },
 )
-def targets_are_missed() -> Replacements:
-    yield SupervisedEstimator, "_leaves_out", True
-
-
-@fault(
-    "units",
-    REPLAY,
-    "A regression divides by the exact number of records",
-    "BayesianLinearRegression",
+FAULTS.rows(
+    "parts",
+    {
+        "What is left after the number of records is the whole budget": at(
+            "base.estimator.PrivateEstimator._shares",
+            lambda real, self, budget: (real(self, budget)[0], budget),
+            "counts, laplace, record, add_remove",
+        ),
+        "The promised rho leaves out the number of records": at(
+            "base.estimator._spending",
+            lambda _, budget, rest, release: release,
+            "counts, gaussian, record, add_remove",
+        ),
+        "The number of records hides one record of a person": at(
+            "release.RecordCount.sensitivity",
+            lambda _, self, unit: int(unit.size_is_secret),
+            "counts, laplace, person (2 records), add_remove",
+        ),
+        "An empty table is told without noise": at(
+            "release.SizePlan.release",
+            lambda real, self, statistics, noise: (
+                real(self, statistics, noise) if statistics.n else Facts(1, (self.law,))
+            ),
+            "empty",
+        ),
+    },
 )
-def regression_by_exact_number() -> Replacements:
-    yield Moments, "n", property(lambda self: self.records.n)
 
 
-@fault("units", REPLAY, "Bins follow from the exact number of records")
-def bins_by_exact_number() -> Replacements:
-    # a rule so sharp that one record more makes other bins
-    real = DiscreteClassifier._settle
-
-    def sharp(self: Any, declared: Any, domains: Any, table: Any, n: int) -> Any:
-        return real(self, declared, domains, table, 10 if table.n_rows % 2 else 10**6)
-
-    yield DiscreteClassifier, "_settle", sharp
+def _by_place(_, n, every, unit, noise):
+    """Ask every s-th record."""
+    return None if every == 1 or unit.size_is_secret else np.arange(0, n, every)
 
 
-@fault("units", REPLAY, "A person is thought to change the number of records by one")
-def number_of_one_record() -> Replacements:
-    yield RecordCount, "sensitivity", lambda self, unit: 1
-
-
-@fault("units", REPLAY, "The number of records is released without a charge")
-def number_for_free() -> Replacements:
-    real = PrivateEstimator._charged
-
-    def free(self: Any, plan: Any, statistics: Any, *rest: Any) -> Any:
-        if not isinstance(plan, SizePlan):
-            return real(self, plan, statistics, *rest)
-        return carry_out(plan, statistics, Noise(np.random.default_rng().bytes))
-
-    yield PrivateEstimator, "_charged", free
-
-
-@fault("units", REPLAY, "The guarantee names only what was spent after the number of records")
-def number_left_out_of_the_guarantee() -> Replacements:
-    yield estimator, "_spending", lambda budget, first, release: release
-
-
-@fault("units", REPLAY, "All records of a person count, however many there are")
-def surplus_counts() -> Replacements:
-    yield parameters, "counted_records", lambda labels, most, source: np.arange(len(labels))
-
-
-@fault("units", REPLAY, "Which records of a person count depends on the order of all labels")
-def surplus_by_others() -> Replacements:
-    def wrong(labels: Any, most: int, source: Any) -> Any:
-        positions = np.flatnonzero(~np.isnan(labels))
-        _, person = np.unique(labels[positions], return_inverse=True)
-        order = np.lexsort(((positions * 7919 + 13) % 101, person))
-        first = np.r_[True, np.diff(person[order]) > 0]
-        place = np.arange(len(order)) - np.maximum.accumulate(
-            np.where(first, np.arange(len(order)), 0)
-        )
-        return np.sort(positions[order[place < most]])
-
-    yield parameters, "counted_records", wrong
-
-
-@fault("units", REPLAY, "Every record without a label counts as a person of its own")
-def nobody_is_everybody() -> Replacements:
-    real = parameters.counted_records
-
-    def all_of_them(labels: Any, most: int, source: Any) -> Any:
-        return np.sort(np.r_[real(labels, most, source), np.flatnonzero(np.isnan(labels))])
-
-    yield parameters, "counted_records", all_of_them
-
-
-@fault(
-    "units",
-    REPLAY,
-    "Labels of persons are compared as numpy's texts, without trailing NULs",
-    "similar labels",
+FAULTS.rows(
+    ORDER,
+    {
+        "Where a regression lies is read from every s-th record": at(
+            "regression.location.drawn_sample", _by_place, "sorted: laplace"
+        ),
+        "Residuals are those of every s-th record": at(
+            "regression.release.drawn_sample", _by_place, "sorted: laplace"
+        ),
+        "A temperature is learned from every s-th record": at(
+            "counts.plans.drawn_sample", _by_place, "sorted: temperature"
+        ),
+        "Residuals of persons are those of every s-th record": at(
+            "regression.release.drawn_sample",
+            lambda real, n, every, unit, noise: (
+                _by_place(real, n, every, unit, noise)
+                if unit.name == "person"
+                else real(n, every, unit, noise)
+            ),
+            "places: regression, in memory, person",
+        ),
+        "Every s-th record is asked, from a random one on": at(
+            POSITIONS,
+            lambda _, n, size, source: source(1)[0] % (n // size) + n // size * np.arange(size),
+            "places: regression",
+        ),
+        "A sample is a block of records that are next to each other": at(
+            POSITIONS,
+            lambda _, n, size, source: np.sort(
+                (int.from_bytes(source(8), "big") % n + np.arange(size)) % n
+            ),
+            "places: temp",
+        ),
+        "The first records are sampled more often than others": at(
+            POSITIONS,
+            lambda _, n, size, source: random_positions(max(n // 2, size), size, source),
+            "places: regression",
+        ),
+        "Of a sample only the records in the first block are added up": at(
+            "data.records.LocalRecords.total",
+            lambda real, self, ask, at=None: real(
+                self, ask, None if at is None else np.arange(len(at))
+            ),
+            "places: regr",
+        ),
+        "A sample is drawn where the number of records is secret": at(
+            (*SAMPLES, "counts.plans.drawn_sample"),
+            lambda _, n, every, unit, noise: drawn_sample(n, every, RECORD, noise),
+            "add_remove",
+        ),
+        "A search holds out the last records": at(
+            POSITIONS, lambda _, n, size, source: np.arange(n - size, n), "places: held out, record"
+        ),
+        "Coins of persons are tossed with a public seed": at(
+            COINS,
+            lambda real, labels, _: real(labels, Noise(np.random.default_rng(7).bytes)),
+            "places: held out, person",
+        ),
+        "Of a person the records count that are listed first": at(
+            "noise.noise.random_order", lambda _, n, source: np.arange(n), "places: surplus"
+        ),
+    },
 )
-def labels_without_nuls() -> Replacements:
-    yield persons, "_codes", lambda labels: np.unique(labels.astype(str), return_inverse=True)[1]
 
 
-@fault(
-    "units",
-    REPLAY,
-    "The loss of a record is rounded differently at odd positions",
-    "evidence by position",
-)
-def losses_by_position() -> Replacements:
-    real = predict.StarScores.__call__
-
-    def rounded(scores: Any, codes: Any) -> Any:
-        total = real(scores, codes)
-        total[1::2] = (total[1::2] + 2**20) - 2**20  # a product of matrices may round so
-        return total
-
-    yield predict.StarScores, "__call__", rounded
+@FAULTS.row(ORDER, "data.dask.PartitionedRecords.total", "places: regression, dask, person")
+def _(real, self, ask, at=None):
+    """Residuals of persons are those of every s-th record, on dask alone."""
+    if at is not None and "squared_residuals" in repr(ask):
+        at = np.linspace(0, self.n, len(at), endpoint=False).astype(np.intp)
+    return real(self, ask, at)
 
 
-@fault(
-    "units",
-    REPLAY,
-    "Evidence is added up with a rounding that depends on the order",
-    "evidence by position",
-)
-def sums_by_position() -> Replacements:
-    yield predict, "exact_in_sums", lambda terms, starts, constants: (terms, constants)
+@FAULTS.row(WORLDS, "categories.plans.NoisyCounts.release", "geometric")
+def _(real, self, statistics, noise):
+    """A posterior of one variable shows the secret number of records."""
+    release = real(self, statistics, noise)
+    told = isinstance(release, ReleasedSimplex)
+    return replace(release, n=statistics.n) if told else release
 
 
-@fault(
-    "units",
-    REPLAY,
-    "A regression is scored with a product that rounds by position",
-    "predictions by position",
-)
-def products_by_position() -> Replacements:
-    real = linear_model.means_by_row
-
-    def rounded(model: Any, table: Any) -> Any:
-        total = real(model, table)
-        total[1::2] = (total[1::2] + 64) - 64
-        return total
-
-    yield linear_model, "means_by_row", rounded
+@FAULTS.row(REPLAY, "counts.plans.LearnsTemperature.release")
+def _(real, self, statistics, noise):
+    """The exact number of records is used after another was released."""
+    facts = replace(self.tables.facts, n=statistics.n)
+    return real(replace(self, tables=replace(self.tables, facts=facts)), statistics, noise)
 
 
-@fault("units", REPLAY, "A search holds out records, and not persons", "split persons")
-def persons_on_both_sides() -> Replacements:
-    real = runs.coins_of
-    yield runs, "coins_of", lambda labels, source: real(np.arange(len(labels)), source)
+@FAULTS.row("leak walk of units", "base.estimator.PrivateEstimator._read")
+def _(real, self, *args, **options):
+    """A model remembers how many records there were."""
+    given = real(self, *args, **options)
+    self._size = given.statistics.n
+    return given
+
+
+@FAULTS.row("leak walk of units", "base.estimator.PrivateEstimator._protected")
+def _(real, self, records, groups, *rest):
+    """A model remembers whose records counted."""
+    self._whose = groups
+    return real(self, records, groups, *rest)
+
+
+@FAULTS.row(REPLAY, "base.estimator.PrivateEstimator._charged")
+def _(real, self, plan, statistics, *rest):
+    """The number of records is released without a charge."""
+    if not isinstance(plan, SizePlan):
+        return real(self, plan, statistics, *rest)
+    return carry_out(plan, statistics, Noise(np.random.default_rng().bytes))
+
+
+@FAULTS.row(REPLAY, COUNTED)
+def _(_, labels, most, noise):
+    """Which records of a person count depends on the order of all labels."""
+    positions = np.flatnonzero(~np.isnan(labels))
+    _, person = np.unique(labels[positions], return_inverse=True)
+    order = np.lexsort(((positions * 7919 + 13) % 101, person))
+    first = np.r_[True, np.diff(person[order]) > 0]
+    each = np.arange(len(order))
+    place = each - np.maximum.accumulate(np.where(first, each, 0))
+    return np.sort(positions[order[place < most]])
+
+
+@FAULTS.row(REPLAY, "counts.predict.StarScores.__call__", "evidence by position")
+def _(real, scores, codes):
+    """The loss of a record is rounded differently at odd positions."""
+    total = real(scores, codes)
+    total[1::2] = (total[1::2] + 2**20) - 2**20  # a product of matrices may round so
+    return total
+
+
+@FAULTS.row(REPLAY, "linear_model.means_by_row", "predictions by position")
+def _(real, model, table):
+    """A regression is scored with a product that rounds by position."""
+    total = real(model, table)
+    total[1::2] = (total[1::2] + 64) - 64
+    return total

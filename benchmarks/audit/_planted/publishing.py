@@ -1,0 +1,160 @@
+"""Bugs of private evaluations, of means and rates, and of plans that fail after the charge."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import brentq
+
+from benchmarks.audit._planted._fault import Faults, at, returns, uncached
+from dpbayes_sklearn.counts.lattice import log_dirichlet_weight
+from dpbayes_sklearn.metrics.statistics import HALF
+from dpbayes_sklearn.noise.discrete_laplace import integer_allowance
+
+FAULTS = Faults("publishing")
+METRICS, SUMS, PLANS = "evaluations", "enumeration of sums", "plans"
+LAW, LOSS = "metrics.statistics.BoundedSums.law", "sums.release.draw_loss"
+CACHES = ("counts.lattice._shared_mass", "counts.lattice._split_mass")
+
+FAULTS.rows(
+    METRICS,
+    {
+        "A replaced record is thought to change one cell of a confusion matrix": at(
+            "metrics.statistics.CellCounts.sensitivity",
+            lambda _, unit: unit.max_records,
+            "confusion matrix, a record",
+        ),
+        "A person's records are thought to change a sum as much as one record": at(
+            LAW,
+            lambda real, cls, number, unit, *shares: real(
+                cls, number, replace(unit, name="record", max_records=1), *shares
+            ),
+            "accuracy, a person",
+        ),
+        "Losses are not clipped before they are added up": at(
+            "metrics.statistics.Range.steps",
+            lambda _, self, values: np.rint((values - self.middle) / self.half * HALF).astype(
+                np.int64
+            ),
+            "all of a regression, a record",
+        ),
+        "Every part of an evaluation has all of its epsilon": at(
+            "metrics.plan._with_noise",
+            lambda real, part, unit, share, *rest: real(part, unit, Fraction(1), *rest),
+            "all of a classifier, a record",
+        ),
+        "The spread of the losses, which only intervals need, has no noise": at(
+            "metrics.plan._with_noise",
+            lambda real, part, *rest: part if part.name == "spreads" else real(part, *rest),
+            "log loss, a record",
+        ),
+        "Metrics are divided by the exact number of records, though it is secret": at(
+            "metrics.plan.EvaluationPlan.release",
+            lambda real, self, records, noise: replace(
+                real(self, records, noise), n=len(records.truth)
+            ),
+            "accuracy, a record added",
+        ),
+        "The Gaussian noise of sums is calibrated to one of them": at(
+            LAW,
+            lambda real, cls, number, unit, epsilon, rho: real(
+                cls, number, unit, epsilon, None if rho is None else number * rho
+            ),
+            "all of a regression, a record, Gaussian",
+        ),
+        "An evaluation is not charged": at("metrics.scoring._charge", returns(None), "prices"),
+        "A cross-validation is charged for one fit": at(
+            "metrics.scoring._charge",
+            lambda real, ledger, cost, what: real(
+                ledger,
+                cost._replace(epsilon=cost.epsilon / (1 + ("cross_validate" in what))),
+                what,
+            ),
+            "prices",
+        ),
+        "All records of a person are evaluated, however many": at(
+            "metrics.scoring.records_that_count", lambda _, records, *rest: (records, ()), "persons"
+        ),
+        "The sums of an evaluation have half of their noise": at(
+            LAW,
+            lambda real, cls, number, unit, epsilon, rho: real(cls, number, unit, 2 * epsilon, rho),
+            "attack, a record",
+        ),
+    },
+)
+FAULTS.rows(
+    SUMS,
+    {
+        "All records of a person change a sum as one does": at(
+            "sums.release.largest_change", lambda _, grid, unit: grid, "noise"
+        ),
+        "A draw is thought to lose half of what it does": at(
+            LOSS, lambda real, *facts: real(*facts) / 2, "draws"
+        ),
+        "The loss of a draw is looked for at small sums only": at(
+            LOSS,
+            lambda real, prior, j, n, k, points, temper: real(
+                prior, j, 10 * n, k, points, temper / 10
+            ),
+            "draws",
+        ),
+    },
+)
+FAULTS.rows(
+    PLANS,
+    {
+        "The masses of tiny pseudo-counts are differences of rounding errors": at(
+            "counts.lattice._log_mass",
+            lambda _, alpha, x: log_dirichlet_weight(alpha + 1.0, x),
+            "tiny pseudo-counts",
+        ).also(CACHES, uncached),
+        "Memory grows with the noise of counts whose sum is secret": at(
+            "categories.noise_aware._least_step", returns(1), "memory of wide noise"
+        ),
+    },
+)
+
+
+@FAULTS.row(SUMS, "sums.release.Column.codes", "replay")
+def _(_, self, numbers, grid):
+    """Numbers beyond the bounds are not clipped."""
+    least, most = self.range
+    share = (self.statistic(np.nan_to_num(numbers, posinf=9e9)) - least) / (most - least)
+    return np.rint(np.clip(share, -1e6, 1e6) * grid).astype(np.int64)
+
+
+def _log_sharing(_, alpha, index, step):
+    slope = step * np.log((alpha + index * step) / (1.0 + index * step))
+    half = np.maximum(np.abs(slope) / 2.0, 1e-9)
+    return 2.0 * np.log(np.sinh(half) / half) - (alpha - 1.0) / (12.0 * index**2)
+
+
+FAULTS.rows(
+    PLANS,
+    {
+        "Weights of huge pseudo-counts overflow": at(
+            "counts.lattice._log_sharing", _log_sharing, "weights of pseudo counts"
+        ).also(CACHES, uncached),
+    },
+)
+
+
+@FAULTS.row(PLANS, "noise.DiscreteLaplace.error_bound", "shares that differ")
+def _(_, self, delta):
+    """The bound of errors is searched where rounding leaves no crossing."""
+    noisy = {}
+    for scale, size in zip(self.scales, self.sizes, strict=True):
+        noisy[float(scale)] = noisy.get(float(scale), 0) + size
+    alone = [b * math.log(m / delta) + integer_allowance(b) for b, m in noisy.items()]
+    if len(alone) < 2:
+        return max(alone)
+    largest = max(b * math.log(len(noisy)) + z for b, z in zip(noisy, alone, strict=True))
+    tails = [(b, m, integer_allowance(b)) for b, m in noisy.items()]
+    return brentq(
+        lambda z: sum(m * math.exp((a - z) / b) for b, m, a in tails) - delta,
+        max(alone),
+        largest + 1.0,
+    )
