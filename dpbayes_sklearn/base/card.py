@@ -72,8 +72,9 @@ def _data(model: Any, description: str | None) -> _Section:
     parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
     weighted = getattr(model, "max_weight", None) is not None
     secret = weighted or model.guarantee_.privacy_unit.size_is_secret  # n is released, with noise
-    what = "a total weight of " * weighted
-    records = "" if n is None else f", fitted to {what}{'about ' * secret}{n:,} records"
+    about = f"{'about ' * secret}{n or 0:,}"
+    what = f"a total weight of {about}" if weighted else f"{about} records"
+    records = "" if n is None else f", fitted to {what}"
     said = [] if description is None else [description]
     said.append(f"{type(model).__name__} with {' and '.join(parts)}{records}.")
     said.append(f"Described on {date.today()} by dpbayes_sklearn {_version()}.")

@@ -23,11 +23,13 @@ from dpbayes_sklearn.command_line.files import (
     Form,
     as_number,
     column_names,
+    read_columns,
     read_data,
     read_schema,
     refuse_to_overwrite,
     reserved,
     skeleton,
+    typed_frame,
     with_all_columns,
 )
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
@@ -40,7 +42,17 @@ from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
-__all__ = ["budget", "card", "evaluate", "fit", "main", "predict", "room_for_model", "write_schema"]
+__all__ = [
+    "budget",
+    "card",
+    "evaluate",
+    "fit",
+    "learn",
+    "main",
+    "predict",
+    "room_for_model",
+    "write_schema",
+]
 
 
 _LEAST_ROOM = 2**16  # Bytes reserved for any model.
@@ -67,8 +79,9 @@ def fit(options: Namespace) -> None:
     refuse_to_overwrite(options.out, read)
     file, schema, X, y = _read(options)
     assert schema.target is not None
-    _check_ledger(options)
-    used = {*schema.columns, options.target, options.groups}
+    if options.weights is not None and options.max_weight is None:
+        raise FileError("--weights needs --max-weight, the most that a record may count: public.")
+    used = {*schema.columns, options.target, options.groups, options.weights}
     unused = [name for name in file.names if name not in used]
     if unused:
         print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
@@ -79,29 +92,54 @@ def fit(options: Namespace) -> None:
             model.set_params(mechanism=options.mechanism)
         if options.delta:
             model.set_params(delta=options.delta)
-        model.set_params(privacy_unit=_unit(options))
-        out.write(model.fit(X, y, groups=_groups(options, file)).to_json())
+        model.set_params(privacy_unit=_unit(options), max_weight=options.max_weight)
+        weights = None if options.weights is None else file.numbers(options.weights)
+        groups = _groups(options, file)
+        out.write(model.fit(X, y, groups=groups, sample_weight=weights).to_json())
     print(f"{model.guarantee_}\nWrote {options.out}.")
+
+
+def learn(options: Namespace) -> None:
+    """Learn ranges, bins and categories of columns privately, and write a schema."""
+    read = {"data": options.data, "schema": options.schema, "ledger": options.ledger}
+    refuse_to_overwrite(options.out, read)
+    file = read_data(options.data, _form(options))
+    given = options.schema
+    declared = {} if given is None else read_columns(given, options.target)
+    kinds = {"numbers": options.numbers, "dates": options.dates, "texts": options.texts}
+    frame = typed_frame(file, [*declared], kinds)
+    if options.target not in frame:
+        raise FileError(
+            f"Say what the column {options.target!r} holds: --numbers, --dates or --texts, or "
+            "declare it in --schema."
+        )
+    with reserved(options.out, _LEAST_ROOM + _BYTES_EACH * len(frame.columns)) as out:
+        schema = Schema.learn(
+            frame,
+            options.epsilon,
+            columns=declared,
+            target=options.target,
+            bins=options.bins or None,
+            delta=options.delta,
+            groups=_groups(options, file),
+            privacy_unit=_unit(options),
+            accountant=_accountant(options),
+        )
+        out.write(schema.to_json())
+    print(f"Wrote {options.out}.")
 
 
 def _read(options: Namespace) -> tuple[DataFile, Schema, Any, Any]:
     """Return a file, its schema, the records and their targets."""
     file, schema = read_data(options.data, _form(options)), read_schema(options.schema)
-    groups = getattr(options, "groups", None)
-    schema = with_all_columns(schema, file.names, [options.target, groups])
+    others = [getattr(options, name, None) for name in ("groups", "weights")]
+    schema = with_all_columns(schema, file.names, [options.target, *others])
     assert schema.target is not None
     return file, schema, _records(file, schema), file.column(options.target, schema.target)
 
 
 def _groups(options: Namespace, file: DataFile) -> Any:
     return None if options.groups is None else file.texts(options.groups)
-
-
-def _check_ledger(options: Namespace) -> None:
-    if options.ceiling is not None and options.ledger is None:
-        raise FileError("--ceiling creates a ledger: name its file with --ledger.")
-    if options.allotment is not None and options.ledger is None:
-        raise FileError("--allotment is part of a ledger: name its file with --ledger.")
 
 
 def _form(options: Namespace) -> Form:
@@ -161,7 +199,6 @@ def evaluate(options: Namespace) -> None:
     model, file = _model(options.model), read_data(options.data, _form(options))
     X, target = _records(file, model.schema_), model.schema_.target
     y = file.column(options.target, target)
-    _check_ledger(options)
     scoring = options.scoring or ("r2" if target.is_numeric else "accuracy")
     form, paid = _card_form(options.out), _accountant(options)
     with reserved(options.out, room_for_model(model.schema_)) as out:  # before anything is spent
@@ -209,6 +246,9 @@ def _records(file: DataFile, schema: Schema) -> Any:
 
 def _accountant(options: Namespace) -> BudgetAccountant | None:
     if options.ledger is None:
+        for name in ("ceiling", "allotment"):
+            if getattr(options, name) is not None:
+                raise FileError(f"--{name} is about a ledger: name its file with --ledger.")
         return None
     if options.ceiling is not None:
         accountant = BudgetAccountant(options.ceiling, options.ceiling_delta, path=options.ledger)
@@ -313,6 +353,7 @@ def _parser() -> argparse.ArgumentParser:
     kinds = parser.add_subparsers(required=True, metavar="COMMAND")
     kinds.add_parser("demo", help="run the demonstration on data that ship with scikit-learn")
     _add_schema(kinds.add_parser("schema", help="write a schema template for a CSV file"))
+    _add_learn(kinds.add_parser("learn", help="learn a schema privately from a CSV file"))
     _add_fit(kinds.add_parser("fit", help="fit a private model to a CSV file"))
     _add_check(kinds.add_parser("check", help="count values outside the schema (not private)"))
     _add_predict(kinds.add_parser("predict", help="make predictions for the records of a CSV file"))
@@ -356,15 +397,48 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=write_schema)
 
 
+def _add_learn(parser: argparse.ArgumentParser) -> None:
+    _add_data(parser)
+    parser.add_argument("--target", required=True, help="name of the column to predict")
+    for kind in ("numbers", "dates", "texts"):
+        parser.add_argument(
+            f"--{kind}", nargs="+", action="extend", default=[], metavar="COLUMN", help="to learn"
+        )
+    parser.add_argument("--schema", type=Path, help="domains of columns that are declared (JSON)")
+    parser.add_argument("--bins", type=int, default=8, help="0 for ranges alone (%(default)s)")
+    parser.add_argument("--delta", type=_epsilon, default=0.0, help="for texts")
+    _add_spending(parser)
+    parser.add_argument(
+        "--out", type=Path, default=Path("schema.json"), help="file to write (%(default)s)"
+    )
+    parser.set_defaults(run=learn)
+
+
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     _add_data(parser)
     parser.add_argument("--target", required=True, help="name of the column to predict")
     parser.add_argument("--schema", type=Path, required=True, help="public domains (JSON)")
-    parser.add_argument(
-        "--epsilon", type=_epsilon, required=True, help="privacy budget of this fit"
-    )
     parser.add_argument("--mechanism", help="for example laplace, gaussian or auto")
     parser.add_argument("--delta", type=_epsilon, default=0.0, help="for gaussian and auto")
+    parser.add_argument("--weights", metavar="COLUMN", help="how often a record counts")
+    parser.add_argument(
+        "--max-weight",
+        type=int,
+        metavar="W",
+        help="the most that a record may count; with 1, records without a target do not count",
+    )
+    _add_spending(parser)
+    parser.add_argument(
+        "--out", type=Path, default=Path("model.json"), help="file to write (%(default)s)"
+    )
+    parser.set_defaults(run=fit)
+
+
+def _add_spending(parser: argparse.ArgumentParser) -> None:
+    """Add what is spent, who is protected, and the ledger."""
+    parser.add_argument(
+        "--epsilon", type=_epsilon, required=True, help="privacy budget of this release"
+    )
     parser.add_argument("--groups", metavar="COLUMN", help="protect persons: whose record it is")
     parser.add_argument(
         "--max-records", type=int, default=1, help="of a person that count (%(default)s)"
@@ -373,10 +447,6 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "--add-remove", action="store_true", help="keep the number of records secret"
     )
     _add_ledger(parser)
-    parser.add_argument(
-        "--out", type=Path, default=Path("model.json"), help="file to write (%(default)s)"
-    )
-    parser.set_defaults(run=fit)
 
 
 def _add_ledger(parser: argparse.ArgumentParser) -> None:

@@ -30,6 +30,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO
@@ -40,7 +41,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
-from dpbayes_sklearn.schema.values import number_of
+from dpbayes_sklearn.schema.values import as_numbers, number_of
 
 __all__ = [
     "CsvFile",
@@ -52,11 +53,13 @@ __all__ = [
     "as_number",
     "column_names",
     "place_of",
+    "read_columns",
     "read_data",
     "read_schema",
     "refuse_to_overwrite",
     "reserved",
     "skeleton",
+    "typed_frame",
     "with_all_columns",
 ]
 
@@ -114,7 +117,7 @@ class CsvFile:
             text = file.read().replace("\r\n", "\n").removesuffix("\n")
         first, end, rest = text.partition("\n")
         names = _names(first, path, form)
-        lines = _records(rest + end, path, form)
+        lines = _records(rest + end, path, form, 2)
         if not lines:
             raise FileError(f"{path.name} has no records.")
         return cls(names, lines, form)
@@ -123,6 +126,14 @@ class CsvFile:
         """Return the cells of a column as they are written."""
         j = place_of(name, self.names)
         return [line[j] if j < len(line) else _MISSING for line in self.lines]
+
+    def numbers(self, name: str) -> TextColumn:
+        """Return the numbers of a column, None where there is none."""
+        return _objects(map(_number_reader(self.form), self.texts(name)), len(self.lines))
+
+    def dates(self, name: str) -> TextColumn:
+        """Return the dates of a column, None where there is none."""
+        return _objects(map(_date_reader(self.form), self.texts(name)), len(self.lines))
 
     def column(self, name: str, domain: Domain) -> TextColumn:
         """Return the values of a column, parsed according to its domain."""
@@ -153,6 +164,12 @@ class ParquetFile:
         place_of(name, self.names)
         cells: list[Any] = self.table[name].to_pylist()
         return cells
+
+    def numbers(self, name: str) -> TextColumn:
+        """Return the cells of a column, which have a type of their own."""
+        return _objects(self.texts(name), self.table.num_rows)
+
+    dates = numbers
 
     def column(self, name: str, domain: Domain) -> TextColumn:
         """Return the values of a column; texts are parsed according to its domain."""
@@ -200,7 +217,7 @@ def _names(first_line: str, path: Path, form: Form) -> tuple[str, ...]:
     """Return the names in the first line, which an error must not show: it may be a record."""
     if "\r" in first_line.removesuffix("\r"):
         raise FileError(f"The lines of {path.name} must end with LF or CR LF, not with CR alone.")
-    names = next(iter(_records(first_line, path, form)), [])
+    names = next(iter(_records(first_line, path, form, 1)), [])
     times = Counter(names)
     places = [str(j + 1) for j, name in enumerate(names) if times[name] > 1]
     if not names or places:
@@ -211,14 +228,23 @@ def _names(first_line: str, path: Path, form: Form) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _records(text: str, path: Path, form: Form) -> list[list[str]]:
-    """Return the cells of every record."""
+def _records(text: str, path: Path, form: Form, line: int) -> list[list[str]]:
+    """Return the cells of every record, the first of which is in a line of this number."""
+    above = line
+    lines = io.StringIO(text.replace("\r", " "), newline="\n")
+    reader = csv.reader(lines, delimiter=form.sep, strict=True)
+    records: list[list[str]] = []
     try:
-        lines = io.StringIO(text.replace("\r", " "), newline="\n")
-        return [*csv.reader(lines, delimiter=form.sep, strict=True)]
+        for record in reader:
+            records.append(record)
+            line = above + reader.line_num  # of the next record
+        return records
     except csv.Error:
-        broken = "a quoted cell is not closed, or followed by more than a separator"
-    raise FileError(f"{path.name} is not written as RFC 4180 says: {broken}.")
+        broken = "is not closed, or followed by more than a separator"
+    raise FileError(
+        f"{path.name} is not written as RFC 4180 says: a quoted cell of the record in line {line} "
+        f"{broken}. It would join records, so nobody could tell whose they are."
+    )
 
 
 def as_number(text: str) -> float | None:
@@ -239,9 +265,15 @@ def _date(text: str) -> datetime | None:
 def _reader(domain: Domain, form: Form) -> Callable[[str], Any]:
     if not isinstance(domain, Interval):
         return _category_reader(domain)
-    if not domain.dates:
-        point = form.decimal
-        return as_number if point == "." else lambda text: as_number(text.replace(point, "."))
+    return _date_reader(form) if domain.dates else _number_reader(form)
+
+
+def _number_reader(form: Form) -> Callable[[str], float | None]:
+    point = form.decimal
+    return as_number if point == "." else lambda text: as_number(text.replace(point, "."))
+
+
+def _date_reader(form: Form) -> Callable[[str], datetime | None]:
     return _date if form.date_format is None else partial(_date_of, form.date_format)
 
 
@@ -250,6 +282,29 @@ def _date_of(form: str, text: str) -> datetime | None:
         return datetime.strptime(text.strip(), form)
     except ValueError:
         return None
+
+
+def typed_frame(file: DataFile, declared: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> Any:
+    """Return some columns as a data frame, of types that are public: as the user has said.
+
+    A cell that is no number or date is missing, so that no cell decides the type of a column.
+    """
+    try:
+        from pandas import DataFrame, to_datetime
+    except ImportError:
+        raise FileError("Learning a schema needs pandas: pip install pandas.") from None
+    named = [*declared, *chain.from_iterable(kinds.values())]
+    if repeated := [name for name, times in Counter(named).items() if times > 1]:
+        raise FileError(f"The column {repeated[0]!r} is named twice.")
+    numbers = {name: as_numbers(file.numbers(name)) for name in kinds["numbers"]}
+    dates = {
+        name: to_datetime(as_numbers(file.dates(name)), unit="s", errors="coerce")
+        for name in kinds["dates"]
+    }
+    texts = {name: file.texts(name) for name in (*kinds["texts"], *declared)}
+    objects = {name: _objects(cells, len(cells)) for name, cells in texts.items()}
+    columns = {**numbers, **dates, **objects}
+    return DataFrame({name: columns[name] for name in named})
 
 
 def with_all_columns(schema: Schema, names: Sequence[str], others: Sequence[str | None]) -> Schema:
@@ -284,6 +339,22 @@ _FIELDS = ({"low", "high", "bins", "dates", "edges", "missing"}, {"values", "uns
 
 def read_schema(path: Path) -> Schema:
     """Read a schema with a target; an error names the part that must still be filled in."""
+    fields = _fields(path)
+    columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
+    schema = Schema(columns, _domain(fields["target"], "target"), fields.get("guarantee"))
+    return _writable(schema, path)
+
+
+def read_columns(path: Path, target: str) -> dict[str, Domain]:
+    """Return the domains that a schema declares; others are still to be learned."""
+    fields = _fields(path)
+    given = {**fields["columns"], target: fields["target"]}
+    filled = {name: own for name, own in given.items() if own and any(own.values())}
+    return {name: _domain(own, name) for name, own in filled.items()}
+
+
+def _fields(path: Path) -> dict[str, Any]:
+    """Return the fields of a schema, as they are written."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
@@ -294,9 +365,7 @@ def read_schema(path: Path) -> Schema:
         raise FileError(
             f"The columns in {path.name} must be an object with one field for each column name."
         )
-    columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
-    schema = Schema(columns, _domain(fields["target"], "target"), fields.get("guarantee"))
-    return _writable(schema, path)
+    return fields
 
 
 def _writable(schema: Schema, path: Path) -> Schema:

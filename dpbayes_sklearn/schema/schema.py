@@ -228,8 +228,8 @@ class Schema:
             lines.append(f"{name}: {counts[name]} of {inside.size} values outside {domain.short}")
         if counts.get("target"):
             lines.append(
-                "Records without a target are left out with neighbours='add_remove'. Otherwise "
-                "declare a class for them, or fit to the others and say so."
+                "Records without a target are left out if the model has max_weight=1, or with "
+                "neighbours='add_remove'. Otherwise declare a class for them."
             )
         print("\n".join(lines))
         return counts
