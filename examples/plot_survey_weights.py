@@ -32,7 +32,7 @@ print(weighted.guarantee_)
 # The intervals contain the noise. They take the total weight for a number of independent people,
 # so those of weights are a little too short.
 figure, ax = plt.subplots(figsize=(6, 3.4))
-for shift, (name, model) in zip((-0.12, 0.12), [("no weights", plain), ("weights", weighted)]):
+for name, model, shift in (("no weights", plain, -0.12), ("weights", weighted, 0.12)):
     mean, ends = model.posterior_.mean(), model.posterior_.credible_interval(0.95)
     errors = np.abs(ends.T - mean)
     ax.errorbar(np.arange(3) + shift, mean, errors, fmt="o", capsize=4, label=name)

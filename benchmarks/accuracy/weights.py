@@ -52,7 +52,9 @@ def main() -> None:
         for epsilon in (0.1, 1.0):
             for name, scale in RULES.items():
                 bias, error, coverage = measured(n, epsilon, scale, repeats)
-                print(f"| {n:,} | {epsilon} | {name} | {bias:+.3f} | {error:.3f} | {coverage:.3f} |")
+                print(
+                    f"| {n:,} | {epsilon} | {name} | {bias:+.3f} | {error:.3f} | {coverage:.3f} |"
+                )
 
 
 if __name__ == "__main__":

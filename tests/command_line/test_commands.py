@@ -261,7 +261,8 @@ def test_a_schema_that_the_library_wrote(tmp_path: Path) -> None:
 
 def test_the_commands_of_the_user_guide(files: Path, capsys: Any) -> None:
     page = Path(__file__).parents[2] / "docs" / "user_guide" / "command_line.md"
-    shell, schema = re.findall(r"^```(?:sh|json)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    blocks = re.findall(r"^```(?:sh|json)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    shell, schema, learn = blocks
     (files / "data.csv").rename(files / "wages.csv")
     (files / "others.csv").write_text((files / "wages.csv").read_text())
     (files / "new.csv").write_text("job,age,since\nnurse,30,2020-05-01\n")
@@ -272,6 +273,7 @@ def test_the_commands_of_the_user_guide(files: Path, capsys: Any) -> None:
         assert (status, err) == (0, "")
         if "schema" in command.split()[3]:
             (files / "schema.json").write_text(schema)
+    assert run(capsys, *shlex.split(learn)[3:])[0] == 0
 
 
 def test_the_bare_call_is_the_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,50 +379,3 @@ def test_parquet_delta_persons_and_equal_columns(files: Path, capsys: Any) -> No
     assert "one person more, at most 2" in out
     assert len(json.loads((files / "model.json").read_text())["fitted"]["schema_"]["columns"]) == 40
     assert "goes with --groups" in run(capsys, *fit, "--max-records", "2")[2]
-
-
-def test_a_schema_is_learned(files: Path, capsys: Any) -> None:
-    learn = ("learn", "data.csv", "--target", "wage", "--epsilon", "20", "--bins", "0")
-    kinds = ("--numbers", "age", "wage", "--dates", "since", "--texts", "job", "--delta", "1e-6")
-    ledger = ("--ledger", "l.sqlite", "--ceiling", "30", "--ceiling-delta", "1e-5")
-    status, _, err = run(capsys, *learn, *kinds, *ledger)
-    assert (status, err) == (0, "")
-    found = read_schema(files / "schema.json")
-    assert [*found.columns] == ["age", "since", "job"]
-    assert set(found.columns["job"].values) == {"clerk", "nurse", "other"}
-    assert found.columns["since"].dates
-    assert 15 < found.target.low < found.target.high < 60
-    fit = ("fit", "data.csv", "--target", "wage", "--schema", "schema.json", "--epsilon", "5")
-    assert "the learned domains epsilon = 20" in run(capsys, *fit, "--ledger", "l.sqlite")[1]
-    assert BudgetAccountant(path=files / "l.sqlite", existing=True).delta == 1e-5
-
-
-def test_what_is_declared_is_not_learned(files: Path, capsys: Any) -> None:
-    learn = ("learn", "data.csv", "--target", "wage", "--epsilon", "20", "--numbers", "age")
-    assert "Say what the column 'wage' holds" in run(capsys, *learn)[2]
-    declared = {"columns": {"job": {"values": ["nurse"]}}, "target": {"low": 0, "high": 60}}
-    (files / "some.json").write_text(json.dumps(declared))
-    assert run(capsys, *learn, "--schema", "some.json")[0] == 0
-    found = read_schema(files / "schema.json")
-    assert found.target == Interval(0, 60)
-    assert found.columns["job"] == Categories(["nurse"])
-    twice = run(capsys, *learn, "--texts", "job", "--schema", "some.json", "--out", "s.json")[2]
-    assert "named twice" in twice
-
-
-def test_weights_are_a_column(files: Path, capsys: Any) -> None:
-    fit = ("fit", "data.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "inf")
-    assert "needs --max-weight" in run(capsys, *fit, "--weights", "id")[2]
-    status, out, _ = run(capsys, *fit, "--weights", "id", "--max-weight", "3")
-    assert status == 0
-    assert "ignored: since, wage" in out
-    model = from_json((files / "model.json").read_text())
-    assert model.posterior_.released.n == 0 + 1 + 2 + 3 * 797
-
-
-def test_a_quote_that_is_not_closed_is_found(files: Path, capsys: Any) -> None:
-    (files / "bad.csv").write_text('age,job\n30,"two\nlines"\n40,"clerk\n50,nurse\n')
-    fit = ("fit", "bad.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "1")
-    said = run(capsys, *fit)[2]
-    assert "in line 4 is not closed" in said
-    assert "clerk" not in said
