@@ -72,6 +72,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
     temperature: Any
     privacy_unit: PrivacyUnit | str
     schema: Schema | None
+    _uses_codes = True
 
     _exported = NETWORK_MODEL
     _metric = staticmethod(accuracy_score)

@@ -224,8 +224,12 @@ class PrivateEstimator(PublishedModel):
         -------
         self
         """
-        # a stream is read once
-        columns = cache(partial(named_columns, X, y, target, groups, sample_weight))
+        schema, codes = getattr(self, "schema", None), self._uses_codes
+        columns = cache(  # a stream is read once
+            partial(
+                named_columns, X, y, target, groups, sample_weight, schema=schema, only_codes=codes
+            )
+        )
 
         def read(fitted: Self, facts: Facts | None) -> FitInput:
             rows, targets, (persons, weights) = columns()
@@ -335,6 +339,9 @@ class PrivateEstimator(PublishedModel):
         share = size_share(Fraction(budget.epsilon))
         rest = budget._replace(epsilon=Fraction(budget.epsilon) - share)
         return Budget(share, unit=budget.unit), rest
+
+    _uses_codes: ClassVar[bool] = False
+    """Whether the codes of its declared columns are all that is used of a record."""
 
     _uses_n: Where = "in the plan"
     """Where the number of records is used, besides the statistics; if it is secret, it has to be

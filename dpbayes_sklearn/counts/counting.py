@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -21,7 +22,8 @@ __all__ = ["Space", "count_by_state", "count_sparse_star"]
 _FEW_VALUES = 16  # up to here comparing with each value is faster than a histogram
 _FEW_STATES = 3  # up to here looking for each state is faster than sorting
 _BYTE = 255  # most ones that a byte can add up
-_CACHE_CELLS = 1 << 17  # cells of a histogram that stay in the cache
+_JOINT_CELLS = 1 << 12  # cells of several columns together that stay in the cache
+_ROWS_A_CELL = 8  # with fewer, adding up joint cells takes as long as counting
 _STORED = 1 << 18  # stored values of sparse rows that are counted at a time
 
 
@@ -53,7 +55,7 @@ def count_by_state(
     """
     n_values = max(sizes)
     if n_values > _FEW_VALUES:
-        return _histogram(states, n_states, codes, n_values)
+        return _together(states, n_states, codes, sizes)
     counts = np.zeros((n_states, codes.shape[1], n_values), np.int64)
     totals = np.bincount(states, minlength=n_states)
     if n_states == n_values == 2:
@@ -116,19 +118,40 @@ def _column_sums(ones: Codes) -> IntArray:
     return sums
 
 
-def _histogram(
-    states: npt.NDArray[np.intp], n_states: int, codes: Codes, n_values: int
+def _together(
+    states: npt.NDArray[np.intp], n_states: int, codes: Codes, sizes: Sequence[int]
 ) -> IntArray:
-    """Count all cells at once, a chunk at a time that has no fewer cells than the counts."""
-    shape = n_states, codes.shape[1], n_values
-    counts = np.zeros(prod(shape), np.int64)
-    columns = np.arange(shape[1]) * n_values
-    step = max(1, max(_CACHE_CELLS, counts.size) // max(1, shape[1]))
-    for start in range(0, len(codes), step):
-        cells = codes[start : start + step] + columns
-        cells += (states[start : start + step] * (shape[1] * n_values))[:, None]
-        counts += np.bincount(cells.ravel(), minlength=counts.size)
-    return counts.reshape(shape)
+    """Count some columns at a time by all of their codes together, and add up for each of them."""
+    counts = np.zeros((n_states, codes.shape[1], max(sizes)), np.int64)
+    columns = np.asfortranarray(codes)
+    most = min(_JOINT_CELLS, len(codes) // _ROWS_A_CELL)
+    for group, n_cells in _groups(tuple(sizes[: codes.shape[1]]), n_states, most):
+        cells: npt.NDArray[Any] = states.astype(np.uint16 if n_cells <= 2**16 else np.intp)
+        for j in group:
+            cells *= cells.dtype.type(sizes[j])
+            cells += columns[:, j]
+        joint = np.bincount(cells, minlength=n_cells).reshape(n_states, *(sizes[j] for j in group))
+        for axis, j in enumerate(group, start=1):
+            others = tuple(k for k in range(1, joint.ndim) if k != axis)
+            counts[:, j, : sizes[j]] = joint.sum(axis=others)
+    return counts
+
+
+@lru_cache
+def _groups(sizes: tuple[int, ...], n_states: int, most: int) -> list[tuple[list[int], int]]:
+    """Return groups of columns with at most so many joint cells, and their numbers of cells.
+
+    >>> _groups((4, 30, 4, 2), 2, 64)
+    [([1], 60), ([0, 2, 3], 64)]
+    """
+    groups: list[tuple[list[int], int]] = []
+    for j in sorted(range(len(sizes)), key=lambda j: -sizes[j]):
+        room = (i for i, (_, cells) in enumerate(groups) if cells * sizes[j] <= most)
+        if (i := next(room, None)) is None:
+            groups.append(([j], n_states * sizes[j]))
+        else:
+            groups[i] = [*groups[i][0], j], groups[i][1] * sizes[j]
+    return groups
 
 
 def count_sparse_star(

@@ -4,23 +4,37 @@ A release asks about the records several times, and about random samples of thei
 engine may list them in another order every time it is asked. So a stream is read once, a batch at a
 time, and written to a temporary file that has no name: it is mapped into memory, and disappears
 with the process. Every cell is read as in any other container.
+
+Where a model uses nothing but codes, a declared column is written as codes: each of them stands for
+one value that has it, so that whoever reads the file finds the same codes.
+
+Only texts are encoded by the engine. DuckDB and polars cast them to an enumeration of the declared
+categories, by equality of their bytes; what is none of them is null, which counts as it does. So
+texts are sent as codes. Numbers are sent as they are: an engine that rounds or compares in another
+way than `Interval.encode` would break a declared domain, and would save nothing.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
+from itertools import chain
 from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 
 from dpbayes_sklearn.data.dask import is_partitioned
+from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.schema import Categories, Schema
+from dpbayes_sklearn.schema.values import Kind, cells_of, kind_of
 
 __all__ = ["ArrowFrame", "framed", "framed_column", "named_columns"]
 
-_ROWS_A_BATCH = 1 << 17  # Engines send batches of a few thousand rows; these are put together.
+_ROWS_A_BATCH = 1 << 16  # Engines send batches of a few thousand rows; these are put together.
 
 
 class ArrowFrame:
@@ -38,7 +52,7 @@ class ArrowFrame:
         """Return some rows or columns, or one column."""
         if isinstance(key, tuple):
             rows, j = key
-            return self[rows] if j is ... else self[rows].native.column(j)
+            return self[rows] if j is ... else _one_chunk(ArrowFrame(self.native.select([j]))[rows])
         if isinstance(key, slice):
             start, stop, _ = key.indices(len(self))
             return ArrowFrame(self.native.slice(start, max(stop - start, 0)))
@@ -49,8 +63,16 @@ class ArrowFrame:
         return ArrowFrame(self.native.take(np.asarray(key)))
 
 
-def framed(X: Any) -> Any:
+def _one_chunk(frame: ArrowFrame) -> Any:
+    """Return the one column of a frame: an array, which numpy need not copy, if it is in one."""
+    column = frame.native.column(0)
+    return column.chunk(0) if column.num_chunks == 1 else column
+
+
+def framed(X: Any, declared: Mapping[str, Any] | None = None, coded: Collection[str] = ()) -> Any:
     """Return a table or a stream of Arrow as a frame, and anything else as it is.
+
+    Of a stream, declared texts may be sent as codes, and some columns are only kept as codes.
 
     Examples
     --------
@@ -62,7 +84,11 @@ def framed(X: Any) -> Any:
         return ArrowFrame(_arrow().table(X))
     if not _is_stream(X):
         return X
-    return ArrowFrame(_read(X.toArrow if hasattr(X, "toArrow") else lambda: _spooled(_batches(X))))
+    if hasattr(X, "toArrow"):
+        return ArrowFrame(_read(X.toArrow))
+    domains = {} if declared is None else declared
+    kept = {name: domains[name] for name in coded}
+    return ArrowFrame(_read(lambda: _spooled(_coded(_batches(_enumerated(X, domains)), kept))))
 
 
 def framed_column(values: Any, name: str) -> Any:
@@ -79,11 +105,17 @@ def framed_column(values: Any, name: str) -> Any:
 
 
 def named_columns(
-    X: Any, y: Any, target: str | None, *others: Any
+    X: Any,
+    y: Any,
+    target: str | None,
+    *others: Any,
+    schema: Schema | None = None,
+    only_codes: bool = False,
 ) -> tuple[Any, Any, tuple[Any, ...]]:
     """Return X as a frame without the columns that are named, y, and the others as columns.
 
-    The others are groups and weights: columns, or names of columns of X.
+    The others are groups and weights: columns, or names of columns of X. What the schema declares
+    may be read by it, and is kept as codes where nothing else is used.
 
     Examples
     --------
@@ -93,8 +125,11 @@ def named_columns(
     >>> X.columns, y.to_list()
     (['age'], [0, 1])
     """
-    X = framed(X)
     names = [name for name in (target, *others) if isinstance(name, str)]
+    if schema is not None:
+        features = {name: d for name, d in schema.columns.items() if name not in names}
+        X = framed(X, {**features, target: schema.target}, features if only_codes else ())
+    X = framed(X)
     if not names:
         return X, y, others
     if target is not None and y is not None:
@@ -145,13 +180,79 @@ def _batches(X: Any) -> Iterator[Any]:
         yield pa.table(batch)
 
 
+def _enumerated(X: Any, declared: Mapping[str, Any]) -> Any:
+    """Return a query of DuckDB or polars in which declared texts are enumerations."""
+    texts = {
+        name: domain.values
+        for name, domain in declared.items()
+        if isinstance(domain, Categories)
+        and all(isinstance(value, str) and value.isprintable() for value in domain.values)
+    }
+    if hasattr(X, "collect_batches"):
+        pl, types = import_module("polars"), X.collect_schema()
+        known = [name for name in texts if types.get(name) == pl.String]
+        return X.with_columns(
+            pl.col(name).cast(pl.Enum(texts[name]), strict=False) for name in known
+        )
+    if not (hasattr(X, "project") and hasattr(X, "to_arrow_reader")):
+        return X
+    columns = zip(X.columns, X.types, strict=True)
+    return X.project(
+        ", ".join(
+            _enumeration(name, texts[name])
+            if name in texts and str(kind) == "VARCHAR"
+            else _quoted(name)
+            for name, kind in columns
+        )
+    )
+
+
+def _enumeration(name: str, values: Sequence[Any]) -> str:
+    """Return the text of a column of DuckDB as an enumeration."""
+    listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return f"TRY_CAST({_quoted(name)} AS ENUM({listed})) AS {_quoted(name)}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _coded(tables: Iterator[Any], declared: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield tables whose declared columns are dictionaries: codes, and one value for each code."""
+    pa, first = _arrow(), next(tables)
+    values = {
+        name: _value_of_codes(domain, kind_of(first.schema.field(name).type))
+        for name, domain in declared.items()
+        if first.column_names.count(name) == 1
+    }
+    coded = {name: Encoder([declared[name]]) for name, value in values.items() if value is not None}
+    for table in chain([first], _joined(tables)):
+        for name, encoder in coded.items():
+            codes = encoder.encode(Table(ArrowFrame(table.select([name]))))[:, 0]
+            kept = pa.DictionaryArray.from_arrays(codes, values[name])
+            table = table.set_column(table.column_names.index(name), name, kept)
+        yield table
+
+
+def _value_of_codes(domain: Any, kind: Kind) -> Any:
+    """Return one value of every code, None if there are none that Arrow can hold."""
+    if not (domain.has_codes and domain.takes(kind)):
+        return None
+    codes = np.arange(domain.n_values)
+    with suppress(Exception):  # values of several types
+        values = _arrow().array(domain.decode(codes, np.random.default_rng(0)))
+        if np.array_equal(domain.encode(cells_of(values)), codes):
+            return values
+    return None
+
+
 def _spooled(tables: Iterator[Any]) -> Any:
     """Return a table whose columns are in a file without a name, mapped into memory."""
     pa = _arrow()
     first = next(tables)
     with TemporaryFile() as file:
         with pa.ipc.new_stream(pa.PythonFile(file, mode="w"), first.schema) as writer:
-            for table in _joined(tables):
+            for table in tables:
                 if table.schema != first.schema:  # a cast would refuse nulls where none should be
                     table = table.cast(first.schema)
                 writer.write_table(table.combine_chunks())

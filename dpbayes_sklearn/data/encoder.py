@@ -228,7 +228,8 @@ class Encoder:
                     alone._encode_column(table.column(j, chunk), codes[:, j : j + 1])
                 else:
                     places, cells = told
-                    codes[:, j] = alone.domains[0].encode(cells)[places]
+                    code_of = alone.domains[0].encode(cells).astype(codes.dtype)
+                    codes[:, j] = places if _are_codes(places, code_of) else code_of[places]
 
     @cached_property
     def _by_column(self) -> tuple[Encoder, ...]:
@@ -350,6 +351,11 @@ class Encoder:
     @cached_property
     def _last_codes(self) -> PerColumn:
         return PerColumn(self._top.each.astype(self.dtype))
+
+
+def _are_codes(places: AnyArray, code_of: AnyArray) -> bool:
+    """Tell whether places in a dictionary are the codes of its cells; -1 is no code."""
+    return places.dtype.kind == "u" and bool((code_of[:-1] == np.arange(len(code_of) - 1)).all())
 
 
 def _is_even(interval: Interval) -> bool:

@@ -93,11 +93,10 @@ class Table:
         if told is None:
             return domain.encode(self.column(j, chunk))
         places, cells = told
-        return domain.encode(cells)[places]
+        codes: npt.NDArray[np.intp] = domain.encode(cells)[places]
+        return codes
 
-    def dictionary(
-        self, j: int, chunk: Any
-    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] | None:
+    def dictionary(self, j: int, chunk: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
         """Return column ``j`` as (place of every cell, distinct cells), None if it has no such."""
         return None if self.names is None else dictionary_of(_by_position(chunk)[:, j])
 

@@ -73,7 +73,8 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
     dtype = getattr(column, "dtype", None)
     if isinstance(dtype, np.dtype) or repr(dtype).split("(")[0] in _POLARS:
         return np.asarray(column)
-    if _ARROW_NUMBERS.match(str(getattr(column, "type", ""))):
+    arrow = str(getattr(column, "type", ""))
+    if _ARROW_NUMBERS.match(arrow) or (_ARROW_INTEGERS.match(arrow) and not column.null_count):
         return np.asarray(column)
     listed = _own_list(column)
     if listed is not None:
@@ -83,7 +84,7 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
     return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
 
 
-def dictionary_of(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] | None:
+def dictionary_of(column: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
     """Return a column as (place of every cell, distinct cells), None if that would not be faster.
 
     Categories, dictionaries, and texts and integers of Arrow: distinct values are read once, each
@@ -103,33 +104,34 @@ def dictionary_of(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]] 
         arrow = _arrow_dictionary(column)
         if arrow is None:
             return None
-        places = arrow.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        values = arrow.dictionary
+        places, values = arrow.indices, arrow.dictionary
+        if places.null_count:
+            places = places.cast("int64").fill_null(-1)
+        places = places.to_numpy(zero_copy_only=False)
     if len(values) > len(places):
         return None
     missing = getattr(getattr(column, "dtype", None), "na_value", None)
     cells = as_cells([*_own_list(values), missing], 1)
-    return places.astype(np.intp, copy=False), cells
+    return places, cells
 
 
 def _arrow_dictionary(column: Any) -> Any:
     """Return texts, integers or a dictionary of Arrow as a dictionary, None for other columns."""
     name = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-    whole = hasattr(column, "type") and _ARROW_INTEGERS.match(name)
+    whole = hasattr(column, "type") and _ARROW_INTEGERS.match(name) and column.null_count
     if isinstance(column, np.ndarray) or not (whole or _TEXTS.match(name)):
         return None
     try:
         import pyarrow as pa
 
-        array = column.to_arrow() if hasattr(column, "to_arrow") else pa.array(column)
+        array = column.to_arrow() if hasattr(column, "to_arrow") else column
+        array = array if isinstance(array, (pa.Array, pa.ChunkedArray)) else pa.array(array)
         array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
         if pa.types.is_string_view(array.type):
             array = array.cast(pa.large_string())
-        array = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     except Exception:  # not stored by Arrow, or without pyarrow: then cells are read one by one
         return None
-    signed = array.indices.cast(pa.int64())
-    return pa.DictionaryArray.from_arrays(signed, array.dictionary)
 
 
 def _own_list(column: Any) -> Any:

@@ -26,7 +26,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     Schema,
 )
-from dpbayes_sklearn.data.arrow import framed
+from dpbayes_sklearn.data.arrow import framed, named_columns
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.metrics import private_cross_validate
@@ -93,11 +93,46 @@ CELLS: list[tuple[pa.DataType, list[Any], Domain]] = [
 def test_codes_are_those_of_single_cells(container: str, data: st.DataObject) -> None:
     kind, values, domain = data.draw(st.sampled_from(CELLS))
     cells = data.draw(st.lists(st.sampled_from(values), min_size=1, max_size=7))
-    frame = framed(CONTAINERS[container](pa.table({"x": pa.array(cells, kind)})))
+    query = CONTAINERS[container](pa.table({"x": pa.array(cells, kind)}))
+    declared, coded = data.draw(
+        st.sampled_from([({}, []), ({"x": domain}, []), ({"x": domain}, ["x"])])
+    )
+    frame = framed(query, declared, coded)
     expected = [
         int(domain.encode(cells_of([cell]))[0]) for cell in pa.array(cells, kind).to_pylist()
     ]
     assert Encoder([domain]).encode(Table(frame))[:, 0].tolist() == expected
+
+
+def test_what_only_codes_are_used_of_is_written_as_codes() -> None:
+    table = pa.table({"x": [0.2, None, 7.0, -1.0], "job": ["a", "z", None, "b"]})
+    declared = {"x": Interval(0, 1, bins=2, missing="indicator"), "job": Categories(["a", "b"])}
+    for container in ("reader", "LazyFrame", "DuckDB"):
+        native = framed(CONTAINERS[container](table), declared, declared).native
+        assert [str(column.type.index_type) for column in native.columns] == ["uint8", "uint8"]
+        assert native.column("x").combine_chunks().indices.to_pylist() == [0, 2, 1, 0]
+        assert native.column("job").combine_chunks().indices.to_pylist() == [0, 0, 0, 1]
+
+
+def test_texts_are_enumerations_of_engines_by_their_bytes() -> None:
+    connection = duckdb.connect()
+    connection.sql('CREATE TABLE people ("a ""job" VARCHAR COLLATE NOCASE, n INTEGER)')
+    connection.sql("INSERT INTO people VALUES ('A', 1), ('it''s', 2), ('a', 3), (NULL, 4)")
+    domain = Categories(["it's", "a"])
+    frame = framed(connection.table("people"), {'a "job': domain, "n": Interval(0, 4, bins=5)})
+    assert "dictionary" in str(frame.native.schema.field('a "job').type)
+    assert frame['a "job'].to_pylist() == [None, "it's", "a", None]
+    assert str(frame["n"].type) == "int32"
+
+
+def test_persons_are_not_read_as_declared_texts() -> None:
+    table = pa.table({"job": [*"abab"], "ill": [*"nyny"]})
+    schema = Schema({"job": Categories(["a"])}, target=Categories(["n"]))
+    read = named_columns(
+        duckdb.from_arrow(table), None, "ill", "job", schema=schema, only_codes=True
+    )
+    X, y, (groups,) = read
+    assert (X.columns, y.to_pylist(), groups.to_pylist()) == ([], ["n", None, "n", None], [*"abab"])
 
 
 @pytest.mark.parametrize("dictionary", [True, False])
