@@ -69,7 +69,7 @@ def _one_chunk(frame: ArrowFrame) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column
 
 
-def framed(X: Any, declared: Mapping[str, Any] | None = None, coded: Collection[str] = ()) -> Any:
+def framed(X: Any, declared: Mapping[Any, Any] | None = None, coded: Collection[str] = ()) -> Any:
     """Return a table or a stream of Arrow as a frame, and anything else as it is.
 
     Of a stream, declared texts may be sent as codes, and some columns are only kept as codes.
@@ -127,7 +127,7 @@ def named_columns(
     """
     names = [name for name in (target, *others) if isinstance(name, str)]
     if schema is not None:
-        features = {name: d for name, d in schema.columns.items() if name not in names}
+        features: dict[Any, Any] = {c: d for c, d in schema.columns.items() if c not in names}
         X = framed(X, {**features, target: schema.target}, features if only_codes else ())
     X = framed(X)
     if not names:
@@ -180,7 +180,7 @@ def _batches(X: Any) -> Iterator[Any]:
         yield pa.table(batch)
 
 
-def _enumerated(X: Any, declared: Mapping[str, Any]) -> Any:
+def _enumerated(X: Any, declared: Mapping[Any, Any]) -> Any:
     """Return a query of DuckDB or polars in which declared texts are enumerations."""
     texts = {
         name: domain.values
@@ -217,7 +217,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _coded(tables: Iterator[Any], declared: Mapping[str, Any]) -> Iterator[Any]:
+def _coded(tables: Iterator[Any], declared: Mapping[Any, Any]) -> Iterator[Any]:
     """Yield tables whose declared columns are dictionaries: codes, and one value for each code."""
     pa, first = _arrow(), next(tables)
     values = {

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
+from dpbayes_sklearn.schema.values import Column, Repeated
 
 __all__ = ["Codes", "Encoder", "PerColumn", "SparseCodes", "known_codes", "long_rows"]
 
@@ -223,21 +224,19 @@ class Encoder:
             self._encode_numbers(numbers, codes)
         else:
             for j, alone in enumerate(self._by_column):
-                told = table.dictionary(j, chunk)
-                if told is None:
-                    alone._encode_column(table.column(j, chunk), codes[:, j : j + 1])
-                else:
-                    places, cells = told
-                    code_of = alone.domains[0].encode(cells).astype(codes.dtype)
-                    codes[:, j] = places if _are_codes(places, code_of) else code_of[places]
+                alone._encode_column(table.cells(j, chunk), codes[:, j : j + 1])
 
     @cached_property
     def _by_column(self) -> tuple[Encoder, ...]:
         one_each = [Encoder([domain]) for domain in self._alike.domains]
         return tuple(one_each[i] for i in self._alike.place)
 
-    def _encode_column(self, values: npt.NDArray[Any], codes: Codes) -> None:
-        if self._numeric and values.dtype.kind in "biuf":
+    def _encode_column(self, values: Column, codes: Codes) -> None:
+        if isinstance(values, Repeated):
+            code_of = self.domains[0].encode(values.cells).astype(codes.dtype)
+            known = values.places if _are_codes(values.places, code_of) else code_of[values.places]
+            codes[:, 0] = known
+        elif self._numeric and values.dtype.kind in "biuf":
             self._encode_numbers(values[:, None], codes)
         else:
             codes[:, 0] = self.domains[0].encode(values)

@@ -31,7 +31,7 @@ from dpbayes_sklearn.data.table import (
 )
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.domains import Categories, Interval
-from dpbayes_sklearn.schema.values import Kind, as_cells, as_numbers
+from dpbayes_sklearn.schema.values import Kind, Repeated, as_cells, as_numbers, is_list, readable
 
 __all__ = [
     "as_rows",
@@ -77,7 +77,13 @@ def read_records(
     if isinstance(table, PartitionedTable):
         _refuse_nothing(estimator, y)
         return _not_empty(PartitionedRecords.read(table, y), may_be_empty and declared)
-    target = read_target(estimator, y, table.n_rows)
+    _refuse_nothing(estimator, y)
+    y = framed_column(y, "y")
+    target: Any = None if is_frame(y) or is_list(y) else readable(y)
+    if isinstance(target, Repeated) or hasattr(y, "null_count"):  # of Arrow: one column of numbers
+        check_consistent_length(np.broadcast_to(0, table.n_rows), target)
+    else:
+        target = read_target(estimator, y, table.n_rows)
     return LocalRecords([(table, target)], column_kind(y))
 
 

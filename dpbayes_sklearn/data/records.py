@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpbayes_sklearn._fork import hold_while_forking
 from dpbayes_sklearn.data.table import Table, rows_at_once
-from dpbayes_sklearn.schema.values import Kind
+from dpbayes_sklearn.schema.values import Column, Kind
 
 __all__ = [
     "Addable",
@@ -162,14 +162,14 @@ class Shard(NamedTuple):
     ----------
     table : Table
         Their features.
-    target : array of shape (n,)
+    target : array of shape (n,), or Repeated
         Their targets.
     start : int
         The number of records in the shards before.
     """
 
     table: Table
-    target: npt.NDArray[Any]
+    target: Any
     start: int = 0
 
 
@@ -208,7 +208,7 @@ class LocalRecords:
     """
 
     def __init__(
-        self, shards: Iterable[tuple[Table, npt.NDArray[Any]]], target_kind: Kind = "anything"
+        self, shards: Iterable[tuple[Table, Column]], target_kind: Kind = "anything"
     ) -> None:
         self.target_kind: Kind = target_kind
         self.shards: list[Shard] = []
@@ -230,7 +230,7 @@ class LocalRecords:
     @property
     def target(self) -> npt.NDArray[Any]:
         """All targets."""
-        targets = [shard.target for shard in self.shards]
+        targets = [np.asarray(shard.target) for shard in self.shards]
         return np.concatenate(targets) if targets[1:] else targets[0]
 
     def at(self, positions: Positions) -> LocalRecords:

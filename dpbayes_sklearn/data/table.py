@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from dpbayes_sklearn.schema.domains import Domain
-from dpbayes_sklearn.schema.values import Kind, cells_of, dictionary_of, kind_of
+from dpbayes_sklearn.schema.values import Column, Kind, cells_of, kind_of, readable
 
 __all__ = [
     "SealedTable",
@@ -87,18 +86,11 @@ class Table:
             return np.asarray(column.toarray()).ravel()
         return cells_of(column)
 
-    def codes(self, j: int, chunk: Any, domain: Domain) -> npt.NDArray[np.intp]:
-        """Return the codes of column ``j`` of a chunk; each of its categories is read once."""
-        told = self.dictionary(j, chunk)
-        if told is None:
-            return domain.encode(self.column(j, chunk))
-        places, cells = told
-        codes: npt.NDArray[np.intp] = domain.encode(cells)[places]
-        return codes
-
-    def dictionary(self, j: int, chunk: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-        """Return column ``j`` as (place of every cell, distinct cells), None if it has no such."""
-        return None if self.names is None else dictionary_of(_by_position(chunk)[:, j])
+    def cells(self, j: int, chunk: Any) -> Column:
+        """Return column ``j`` of a chunk, to be read cell by cell: its type says nothing."""
+        if self.names is None:
+            return self.column(j, chunk)
+        return readable(_by_position(chunk)[:, j])
 
     def as_numbers(self, chunk: Any) -> npt.NDArray[Any] | None:
         """Return a chunk as one array of numbers if all columns have the same type of numpy."""

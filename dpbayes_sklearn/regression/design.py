@@ -270,13 +270,13 @@ class Design:
             places = np.flatnonzero(self.column == j)
             mapped = out[:, places[0] : places[-1] + 1]
             if isinstance(domain, Interval):
-                numbers = as_numbers(table.column(column, chunk))[:, None]
+                numbers = as_numbers(table.cells(column, chunk))[:, None]
                 _map_numbers(numbers, [each.each[j] for each in maps], mapped, grid or 1)
                 continue
             if domain is MISSING:
-                codes = domain.encode(np.isnan(as_numbers(table.column(column, chunk))))
+                codes = domain.encode(np.isnan(as_numbers(table.cells(column, chunk))))
             else:
-                codes = table.codes(column, chunk, domain)
+                codes = domain.encode(table.cells(column, chunk))
             if self._is_sign(domain):
                 factor, shift, _ = (each.each[j] for each in maps)
                 mapped[:, 0] = (grid or 1) * (factor * (2 * codes - 1) - shift)

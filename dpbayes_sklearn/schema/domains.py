@@ -19,7 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.schema.values import Date, Kind, as_numbers, cells_of, is_date, number_of
+from dpbayes_sklearn.schema.values import (
+    Date,
+    Kind,
+    Repeated,
+    as_numbers,
+    cells_of,
+    is_date,
+    number_of,
+)
 
 __all__ = ["MOST_BINS", "Categories", "Described", "Domain", "Interval", "is_json_label"]
 
@@ -223,6 +231,8 @@ class Interval:
 
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
         """Return the bin of every value, from 0 to ``n_values`` - 1."""
+        if isinstance(values, Repeated):
+            return values.each(self.encode)
         numbers = as_numbers(cells_of(values))
         codes = self._bin(numbers)
         return np.where(np.isnan(numbers), self._bins, codes) if self.marks_missing else codes
@@ -510,6 +520,8 @@ class Categories:
 
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
         """Return the code of every value, from 0 to ``n_values`` - 1."""
+        if isinstance(values, Repeated):
+            return values.each(self.encode)
         column = cells_of(values)
         if column.dtype.kind in "bi" and self._lookup is not None:
             low, codes = self._lookup
@@ -546,6 +558,8 @@ class Categories:
 
     def holds(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which values are categories."""
+        if isinstance(values, Repeated):
+            return values.each(self.holds)
         cells = cells_of(values)
         if self.n_values > 1 and cells.dtype.kind in "bi" and self._lookup is not None:
             # a value that is in the list has the same code whatever others are counted as

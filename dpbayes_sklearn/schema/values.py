@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import chain, islice
 from numbers import Rational
@@ -32,17 +33,19 @@ from dpbayes_sklearn._typing import FloatArray
 
 __all__ = [
     "WHOLE_KINDS",
+    "Column",
     "Date",
     "Kind",
+    "Repeated",
     "as_cells",
     "as_numbers",
     "cells_of",
-    "dictionary_of",
     "is_date",
     "is_list",
     "joined",
     "kind_of",
     "number_of",
+    "readable",
     "seconds",
     "seconds_of_column",
 ]
@@ -73,8 +76,7 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
     dtype = getattr(column, "dtype", None)
     if isinstance(dtype, np.dtype) or repr(dtype).split("(")[0] in _POLARS:
         return np.asarray(column)
-    arrow = str(getattr(column, "type", ""))
-    if _ARROW_NUMBERS.match(arrow) or (_ARROW_INTEGERS.match(arrow) and not column.null_count):
+    if _ARROW_NUMBERS.match(str(getattr(column, "type", ""))):
         return np.asarray(column)
     listed = _own_list(column)
     if listed is not None:
@@ -84,41 +86,88 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
     return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
 
 
-def dictionary_of(column: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-    """Return a column as (place of every cell, distinct cells), None if that would not be faster.
+@dataclass(frozen=True)
+class Repeated:
+    """A column of few distinct cells.
+
+    Attributes
+    ----------
+    places : array of shape (n,)
+        Where each of its cells is among the distinct ones; -1 if it is missing.
+    cells : array of objects
+        The distinct cells; the last one stands for what is missing.
+    """
+
+    places: npt.NDArray[Any]
+    cells: npt.NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Number of cells."""
+        return (len(self.places),)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the cells: objects."""
+        return self.cells.dtype
+
+    def __len__(self) -> int:
+        """Return the number of cells."""
+        return len(self.places)
+
+    def __getitem__(self, rows: Any) -> Repeated:
+        """Return some of the rows."""
+        return Repeated(self.places[rows], self.cells)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> npt.NDArray[Any]:
+        """Return every cell."""
+        return np.asarray(self.cells[self.places], dtype)
+
+    def each(self, read: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """Return what a function that reads every cell by itself gives; distinct ones once."""
+        found: npt.NDArray[Any] = read(self.cells)[self.places]
+        return found
+
+
+Column = npt.NDArray[Any] | Repeated
+"""A column that can be read cell by cell."""
+
+
+def readable(column: Any) -> Column:
+    """Return a column in the form that is read fastest; every cell is the same as in `cells_of`.
 
     Categories, dictionaries, and texts and integers of Arrow: distinct values are read once, each
-    by itself, and the last one stands for what is missing: the same as `cells_of` has for it, since
-    which of both reads a column can depend on its records.
+    by itself. Integers of Arrow, none of them missing, have a type of numpy here: which form it is
+    can depend on the records, so nothing but the cells may be looked at.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> places, cells = dictionary_of(pd.Series(["b", None, "b", "b"], dtype="category"))
-    >>> cells[places].tolist()
+    >>> np.asarray(readable(pd.Series(["b", None, "b", "b"], dtype="category"))).tolist()
     ['b', nan, 'b', 'b']
     """
+    if _ARROW_INTEGERS.match(str(getattr(column, "type", ""))) and not column.null_count:
+        return np.asarray(column)
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # pandas
         places, values = np.asarray(column.cat.codes), column.cat.categories
     else:
         arrow = _arrow_dictionary(column)
         if arrow is None:
-            return None
+            return cells_of(column)
         places, values = arrow.indices, arrow.dictionary
         if places.null_count:
             places = places.cast("int64").fill_null(-1)
         places = places.to_numpy(zero_copy_only=False)
     if len(values) > len(places):
-        return None
+        return cells_of(column)
     missing = getattr(getattr(column, "dtype", None), "na_value", None)
-    cells = as_cells([*_own_list(values), missing], 1)
-    return places, cells
+    return Repeated(places, as_cells([*_own_list(values), missing], 1))
 
 
 def _arrow_dictionary(column: Any) -> Any:
     """Return texts, integers or a dictionary of Arrow as a dictionary, None for other columns."""
     name = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-    whole = hasattr(column, "type") and _ARROW_INTEGERS.match(name) and column.null_count
+    whole = hasattr(column, "type") and _ARROW_INTEGERS.match(name)
     if isinstance(column, np.ndarray) or not (whole or _TEXTS.match(name)):
         return None
     try:
@@ -289,11 +338,13 @@ def seconds_of_column(values: npt.NDArray[Any]) -> FloatArray:
     return np.where(missing, np.nan, numbers)
 
 
-def as_numbers(values: npt.NDArray[Any]) -> FloatArray:
+def as_numbers(values: Column) -> FloatArray:
     """Return ``values`` as float64, with NaN wherever there is no number to read.
 
     A date is the number of seconds since the start of 1970 in UTC.
     """
+    if isinstance(values, Repeated):
+        return values.each(as_numbers)
     # beyond the largest float is infinity, a signalling NaN is a NaN: both without a warning
     with np.errstate(over="ignore", invalid="ignore"):
         if values.dtype.kind in "biuf":

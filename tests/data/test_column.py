@@ -162,5 +162,7 @@ def test_no_record_decides_how_missing_ones_are_read(listed):
     ]
     for pair in pairs:
         one, other = (Table(column.to_frame("c")) for column in pair)
-        codes = [next(t.codes(0, c, domain) for _, c in t.chunks())[:39] for t in (one, other)]
+        codes = [
+            next(domain.encode(t.cells(0, c)) for _, c in t.chunks())[:39] for t in (one, other)
+        ]
         assert np.array_equal(*codes)
