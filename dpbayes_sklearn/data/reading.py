@@ -80,7 +80,7 @@ def read_records(
     _refuse_nothing(estimator, y)
     y = framed_column(y, "y")
     target: Any = None if is_frame(y) or is_list(y) else readable(y)
-    if isinstance(target, Repeated) or hasattr(y, "null_count"):  # of Arrow: one column of numbers
+    if isinstance(target, Repeated) or hasattr(y, "to_pylist"):  # of Arrow: one column of numbers
         check_consistent_length(np.broadcast_to(0, table.n_rows), target)
     else:
         target = read_target(estimator, y, table.n_rows)
