@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
@@ -19,15 +20,27 @@ from dpbayes_sklearn.counts.posterior import ancestral_sample
 from dpbayes_sklearn.counts.tables import CountTables, Tables
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
+from dpbayes_sklearn.logistic.blocks import even_nodes
+from dpbayes_sklearn.logistic.posterior import LogisticPosterior, answer_by_row
+from dpbayes_sklearn.logistic.records import LabelledRecords
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.coefficients import named_contrasts
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
-__all__ = ["USUAL", "LinearSimulation", "NetworkSimulation", "Simulation", "Spread", "extremes"]
+__all__ = [
+    "USUAL",
+    "LinearSimulation",
+    "LogisticSimulation",
+    "NetworkSimulation",
+    "Simulation",
+    "Spread",
+    "extremes",
+]
 
 
 _REPEATS = 40  # Simulated data sets.
@@ -107,6 +120,9 @@ class NetworkSimulation(Simulation):
         )
 
 
+_LOG_ODDS = 1.5  # Standard deviation of simulated log odds: an area under the curve of about 0.8.
+_LEAST_CORRELATION = 0.05  # Of private and exact log odds; below, there is nothing but noise.
+_SOME_RECORDS = 4000  # Of every data set, whose log odds are compared.
 _EXPLAINED = 0.5  # Share of the target's variance that simulated features explain.
 _EVEN = 12**-0.5  # Standard deviation of uniform values, in widths of their bounds.
 _NARROW = 0.01  # The same, of columns that fill little of their bounds.
@@ -205,7 +221,44 @@ def extremes(schema: Schema) -> tuple[Spread, Spread]:
     return Spread(_EVEN, target=0.05), Spread(narrow, target=0.2 * (target.high - target.low))
 
 
-class LinearSimulation(Simulation):
+class _Columns(Simulation):
+    """Columns of a guessed spread."""
+
+    public: Schema
+    spread: Spread = USUAL
+
+    def prediction_error(self) -> float:
+        """Return how far the noise moves predictions, over the spread of exact ones."""
+        return float(np.median([self._moved() for _ in range(_FEW_REPEATS)]))
+
+    @abstractmethod
+    def _moved(self) -> float:
+        """Return the same for one simulated data set."""
+
+    def _features(self) -> Table:
+        rho, common = self.spread.correlation, self.rng.normal(size=self.n)
+        columns: list[FloatArray | IntArray] = []
+        for name, domain in self.public.columns.items():
+            if isinstance(domain, Categories):
+                shares = self.spread.shares(str(name), domain)
+                columns.append(self.rng.choice(domain.n_values, self.n, p=shares))
+                continue
+            own = self.rng.normal(size=self.n)
+            z = np.sqrt(rho) * common + np.sqrt(1 - rho) * own
+            columns.append(self._number(z, domain, self.spread.of_column(str(name), domain)))
+        return Table(np.stack(columns, axis=1))
+
+    def _number(self, z: FloatArray, domain: Interval, sd: float) -> FloatArray:
+        """Return normal or even values of this standard deviation, somewhere within the bounds."""
+        width = domain.high - domain.low
+        even = sd > _NEARLY_EVEN * width
+        values = 12**0.5 * (ndtr(z) - 0.5) if even else z
+        room = max(width / 2 - 3 * sd, 0.0)
+        centre = domain.middle + self.rng.uniform(-room, room)
+        return np.asarray(np.clip(centre + sd * values, domain.low, domain.high))
+
+
+class LinearSimulation(_Columns):
     """Columns of a guessed spread, and a target that they explain to a half."""
 
     of: ClassVar[str] = "coefficients"
@@ -235,16 +288,12 @@ class LinearSimulation(Simulation):
         means = np.mean(self._deviations, axis=0)
         return dict(zip(self._names[1:], map(float, means[1:]), strict=True))
 
-    def prediction_error(self) -> float:
-        """Return how far the noise moves predictions, over the spread of exact ones."""
-        ratios = []
-        for _ in range(_FEW_REPEATS):
-            table = self._features()
-            private, exact = self._both(table)
-            x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])
-            moved = x @ (private.slopes.mean - exact.slopes.mean)[1:]
-            ratios.append(moved.std() / max((x @ exact.slopes.mean[1:]).std(), 1e-300))
-        return float(np.median(ratios))
+    def _moved(self) -> float:
+        table = self._features()
+        private, exact = self._both(table)
+        x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])
+        moved = x @ (private.slopes.mean - exact.slopes.mean)[1:]
+        return float(moved.std() / max((x @ exact.slopes.mean[1:]).std(), 1e-300))
 
     def _both(self, table: Table) -> tuple[Any, Any]:
         records = LocalRecords([(table, self._target(table))])
@@ -260,28 +309,6 @@ class LinearSimulation(Simulation):
         differences: FloatArray = np.abs(private.mean() - exact.mean())[1:]
         return differences
 
-    def _features(self) -> Table:
-        rho, common = self.spread.correlation, self.rng.normal(size=self.n)
-        columns: list[FloatArray | IntArray] = []
-        for name, domain in self.public.columns.items():
-            if isinstance(domain, Categories):
-                shares = self.spread.shares(str(name), domain)
-                columns.append(self.rng.choice(domain.n_values, self.n, p=shares))
-                continue
-            own = self.rng.normal(size=self.n)
-            z = np.sqrt(rho) * common + np.sqrt(1 - rho) * own
-            columns.append(self._number(z, domain, self.spread.of_column(str(name), domain)))
-        return Table(np.stack(columns, axis=1))
-
-    def _number(self, z: FloatArray, domain: Interval, sd: float) -> FloatArray:
-        """Return normal or even values of this standard deviation, somewhere within the bounds."""
-        width = domain.high - domain.low
-        even = sd > _NEARLY_EVEN * width
-        values = 12**0.5 * (ndtr(z) - 0.5) if even else z
-        room = max(width / 2 - 3 * sd, 0.0)
-        centre = domain.middle + self.rng.uniform(-room, room)
-        return np.asarray(np.clip(centre + sd * values, domain.low, domain.high))
-
     def _target(self, table: Table) -> FloatArray:
         x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])
         k, sds = self.design.n_values, x.std(axis=0)
@@ -296,6 +323,57 @@ class LinearSimulation(Simulation):
         y += self.rng.normal(scale=np.sqrt(rest), size=self.n)
         np.clip(y, -1, 1, out=y)
         return np.asarray(self.scale.centre + self.scale.half * y)
+
+
+class LogisticSimulation(_Columns):
+    """Columns of the usual spread, and log odds of a usual spread that all of them add to."""
+
+    of: ClassVar[str] = "log odds"
+
+    def __init__(
+        self, estimator: BayesianLogisticRegression, n: int, n_features: int | None = None
+    ) -> None:
+        super().__init__(estimator, n, n_features)
+        self.public = _numbered(estimator._declared_schema(n, n_features))
+        self.blocks = estimator._blocks(self.public)
+        _, budget = estimator._shares(estimator._budget())
+        self.private, self.exact = (
+            estimator._plan(self.public, Facts(n), each)
+            for each in (budget, Budget(math.inf, unit=budget.unit))
+        )
+
+    def after_inference(self) -> FloatArray:
+        """Return the errors of the log odds of some records of every simulated data set."""
+        return np.concatenate([self._differences() for _ in range(_FEW_REPEATS)])
+
+    def _differences(self) -> FloatArray:
+        private, exact = self._predictions()
+        return np.abs(private - exact)[:_SOME_RECORDS]
+
+    def _moved(self) -> float:
+        r"""Return :math:`\sqrt{1/r^2 - 1}`: what a ridge shrinks is not noise, and still ranks."""
+        r = max(float(np.corrcoef(*self._predictions())[0, 1]), _LEAST_CORRELATION)
+        return math.sqrt(1 / r**2 - 1)
+
+    def _predictions(self) -> tuple[FloatArray, FloatArray]:
+        """Return the log odds of a simulated data set's records, private and exact."""
+        table, classes = self._features(), Categories([0, 1])
+        z = self._log_odds(table, self._true())
+        centred = (z - z.mean()) * (_LOG_ODDS / max(float(z.std()), 1e-12))
+        y = (self.rng.random(self.n) < expit(centred)).astype(np.int64)
+        records = LabelledRecords(self.blocks, classes, LocalRecords([(table, y)]))
+        released = (plan.release(records, self.noise) for plan in (self.private, self.exact))
+        private, exact = (self._log_odds(table, each) for each in released)
+        return private, exact
+
+    def _true(self) -> LogisticPosterior:
+        """Return effects of all columns alike, not scaled yet."""
+        p, nothing = self.blocks.parameters, np.zeros((0, 0))
+        nodes, effects = even_nodes(len(self.blocks.numbers)), self.rng.normal(size=p)
+        return LogisticPosterior(effects, nodes, np.ones(p), np.zeros(p), 1.0, nothing, nothing)
+
+    def _log_odds(self, table: Table, effects: LogisticPosterior) -> FloatArray:
+        return np.asarray(answer_by_row(self.blocks, effects, np.asarray, table))
 
 
 def _numbered(schema: Schema) -> Schema:

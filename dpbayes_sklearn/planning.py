@@ -19,6 +19,7 @@ from sklearn.base import clone
 from dpbayes_sklearn._simulation import (
     USUAL,
     LinearSimulation,
+    LogisticSimulation,
     NetworkSimulation,
     Simulation,
     Spread,
@@ -60,7 +61,7 @@ class ExpectedError:
 
     Attributes
     ----------
-    of : {"counts", "coefficients"}
+    of : {"counts", "coefficients", "log odds"}
         The quantity that the error refers to.
     errors : array of float
         Equally probable values of the error, in increasing order.
@@ -123,7 +124,7 @@ def expected_error(
 
     Parameters
     ----------
-    estimator : BayesianNaiveBayes, BayesianNetworkClassifier or BayesianLinearRegression
+    estimator : BayesianNaiveBayes, BayesianNetworkClassifier or a regression
         With declared domains: ``schema``, or bounds, and the classes of a classifier.
     n : int
         Number of records.
@@ -138,15 +139,18 @@ def expected_error(
     Returns
     -------
     ExpectedError
-        Of a classifier: the error of one count of its tables, in records. For "laplace",
+        Of a discrete classifier: the error of one count of its tables, in records. For "laplace",
         "fourier", "gaussian" and "auto" that is the noise of the released count, for any data:
         before inference, and without the public increment of "fourier". The draws of "sampler"
         and "map" depend on the data, which are simulated from the prior; the error is that of the
         counts which the drawn probabilities imply.
 
-        Of a regression: the difference of one coefficient from that of exact Bayes, on the scale of
-        the bounds, for simulated data with the given spread, whose features explain half of the
-        variance of the target. Without ``spread`` it is a range, see :class:`ExpectedError`.
+        Of a linear regression: the difference of one coefficient from that of exact Bayes, on the
+        scale of the bounds, for simulated data with the given spread, whose features explain half
+        of the variance of the target. Without ``spread`` it is a range, see :class:`ExpectedError`.
+
+        Of a logistic regression: the difference of the log odds of a record from those without
+        privacy, for simulated data whose log odds have a standard deviation of 1.5.
 
     Examples
     --------
@@ -215,8 +219,8 @@ def recommend(
     All mechanisms release the same data, simulated from the prior, and their posterior means are
     compared with those of exact Bayes; "gaussian" is among them if the estimator has a delta. The
     errors are in records (classifiers), or on the scale of the bounds (regression); a mechanism
-    that cannot release at this epsilon has infinity. A logistic regression has one mechanism, and
-    no error is simulated.
+    that cannot release at this epsilon has infinity. Those of a logistic regression are of log
+    odds.
 
     Examples
     --------
@@ -230,8 +234,6 @@ def recommend(
     ['BayesianNaiveBayes', 'BayesianLogisticRegression']
     """
     better = _better_classifier(_at(estimator, epsilon), n, n_features)
-    if isinstance(estimator, BayesianLogisticRegression):
-        return Recommendation("map", {}, better)
     errors = {}
     simulation = _simulation(estimator)
     names, _ = estimator._parameter_constraints["mechanism"]
@@ -277,7 +279,7 @@ class Report:
     Attributes
     ----------
     ratio : float
-        Of a classifier: the mean error of a released count over an average count. Of a
+        Of a discrete classifier: the mean error of a released count over an average count. Of a
         regression: the standard deviation of the change of predictions by the noise, over that of
         the predictions.
     verdict : str
@@ -335,7 +337,8 @@ def report(
         return Report(ratio, verdict, "")
     records, wanted = _two_digits(n * factor), float(f"{float(at.epsilon) * factor:.1e}")
     remedy = f"To keep most of it: n of at least {records:,}, or epsilon of at least {wanted:g}"
-    fewer = "fewer columns or bins" if isinstance(at, DiscreteClassifier) else "tighter bounds"
+    linear = isinstance(at, BayesianLinearRegression)
+    fewer = "tighter bounds" if linear else "fewer columns or bins"
     return Report(ratio, verdict, f"{remedy}, or {fewer}.")
 
 
@@ -350,6 +353,8 @@ def _noise_ratio(
     columns = _columns(estimator, n_features)
     if _simulation(estimator) is LinearSimulation:
         return LinearSimulation(estimator, n, columns, spread).prediction_error()
+    if _simulation(estimator) is LogisticSimulation:
+        return LogisticSimulation(estimator, n, columns).prediction_error()
     simulation = NetworkSimulation(estimator, n, columns)
     *values, classes = simulation.network.sizes
     count = float(np.mean([n / (classes * k) for k in values]))
@@ -479,7 +484,7 @@ def _expected(
     at = _at(estimator, epsilon)
     if not issubclass(kind, LinearSimulation):
         if spread is not None:
-            raise ValueError("Only the errors of a regression depend on spread.")
+            raise ValueError("Only the errors of a linear regression depend on spread.")
         return ExpectedError(kind.of, np.sort(kind(at, n, columns).errors()))
     guesses = extremes(at._declared_schema(n, columns)) if spread is None else (spread,)
     runs = [kind(at, n, columns, one) for one in guesses]
@@ -503,9 +508,12 @@ def _simulation(estimator: PrivateEstimator) -> type[Simulation]:
         return NetworkSimulation
     if isinstance(estimator, BayesianLinearRegression):
         return LinearSimulation
+    if isinstance(estimator, BayesianLogisticRegression):
+        return LogisticSimulation
     raise TypeError(
-        "The 'estimator' parameter must be a BayesianNaiveBayes, BayesianNetworkClassifier or "
-        f"BayesianLinearRegression. Got {type(estimator).__name__} instead."
+        "The 'estimator' parameter must be a BayesianNaiveBayes, BayesianNetworkClassifier, "
+        "BayesianLinearRegression or BayesianLogisticRegression. Got "
+        f"{type(estimator).__name__} instead."
     )
 
 

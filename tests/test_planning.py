@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from dpbayes_sklearn import (
-    BayesianLogisticRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
     Categories,
@@ -390,13 +389,5 @@ def test_spreads_that_make_no_sense(arguments, message):
 
 
 def test_only_regressions_have_a_spread():
-    with pytest.raises(ValueError, match="Only the errors of a regression"):
+    with pytest.raises(ValueError, match="Only the errors of a linear regression"):
         expected_error(classifier(), N, 1.0, spread=Spread(0.1, 0.1))
-
-
-def test_recommendation_compares_the_classifiers_of_two_classes():
-    model = BayesianLogisticRegression(bounds=([0] * 5, [1] * 5), classes=[0, 1])
-    few, many = (recommend(model, n, epsilon=1.0) for n in (1000, 2000))  # 16 parameters
-    assert few.model == "BayesianNaiveBayes"
-    assert many == ("map", {}, "BayesianLogisticRegression")
-    assert recommend(regression(), 2000, epsilon=1.0).model == ""
