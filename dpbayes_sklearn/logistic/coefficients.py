@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -45,6 +45,7 @@ class OddsRatio(NamedTuple):
 class OddsTable(CoefficientTable):
     """Effects on the log odds of the second class, with odds ratios, computed from the release."""
 
+    title: ClassVar[str] = "Odds ratios"
     rows: tuple[OddsRatio, ...]  # type: ignore[assignment]
 
     def to_frame(self) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from dpbayes_sklearn import _html
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.regression.design import MISSING, Design
 from dpbayes_sklearn.regression.slopes import Slopes, contrasts
@@ -78,6 +79,7 @@ class CoefficientTable:
         Why there are estimates only; empty if there are intervals.
     """
 
+    title: ClassVar[str] = "Coefficients"
     rows: tuple[Coefficient, ...]
     level: float
     no_intervals: str = ""
@@ -135,20 +137,19 @@ class CoefficientTable:
         return f"Not identified, because of the noise: {', '.join(hidden)}." if hidden else ""
 
     def _repr_html_(self) -> str:
-        return _html(self.heads, self.cells, self.remark)
+        return _card(self.title, self.heads, self.cells, (self.remark,))
 
 
 def _text(value: float) -> str:
     return f"{value:.4g}".replace("inf", "∞").replace("nan", "–")
 
 
-def _html(heads: tuple[str, ...], rows: list[tuple[str, ...]], why: str) -> str:
-    def line(cells: tuple[str, ...], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
-
-    body = "".join(line(cells, "td") for cells in rows)
-    caption = f"<caption>{escape(why)}</caption>" if why else ""
-    return f"<table>{caption}<thead>{line(heads, 'th')}</thead><tbody>{body}</tbody></table>"
+def _card(
+    title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]], lines: Iterable[str]
+) -> str:
+    """Return the table as a card, with remarks below it."""
+    remarks = (_html.tag("p", line, class_=_html.QUIET) for line in lines if line)
+    return _html.card(title, _html.table(heads, rows, text=[0]), *remarks)
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,11 +209,12 @@ class RegressionSummary:
         return "\n".join([*self._lines(), "", head, *rows])
 
     def _repr_html_(self) -> str:
-        lines = "".join(f"<div>{escape(line)}</div>" for line in self._lines())
+        title, *lines = self._lines()
         if self.table.no_intervals:
-            return lines + self.table._repr_html_()
+            lines = [self.table.remark, *lines]
+            return _card(title, self.table.heads, self.table.cells, lines)
         rows = [(*own, *test) for own, test in zip(self.table.cells, self._tests(), strict=True)]
-        return lines + _html((*self.table.heads, "z", "p"), rows, self.table.remark)
+        return _card(title, (*self.table.heads, "z", "p"), rows, [self.table.remark, *lines])
 
 
 def joint_covariance(
