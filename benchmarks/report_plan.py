@@ -62,7 +62,7 @@ SECTIONS: dict[str, Section] = {
         "Accuracy on public tables",
         "Naive Bayes with declared domains on six public tables: the default, diffprivlib, and the "
         "steps between plug-in Laplace and the default, at `temperature=1`. Defaults "
-        "were chosen on most of these tables; *Naive Bayes with default parameters* has others.",
+        "were chosen on these tables; *Naive Bayes with default parameters* has others.",
         (_drawing("accuracy.table", (20, 1), f"{OWN}/accuracy.png"),),
         6,
     ),

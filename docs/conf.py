@@ -80,6 +80,7 @@ _ROUTED = ["fit", "partial_fit", "predict", "score"]
 _SKLEARNS = ["set_output", *(f"set_{method}_request" for method in _ROUTED)]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"  # fit() instead of BayesianNaiveBayes.fit()
 autodoc_default_options = {
     "members": True,
     "inherited-members": ",".join(_STOP_AT),

@@ -138,6 +138,31 @@ def test_the_sidebar_lists_every_page_of_the_guide_once():
     assert sorted(listed) == sorted(["index", *(page.stem for page in GUIDE)])
 
 
+HOUSE_WORDS = ("emphasis", "lattice", "law", "moments", "shard", "stealth", "temperature", "window")
+
+
+def unexplained(text: str, glossary: str) -> list[str]:
+    """Return the words of this library that a text uses and the glossary does not explain."""
+    used = [word for word in HOUSE_WORDS if re.search(rf"\b{word}s?\b", text, re.I)]
+    return [word for word in used if not re.search(rf"^{word}$", glossary, re.M)]
+
+
+def test_a_house_word_is_in_the_glossary_or_not_used():
+    glossary = (ROOT / "docs/glossary.md").read_text("utf-8")
+    texts = [page.read_text("utf-8") for page in PAGES if page.stem != "glossary"]
+    assert unexplained("\n".join(texts), glossary) == []
+    assert unexplained("the emphasis of a law", "") == ["emphasis", "law"]
+
+
+PLAIN = ("lattice", "law", "moments", "window")
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_the_guide_does_without_words_of_the_theory(page):
+    prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text("utf-8"), flags=re.S)
+    assert [word for word in PLAIN if re.search(rf"\b{word}s?\b", prose, re.I)] == []
+
+
 @pytest.mark.parametrize("page", scripts())
 def test_blocks_without_prompts_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # as one script in an empty folder
