@@ -19,6 +19,7 @@ DONE_BY = {
         "class_prior_",
     ],
     "handle missing values, and rows without a target": ["np.nan", 'missing="indicator"'],
+    "use the weights of a survey": ["max_weight=", "sample_weight="],
     "start without knowing the bounds": ["Schema.learn(", "PrivateKBinsDiscretizer("],
     "publish odds ratios, or the slopes of a regression": [
         "BayesianLogisticRegression(",
