@@ -100,6 +100,14 @@ SECTIONS: dict[str, Section] = {
         (Command("accuracy.coverage", (), (100, 2)),),
         1,
     ),
+    "private_scores": Section(
+        "Intervals of private metrics",
+        "Coverage and width of 95 % intervals of `private_score`, for a population on which nothing "
+        "was chosen.",
+        (Command("accuracy.private_scores", ("--unseen",), (300, 2)),),
+        3,
+        quick=False,
+    ),
     "figure_a1": Section(
         "Accuracy against epsilon (Zhang et al., Figure 1)",
         "Naive Bayes with 16 Boolean features and 50 training records, as in *On the Differential "
