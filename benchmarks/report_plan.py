@@ -102,10 +102,10 @@ SECTIONS: dict[str, Section] = {
     ),
     "private_scores": Section(
         "Intervals of private metrics",
-        "Coverage and width of 95 % intervals of `private_score`, for a population on which nothing "
-        "was chosen.",
-        (Command("accuracy.private_scores", ("--unseen",), (300, 2)),),
-        3,
+        "Coverage and width of 95 % intervals of `private_score`, for a population on which "
+        "nothing was chosen.",
+        (Command("accuracy.private_scores", ("--unseen",), (100, 2)),),
+        1,
         quick=False,
     ),
     "figure_a1": Section(

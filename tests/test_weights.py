@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import has_fit_parameter
 
+from benchmarks.audit._units import worst_weighted_loss
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -31,10 +32,10 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     metrics,
 )
+from dpbayes_sklearn.audit import audit
+from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.base.parameters import copies_of
-from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.privacy.budget import Budget, Copies
-from dpbayes_sklearn.release import boundary
 
 BITS: dict[str, Any] = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
 NAIVE = BayesianNaiveBayes(max_weight=5, temperature=1.0, **BITS)
@@ -188,41 +189,36 @@ def test_the_cost_of_copies_is_that_of_two_steps(unit: PrivacyUnit) -> None:
 
 @pytest.mark.parametrize("unit", UNITS[:2], ids=lambda u: u.label)
 def test_all_weighted_tables_of_two_records(unit: PrivacyUnit) -> None:
-    """Every record is replaced, or comes or goes, with any weight: the loss is epsilon at most."""
-    model = clone(NAIVE).set_params(
-        max_weight=2, mechanism=Laplace(noise="independent"), privacy_unit=unit, random_state=0
-    )
-    kinds = [(*cell, weight) for cell in product((0, 1), (0, 1)) for weight in (1, 2)]
-    kinds += [(0, 0, weight) for weight in (0, -1, math.nan, 7)]
-    pairs = [*product(kinds, kinds)]
-    smaller = [(kind,) for kind in kinds] if unit.size_is_secret else []
-    steps = {table: _released(model, table) for table in [*pairs, *smaller]}
-    worst = Fraction(0)
-    for (one, two), other in product(pairs, kinds):
-        neighbour = (one,) if unit.size_is_secret else (one, other)
-        here, there = steps[one, two], steps[neighbour]
-        assert [law for law, _ in here] == [law for law, _ in there]
-        shifts = [(law, a - b) for (law, a), (_, b) in zip(here, there, strict=True)]
-        worst = max(worst, sum((law.privacy_loss(shift) for law, shift in shifts), Fraction(0)))
     # two records of the same total differ in the tables only, which have 24/25 of epsilon
-    assert worst == (1 if unit.size_is_secret else Fraction(24, 25))
+    assert worst_weighted_loss(unit) == (1 if unit.size_is_secret else Fraction(24, 25))
 
 
-def _released(model: Any, table: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-    """Return the law of the noise and the exact numbers of every step of a fit."""
-    steps = []
+class Survey(BetaBinomial):
+    """A share of answers; every record is an answer and its weight."""
 
-    def seen(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
-        law = getattr(plan, "law", None) or plan.tables.law
-        numbers = getattr(statistics, "tables", None)
-        exact = [statistics.n] if numbers is None else np.concatenate([*map(np.ravel, numbers)])
-        steps.append((law, np.array(exact, np.int64)))
-        return release(plan, statistics, noise)
+    def fit(self, X: Any, y: Any = None) -> Any:
+        answers, weights = np.asarray(X).T
+        return super().fit(answers, sample_weight=weights)
 
-    x, y, w = (np.array(column, float) for column in zip(*table, strict=True))
-    with boundary(seen):
-        clone(model).fit(x[:, None], y, sample_weight=w)
-    return steps
+
+# the first of four people says yes or no, with all the weight that one can have
+ONE, OTHER = ([[said, 9.0], [0.0, 1.0], [0.0, 2.0], [1.0, 1.0]] for said in (1.0, 0.0))
+CLAIM = 2.0
+
+
+def epsilon_seen(runs: int) -> float:
+    model = Survey(CLAIM, max_weight=4, inference="plug_in")
+    found = audit(model, ONE, None, OTHER, None, runs, random_state=0, verbose=False)
+    return found.epsilon
+
+
+def test_an_attacker_sees_no_more_than_epsilon() -> None:
+    assert 0.5 < epsilon_seen(400) <= CLAIM
+
+
+def test_an_attacker_sees_noise_for_a_weight_of_one() -> None:
+    with planted((Copies, "counted", property(lambda self: UNITS[1]))):
+        assert epsilon_seen(400) > CLAIM
 
 
 def test_scikit_learn_passes_weights_on() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from typing import Any
@@ -30,12 +31,13 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.model_selection.runs import points
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.release import boundary
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.schema.declared import Bins
 
-__all__ = ["replay_pair", "replays_of_units", "unit_worlds"]
+__all__ = ["replay_pair", "replays_of_units", "unit_worlds", "worst_weighted_loss"]
 
 ADDED, PERSON = PrivacyUnit("record", neighbours="add_remove"), PrivacyUnit("person", max_records=2)
 THERE = PrivacyUnit("person", max_records=2, neighbours="add_remove")
@@ -64,7 +66,77 @@ def unit_worlds() -> list[Case]:
     return [
         *(Case(_world(*world), partial(_enumerated, *world)) for world in worlds),
         *(Case(_world("gaussian", s, 2, u), partial(_gaussian, s, u)) for s, u in gaussian),
+        *(Case(f"weighted tables, {u.label}", partial(_weighted, u)) for u in (RECORD, ADDED)),
+        Case("weighted records of a regression", _weighted_regression),
     ]
+
+
+def _weighted(unit: PrivacyUnit) -> Iterator[str]:
+    worst = worst_weighted_loss(unit)
+    if not 0.96 <= worst <= 1:
+        yield f"weighted tables, {unit.label}: loss {float(worst):g} of 1"
+
+
+def worst_weighted_loss(unit: PrivacyUnit) -> Fraction:
+    """Return the worst loss over all neighbouring tables of two records with any weights.
+
+    The fit is the production one: reading, clipping and rounding of weights, its plans and its
+    exact numbers. Epsilon is 1, and a record counts twice at most.
+    """
+    model = BayesianNaiveBayes(
+        bounds=(0, 1), n_bins=2, classes=[0, 1], temperature=1.0, max_weight=2, random_state=0,
+        mechanism=Laplace(noise="independent"), privacy_unit=unit,
+    )  # fmt: skip
+    kinds = [(*cell, weight) for cell in product((0, 1), (0, 1)) for weight in (1, 2)]
+    kinds += [(0, 0, weight) for weight in (0, -1, math.nan, 7)]
+    tables = [*product(kinds, kinds), *((kind,) for kind in kinds if unit.size_is_secret)]
+    released = {table: _released(model, table) for table in tables}
+    worst = Fraction(0)
+    for one, two, other in product(kinds, kinds, kinds):
+        here = released[one, two]
+        there = released[(one,) if unit.size_is_secret else (one, other)]
+        if len(here) != 2 or [law for law, _ in here] != [law for law, _ in there]:
+            return Fraction(10**9)  # the total is not released, or the noise depends on a record
+        pairs = zip(here, there, strict=True)
+        worst = max(worst, sum((law.privacy_loss(a - b) for (law, a), (_, b) in pairs), Fraction()))
+    return worst
+
+
+def _released(model: Any, table: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    """Return the law of the noise and the exact numbers of every step of a fit."""
+    steps = []
+
+    def seen(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
+        numbers = getattr(statistics, "tables", None)
+        exact = [statistics.n] if numbers is None else np.concatenate([*map(np.ravel, numbers)])
+        law = plan.law if numbers is None else plan.tables.law
+        steps.append((law, np.array(exact, np.int64)))
+        return release(plan, statistics, noise)
+
+    x, y, w = (np.array(column, float) for column in zip(*table, strict=True))
+    with boundary(seen):
+        clone(model).fit(x[:, None], y, sample_weight=w)
+    return steps
+
+
+def _weighted_regression() -> Iterator[str]:
+    """See that a record, whatever its weight, is as many copies as noise is calibrated to."""
+    rng = np.random.default_rng(0)
+    X, y, odd = rng.random((30, 1)), rng.random(30), (0.0, 2.6, -1.0, 50.0, math.nan, math.inf)
+    for weight, unit in product(odd, (RECORD, ADDED)):
+        model = BayesianLinearRegression(
+            bounds_X=(0, 1), bounds_y=(0, 1), max_weight=3, privacy_unit=unit, random_state=0
+        )
+        given = [
+            model._read(X, y, sample_weight=np.r_[first, np.full(29, 1.4)]).statistics.records
+            for first in (weight, 0.0)
+        ]
+        copies = [{*zip(r.table.column(0).tolist(), r.target.tolist(), strict=True)} for r in given]
+        more = given[0].n - given[1].n
+        if len(copies[0] - copies[1]) > 1 or not 0 <= more <= model._unit.n_changed == 3:
+            yield f"a weight of {weight} adds {more} records"
+        if Fraction(model._budget().epsilon) * (1 if unit.size_is_secret else 2) != 1:
+            yield f"{unit.label}: a record that is replaced is thought to be one that comes"
 
 
 def _world(mechanism: Any, structure: Any, n: int, unit: PrivacyUnit, *rest: Any) -> str:

@@ -67,6 +67,36 @@ FAULTS.rows(
     },
 )
 FAULTS.rows(
+    WORLDS,
+    {
+        "A record that is replaced costs what one that comes does, however much both weigh": at(
+            "privacy.budget.Copies._steps", lambda _, self: 1, "weighted tables"
+        ),
+        "Noise is that of records that weigh one": at(
+            "privacy.budget.Copies.counted",
+            lambda real, self: real(self._replace(most=1)),
+            "weighted tables",
+        ),
+        "Weights are not clipped": at(
+            "base.estimator.copies_of",
+            lambda real, weights, n, most, *rest: real(weights, n, 10**6, *rest),
+            "weighted tables",
+        ),
+        "Weights are relative to those of others": at(
+            "base.estimator.copies_of",
+            lambda real, weights, n, most, *rest: real(
+                np.nan_to_num(weights) * n / max(np.nansum(np.abs(weights)), 1), n, most, *rest
+            ),
+            "weighted",
+        ),
+        "The total weight is public, like the number of records": at(
+            "base.estimator.PrivateEstimator._sized",
+            lambda real, self, read, budget, *rest: (read(self, None), budget),
+            "weighted tables",
+        ),
+    },
+)
+FAULTS.rows(
     REPLAY,
     {
         "Records without a target are left out although the number of records is public": at(
