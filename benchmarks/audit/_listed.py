@@ -143,7 +143,8 @@ def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
 def _noted(unit: PrivacyUnit, seen: list[list[tuple[str, Any, float]]]) -> Iterator[None]:
     """Note exact sums of both fits, and how far the records of one unit may move them."""
     location, shells = Moments.location_sums, Moments.shell_counts
-    residuals, losses = Moments.squared_residuals, LabelledRecords.loss_sums
+    residuals, products = Moments.squared_residuals, Moments.weighted_residuals
+    losses = LabelledRecords.loss_sums
     k = unit.max_records
 
     def summed(self: Any, grid: int) -> Any:
@@ -161,6 +162,11 @@ def _noted(unit: PrivacyUnit, seen: list[list[tuple[str, Any, float]]]) -> Itera
         seen[-1].append(("residuals", [total / grid**2], float(k)))
         return total, rows
 
+    def weighted(self: Any, model: Any, grid: int) -> Any:
+        sums = products(self, model, grid)
+        seen[-1].append(("weighted residuals", sums / grid**2, float(k)))
+        return sums
+
     def lost(self: Any, *args: Any) -> LossSums:
         sums = losses(self, *args)
         seen[-1].append(("losses", sums.sums, float(sums.spread(unit))))
@@ -170,6 +176,7 @@ def _noted(unit: PrivacyUnit, seen: list[list[tuple[str, Any, float]]]) -> Itera
         planted((Moments, "location_sums", summed)),
         planted((Moments, "shell_counts", counted)),
         planted((Moments, "squared_residuals", squared)),
+        planted((Moments, "weighted_residuals", weighted)),
         planted((LabelledRecords, "loss_sums", lost)),
     ):
         yield

@@ -370,7 +370,7 @@ def _regressions() -> Iterator[World]:
     model = BayesianLinearRegression(mechanism="laplace", schema=pair)
     rows = tuple((row[0], row[3], row[5]) for row in CORNERS)
     for unit in (RECORD, PERSON):
-        many = numbers(3200 * unit.max_records)[[*"xly"]]
+        many = numbers(5200 * unit.max_records)[[*"xly"]]  # enough for weighted residuals
         yield World(f"two stages, laplace, {unit.label}", model, many, rows, unit, 0.75)
     few = Schema({name: SCHEMA.columns[name] for name in "lk"}, SCHEMA.target)
     columns, ends = [*"lky"], tuple(row[3:] for row in CORNERS)

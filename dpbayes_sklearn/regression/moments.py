@@ -73,6 +73,7 @@ __all__ = [
     "second_block",
     "shell_block",
     "target_block",
+    "weighted_block",
     "whole_block",
 ]
 
@@ -213,6 +214,19 @@ def shell_block(columns: int, shells: int) -> Block:
 def residual_block() -> Block:
     """Return a sum of numbers in [0, 1]."""
     return Block.of(Fraction(1), np.ones(1, np.int64))
+
+
+def weighted_block(design: Design) -> Block:
+    """Return sums of numbers in [0, 1]: squared residuals, and times the square of a coordinate.
+
+    Replace a record with the squared residual a by one with b <= a <= 1. The first sum changes by
+    a - b, that of a number or sign by at most 1, those of a column of levels by at most a + b. The
+    total is linear in b: with s numbers and signs and q columns, s + 1 + q for 0 and s + 2q for 1.
+    """
+    _, single, columns = _counts(design)
+    each = np.ones(design.width + 1, np.int64)
+    together = Fraction(single + columns + max(1, columns))
+    return Block.of(together, each, 1 + single + columns)
 
 
 def first_block(design: Design) -> Block:
@@ -457,6 +471,13 @@ class Moments:
         self._check_grid(grid)
         ask = partial(record_sums.squared_residuals, design=self.design, scale=self.scale)
         return int(self._total(partial(ask, model=model, grid=grid))), self.n
+
+    def weighted_residuals(self, model: Predictive, grid: int) -> IntArray:
+        """Return the same sum, and those of squares times x² for every coordinate in its window."""
+        self._check_grid(grid)
+        ask = partial(record_sums.weighted_residuals, design=self.design, scale=self.scale)
+        sums: IntArray = self._total(partial(ask, model=model, grid=grid))
+        return sums
 
     def without_noise(self) -> ReleasedMoments:
         """Return the moments when no privacy is asked for: not rounded to the grid either."""

@@ -62,6 +62,7 @@ from dpbayes_sklearn.regression.release import (
     scaled_by_residuals,
     stages,
     two_stages,
+    uneven,
 )
 from dpbayes_sklearn.regression.step_noise import Shares, gaussian_grid, widening
 from dpbayes_sklearn.release import Facts, Plan, Step
@@ -118,9 +119,10 @@ class SharedPlan(MomentsPlan):
         if self.shares.gaussian:
             return super().steps
         names = ("place of the target", "places of columns", "means of two-valued columns",
-                 "mean of the target", "products of columns and target", "residuals")  # fmt: skip
+                 "mean of the target", "products of columns and target", "residuals",
+                 "residuals weighted by columns")  # fmt: skip
         unit = self.cost.unit
-        parts = zip(names, self.shares[:6], strict=True)
+        parts = zip(names, (*self.shares[:6], self.shares.uneven), strict=True)
         return tuple(Step(what, Budget(own, unit=unit)) for what, own in parts if own)
 
 
@@ -171,7 +173,8 @@ class ChebyshevSums(SharedPlan):
         noisy, places = noisy_moments(moments, shares, products, noise)
         increment = moment_increment(design, self.stealth, unit) / float(shares.model)
         released = noisy.released(places.window, increment)
-        return scaled_by_residuals(self.prior.update(released, places), moments, shares, noise)
+        found = self.prior.update(released, places, uneven=uneven(moments, shares, noise))
+        return scaled_by_residuals(found, moments, shares, noise)
 
 
 class PerturbedMode(MomentsPlan):
@@ -344,7 +347,14 @@ def laplace_shares(
         int(prior.design.signs.sum()) * centre_signs,
         mean=prior.design.intercept,
         residuals=prior.noise_variance is None,
+        weighted=_weighted(prior),
     )
+
+
+def _weighted(prior: GaussianPrior) -> int:
+    """Return how many weighted sums of residuals intervals of coefficients need."""
+    wanted = prior.noise_variance is None and prior.inference == "noise_aware"
+    return wanted * (prior.design.width + 1)
 
 
 def gaussian_shares(prior: GaussianPrior, n: int, budget: Budget) -> Shares:
@@ -361,6 +371,7 @@ def gaussian_shares(prior: GaussianPrior, n: int, budget: Budget) -> Shares:
         int(design.signs.sum()),
         mean=design.intercept,
         residuals=prior.noise_variance is None,
+        weighted=_weighted(prior),
     )
 
 

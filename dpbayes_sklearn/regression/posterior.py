@@ -46,7 +46,7 @@ from dpbayes_sklearn.regression.equations import (
 )
 from dpbayes_sklearn.regression.location import Located
 from dpbayes_sklearn.regression.moments import Predictive, ReleasedMoments, Window, Windows
-from dpbayes_sklearn.regression.slopes import Slopes, contrasts, slopes
+from dpbayes_sklearn.regression.slopes import Slopes, Weighted, contrasts, slopes
 
 __all__ = ["GaussianPosterior", "GaussianPrior", "predictive_belief"]
 
@@ -178,12 +178,12 @@ class GaussianPrior:
         released: ReleasedMoments,
         places: Located | None = None,
         first: FirstStage | None = None,
-        uneven: Callable[[GaussianPosterior], FloatArray] | None = None,
+        uneven: Callable[[GaussianPosterior], Weighted] | None = None,
     ) -> GaussianPosterior:
         """Return the belief after seeing released moments, and where target and columns lie.
 
-        With a first stage, the moments are those of its residuals. ``uneven`` asks how much larger
-        squared residuals of a belief are where a coordinate is far from its centre.
+        With a first stage, the moments are those of its residuals. ``uneven`` asks for squared
+        residuals of a belief, weighted by the coordinates.
         """
         window, windows = released.window, released.windows
         noise = None if self.noise_variance is None else self.noise_variance / window.half**2
@@ -198,7 +198,8 @@ class GaussianPrior:
             predicting = predictive_belief(known, precisions[1:], noise)
         start = np.zeros(self.design.width + 1) if first is None else first.coefficients
         found = GaussianPosterior.of(predicting, window, windows, self.design).shifted(start)
-        factors = None if uneven is None else uneven(found)
+        gram = np.diag(released.gram)[1:-1] - released.increment
+        factors = None if uneven is None else uneven(found).factors(gram / released.n)
         with blas_for(self.design.width):
             rows = contrasts(self.design)[1] @ windows.to_bounds() * window.half
             read = slopes(known, noise, rows, factors).on_bounds(window, windows)

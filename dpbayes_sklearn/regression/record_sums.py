@@ -57,6 +57,7 @@ __all__ = [
     "scaled_target",
     "shell_counts",
     "squared_residuals",
+    "weighted_residuals",
 ]
 
 
@@ -322,13 +323,39 @@ def plain_gram(shard: Shard, design: Design, scale: Scale) -> FloatArray:
 def squared_residuals(
     shard: Shard, design: Design, scale: Scale, model: Predictive, grid: int
 ) -> int:
-    """Return the sum of min(1, |y - f|/bound)² in units of 1/grid².
+    """Return the sum of min(1, |y - f|/bound)² in units of 1/grid²: each square is in [0, 1]."""
+    total = 0
+    for _, share in _residual_shares(shard, design, scale, model, grid):
+        total += int((np.rint(share * grid).astype(np.int64) ** 2).sum())
+    return total
 
-    Each square lies in [0, 1]. Rounded coefficients make the products of rows and coefficients
-    integers, so that no bit depends on a chunk.
+
+def weighted_residuals(
+    shard: Shard, design: Design, scale: Scale, model: Predictive, grid: int
+) -> IntArray:
+    """Return the same sum, and those of the squares times x² for every coordinate in its window.
+
+    Each product is in [0, 1], too.
+    """
+    total = np.zeros(design.width + 1, np.int64)
+    centres, halves = model.windows.centres, model.windows.halves
+    for x, share in _residual_shares(shard, design, scale, model, grid):
+        inside = np.minimum(np.abs(x - grid * centres) / halves, grid)
+        steps = np.rint(np.column_stack([grid * share, inside * share[:, None]]))
+        total += (steps.astype(np.int64) ** 2).sum(axis=0)
+    return total
+
+
+def _residual_shares(
+    shard: Shard, design: Design, scale: Scale, model: Predictive, grid: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield coordinates clipped to the windows, in steps, and min(1, |y - f|/bound).
+
+    Rounded coefficients make the products of rows and coefficients integers, so that no bit depends
+    on a chunk.
     """
     steps = rounded(model.coefficients, grid)
-    total, space = 0, np.empty((0, steps.shape[1]))
+    space = np.empty((0, steps.shape[1]))
     for x, y in _scaled(shard, design, scale, grid):
         if len(x) > len(space):  # at the first chunk; fresh memory costs more than the product
             space = np.empty((len(x), steps.shape[1]))
@@ -337,9 +364,7 @@ def squared_residuals(
         products /= grid * _COEFFICIENT_STEPS
         residual, roots = y - products[:, 0], products[:, 1:]
         variance = model.noise + np.square(roots, out=roots).sum(axis=1)
-        share = np.abs(residual) / (model.reach * np.sqrt(variance))
-        total += int((np.rint(np.minimum(share, 1.0) * grid).astype(np.int64) ** 2).sum())
-    return total
+        yield x, np.minimum(np.abs(residual) / (model.reach * np.sqrt(variance)), 1.0)
 
 
 def rounded(coefficients: FloatArray, grid: int) -> FloatArray:

@@ -41,9 +41,11 @@ from dpbayes_sklearn.regression.moments import (
     Windows,
     residual_block,
     target_block,
+    weighted_block,
 )
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.record_sums import TAIL, Baseline
+from dpbayes_sklearn.regression.slopes import Weighted
 from dpbayes_sklearn.regression.step_noise import Shares, widening
 from dpbayes_sklearn.release import drawn_sample
 
@@ -57,10 +59,12 @@ __all__ = [
     "scaled_by_residuals",
     "stages",
     "two_stages",
+    "uneven",
 ]
 
 
 _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
+_MOST_WEIGHTED = 20_000  # likewise for each weighted sum
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
 _LEAST_MODE, _IDENTIFIED, _TWO_STAGES = 20, 150, 1500  # records times epsilon for each column
 _TWO_STAGES_WIDER_FROM = 2500.0  # records times epsilon, from which windows are wider
@@ -114,7 +118,8 @@ def regression_posterior(
 ) -> GaussianPosterior:
     """Release moments, read them, and correct the variances by the residuals."""
     noisy, places = noisy_moments(statistics, shares, products, noise)
-    posterior = prior.update(noisy.released(places.window), places)
+    asked = uneven(statistics, shares, noise)
+    posterior = prior.update(noisy.released(places.window), places, uneven=asked)
     return scaled_by_residuals(posterior, statistics, shares, noise)
 
 
@@ -185,7 +190,8 @@ def two_stages(
     noisy.put(block, *step_noise.add_noise(sums, block, grid, shares.model, noise))
     half = mode.baseline.half * within.half
     released = noisy.released(Window(-half, half, 0.0))
-    found = prior.update(released, places, mode.told(residuals, within))
+    asked = uneven(statistics, shares, noise)
+    found = prior.update(released, places, mode.told(residuals, within), asked)
     if shares.mean:
         half = within.half * places.target_end  # records beyond it are scaled
         found = _with_tail(found, statistics, mode.baseline, half, shares, noise)
@@ -238,6 +244,28 @@ def scaled_by_residuals(
     left = error * _DOUBT**2 / (_DOUBT**2 + error)
     # intervals lose more where a variance is too small than they gain where it is too large
     return posterior.scaled(max(believed, 0.01) + left)
+
+
+def uneven(
+    statistics: Moments, shares: Shares, noise: Noise
+) -> Callable[[GaussianPosterior], Weighted] | None:
+    """Return what releases weighted residuals of a model, if they have a share of the budget.
+
+    *Privacy*: the model is public. A record adds to every sum a number in [0, 1].
+    """
+    if not shares.uneven:
+        return None
+
+    def ask(model: GaussianPosterior) -> Weighted:
+        design, n = statistics.design, statistics.n
+        grid, block = shares.grid(design, n), weighted_block(design)
+        every = max(1, int(n * shares.per_record / (_MOST_WEIGHTED * len(block))))
+        asked = statistics.about(drawn_sample(n, every, statistics.unit, noise))
+        reach = _RESIDUALS_AT * widening(asked.n * float(shares.per_record))
+        sums = asked.weighted_residuals(model.as_predictive(reach), grid)
+        return Weighted(*step_noise.add_noise(sums, shares.step(block), grid, shares.uneven, noise))
+
+    return ask
 
 
 class NoisyMoments(NamedTuple):

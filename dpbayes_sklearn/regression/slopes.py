@@ -48,7 +48,7 @@ from dpbayes_sklearn.regression.equations import (
 )
 from dpbayes_sklearn.schema import Categories
 
-__all__ = ["Contrast", "Slopes", "contrasts", "slopes"]
+__all__ = ["Contrast", "Slopes", "Weighted", "contrasts", "slopes"]
 
 
 _CORRELATION = 0.6  # prior standard deviation of a correlation
@@ -58,6 +58,7 @@ _LEAST_EIGENVALUE = 1e-3  # of correlations
 # error. Windows cut the tails, so that the variance inside is smaller.
 _WITHIN, _LOOSE = -0.2, 0.3
 _UNEVEN = 1.3  # variance of the sampling error over that of even residuals, if it is not released
+_UNEVEN_SD, _UNEVEN_ENDS = 0.5, (0.25, 9.0)  # prior of it where it is: deviation from 1, and range
 # Scaling of a share p of the records, r standard deviations of the target away, takes this part
 # of rp of a slope, and the error of that.
 _TAKEN, _TAKEN_SD = 0.3, 0.33
@@ -159,6 +160,31 @@ class Slopes:
         privacy = self.privacy.copy()
         privacy[0, 0] += error
         return replace(self, mean=self.mean + by, privacy=privacy)
+
+
+class Weighted(NamedTuple):
+    """Released sums of squared residuals: plain, then weighted by the square of every coordinate.
+
+    Attributes
+    ----------
+    sums, variance : arrays of shape (width + 1,)
+        The sums, and the variances of their noise.
+    """
+
+    sums: FloatArray
+    variance: FloatArray
+
+    def factors(self, squares: FloatArray) -> FloatArray:
+        """Return the squares of D, for coordinates with these mean squares.
+
+        They are averaged with 1, and seldom too small: a part of the variance that is left is
+        added.
+        """
+        plain = max(float(self.sums[0]), 1.0) * np.maximum(squares, 1e-6)
+        ratio = self.sums[1:] / plain
+        error = self.variance[1:] / plain**2
+        kept = _UNEVEN_SD**2 / (_UNEVEN_SD**2 + error)
+        return np.asarray(np.clip(1 + kept * (ratio - 1) + kept * error, *_UNEVEN_ENDS))
 
 
 def slopes(

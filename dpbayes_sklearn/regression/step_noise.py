@@ -26,6 +26,8 @@ _SIGN_RECORDS = 5  # likewise for the mean of a sign, which need not be exact
 _LEAST_SIGN_RECORDS = 50  # for each sign
 _LEAST_OF_SIGNS = 10_000  # signs get at least so small a part: what grids are made for
 _RESIDUAL_RECORDS = 50  # likewise for the residuals
+_WEIGHTED_RECORDS = 50  # likewise for each sum of residuals weighted by a coordinate
+_LEAST_WEIGHTED_RECORDS = 1000  # for each such sum; with fewer, noise is larger than its error
 _TAIL_RECORDS = 600  # likewise for what clipping takes of them, which few records decide
 _SPREAD = Fraction(1, 16)  # of what is left for the model: for mean and spread of residuals
 
@@ -34,6 +36,7 @@ _SPREAD = Fraction(1, 16)  # of what is left for the model: for mean and spread 
 _GAUSSIAN_TARGET, _GAUSSIAN_MEAN, _GAUSSIAN_COLUMN, _GAUSSIAN_RESIDUAL = 100, 60, 60, 200
 _GAUSSIAN_LEAST = 250
 _GAUSSIAN_SIGN, _GAUSSIAN_LEAST_SIGN = 13, 60
+_GAUSSIAN_WEIGHTED, _GAUSSIAN_LEAST_WEIGHTED = 170, 600
 
 
 class Shares(NamedTuple):
@@ -48,6 +51,8 @@ class Shares(NamedTuple):
         Likewise, for mean and spread of the residuals of a first stage.
     mode : Fraction
         Epsilon of a first stage: a perturbed mode, which is purely private in any case.
+    uneven : Fraction
+        Like the first six, for squared residuals weighted by the squares of the coordinates.
     epsilon : Fraction
         The epsilon of all together.
     gaussian : bool
@@ -66,6 +71,7 @@ class Shares(NamedTuple):
     unit: PrivacyUnit = RECORD
     spread: Fraction = Fraction(0)
     mode: Fraction = Fraction(0)
+    uneven: Fraction = Fraction(0)
 
     @property
     def per_record(self) -> Fraction:
@@ -76,7 +82,7 @@ class Shares(NamedTuple):
     def total(self) -> Fraction:
         """Return all parts together: epsilon, or rho."""
         mode = self.mode**2 / 2 if self.gaussian else self.mode
-        return sum(self[:6], self.spread + mode)
+        return sum(self[:6], self.spread + mode + self.uneven)
 
     def step(self, block: Block) -> ReleaseStep:
         """Return sums as they are released: with pure or with Gaussian noise."""
@@ -114,13 +120,15 @@ class Shares(NamedTuple):
         *,
         mean: bool = True,
         residuals: bool,
+        weighted: int = 0,
     ) -> Shares:
         """Share the budget: to locate the columns, for the target's mean, model, residuals.
 
         All parts but the model's shrink with n epsilon, since a few hundred records suffice to
         locate a column and to estimate the error of the model. Numbers are located if there are
         350 records, times epsilon, for each, signs if there are 50. With less than about a
-        hundred in all, most of the budget is spent on the mean of the target.
+        hundred in all, most of the budget is spent on the mean of the target. The ``weighted`` sums
+        of residuals are asked for if there are 1,000 for each.
 
         >>> parts = Shares.of(Budget(Fraction(1)), 1000, 1, residuals=True)
         >>> [str(part) for part in parts[:6]]
@@ -136,11 +144,14 @@ class Shares(NamedTuple):
         centred = 0 < _LEAST_SIGN_RECORDS * signs <= records
         third = _within(_SIGN_RECORDS * signs / records, _LEAST_OF_SIGNS, 10) * centred
         last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
-        rest = 1 - first - second - third - own - last
-        first, second, third, own, rest, last = (
-            epsilon * f for f in (first, second, third, own, rest, last)
+        known = 0 < _LEAST_WEIGHTED_RECORDS * weighted <= records
+        uneven = _within(_WEIGHTED_RECORDS * weighted / records, 50, 20) * known
+        rest = 1 - first - second - third - own - last - uneven
+        first, second, third, own, rest, last, uneven = (
+            epsilon * f for f in (first, second, third, own, rest, last, uneven)
         )
-        return cls(first, second, third, own, rest, last, epsilon, False, budget.unit)
+        parts = (first, second, third, own, rest, last)
+        return cls(*parts, epsilon, False, budget.unit, uneven=uneven)
 
     @classmethod
     def of_rho(
@@ -153,6 +164,7 @@ class Shares(NamedTuple):
         *,
         mean: bool = True,
         residuals: bool,
+        weighted: int = 0,
     ) -> Shares:
         """Share rho among the same steps with Gaussian noise.
 
@@ -168,11 +180,14 @@ class Shares(NamedTuple):
         centred = 0 < _GAUSSIAN_LEAST_SIGN**2 * signs <= records
         third = _within(_GAUSSIAN_SIGN**2 * signs / records, _LEAST_OF_SIGNS, 21) * centred
         last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
-        rest, epsilon = 1 - first - second - third - own - last, Fraction(budget.epsilon)
-        first, second, third, own, rest, last = (
-            rho * f for f in (first, second, third, own, rest, last)
+        known = 0 < _GAUSSIAN_LEAST_WEIGHTED**2 * weighted <= records
+        uneven = _within(_GAUSSIAN_WEIGHTED**2 * weighted / records, 50, 12) * known
+        rest, epsilon = 1 - first - second - third - own - last - uneven, Fraction(budget.epsilon)
+        first, second, third, own, rest, last, uneven = (
+            rho * f for f in (first, second, third, own, rest, last, uneven)
         )
-        return cls(first, second, third, own, rest, last, epsilon, True, budget.unit)
+        parts = (first, second, third, own, rest, last)
+        return cls(*parts, epsilon, True, budget.unit, uneven=uneven)
 
 
 def _within(share: Fraction, least: int, most: int) -> Fraction:

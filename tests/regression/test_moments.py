@@ -1,4 +1,7 @@
+from itertools import product
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpbayes_sklearn.data.records import LocalRecords
@@ -14,6 +17,7 @@ from dpbayes_sklearn.regression.moments import (
     Window,
     Windows,
     largest_grid,
+    weighted_block,
     whole_block,
 )
 from dpbayes_sklearn.regression.record_sums import RADII, rounded
@@ -238,3 +242,42 @@ def test_one_record_moves_the_squared_residuals_by_one_at_most(bad):
     X[5], y[5] = bad, bad
     after, _ = moments(X, y).squared_residuals(model(noise=1e-9), FINEST_GRID)
     assert abs(after - before) <= FINEST_GRID**2
+
+
+def test_weighted_residuals_are_products_with_coordinates_in_their_windows(monkeypatch):
+    X, y = records(400)
+    windows = Windows(np.array([0.4, 0.0, -0.2]), np.array([0.5, 1.0, 0.25]))
+    narrow = model()._replace(windows=windows)
+    sums = moments(X, y).weighted_residuals(narrow, FINEST_GRID)
+    assert sums[0] == moments(X, y).squared_residuals(narrow, FINEST_GRID)[0]
+    x = windows.clip(np.clip((X - [1.5, 0.5, 20]) / [3.5, 0.5, 10], -1, 1))
+    products = np.column_stack([np.ones(400), x]) @ narrow.coefficients
+    std = np.sqrt(0.04 + (products[:, 1:] ** 2).sum(axis=1))
+    share = np.minimum(np.abs(np.clip(y / 2, -1, 1) - products[:, 0]) / (3 * std), 1)
+    inside = (x - windows.centres) / windows.halves
+    assert sums[1:] / FINEST_GRID**2 == pytest.approx(share**2 @ inside**2, rel=1e-3)
+    order = np.random.default_rng(1).permutation(len(y))
+    monkeypatch.setattr(design_module, "_CHUNK_CELLS", 50)
+    assert (moments(X[order], y[order]).weighted_residuals(narrow, FINEST_GRID) == sums).all()
+
+
+MIXED = Design((Interval(-1, 1), Categories([*"ab"]), Categories([*"pqr"]), Categories([*"uvw"])))
+
+
+@pytest.mark.parametrize("domains", [MIXED.domains, MIXED.domains[:2], MIXED.domains[:3]])
+def test_the_sensitivity_of_weighted_residuals_is_what_a_record_can_change(domains):
+    """All pairs of records at the ends of their domains: never more, for some nearly as much."""
+    design, grid = Design(domains), 2**10
+    signs = np.where(design.signs, 0.9, 0.0)
+    far = Predictive(np.zeros((design.width + 1, 1)), 1.0, 1.0, Windows(signs, 1 + signs))
+    values = [[-1.0, 0.0, 1.0], [*"ab"], [*"pqr"], [*"uvw"]][: len(domains)]
+    alone = []
+    for *row, y in product(*values, [0.0, 1.0, 2.0]):  # the target's scale is 2
+        X = pd.DataFrame([row], columns=[*"abcd"][: len(row)])
+        alone.append(moments(X, np.array([y]), design).weighted_residuals(far, grid) / grid**2)
+    block, sums = weighted_block(design), np.array(alone)
+    changes = np.abs(sums[:, None] - sums)
+    assert changes.max() == 1 == block.each.max()
+    assert 0 <= block.together - changes.sum(axis=2).max() < 0.02
+    assert sums.sum(axis=1).max() == pytest.approx(float(block.alone), abs=0.02)
+    assert sums.sum(axis=1).max() <= block.alone

@@ -172,6 +172,15 @@ FAULTS.rows(
         "What clipping takes of residuals counts four times": at(
             "regression.record_sums.clipped_excess", times(4), "two stages"
         ),
+        "The share of weighted residuals is free": at(
+            f"{SHARES}.of", _with_share_of("uneven"), "two stages"
+        ),
+        "Weighted residuals count twice": at(
+            "regression.record_sums.weighted_residuals", times(2), "two stages"
+        ),
+        "A record is thought to change half of the weighted residuals": at(
+            "regression.release.weighted_block", changed(together=half), "two stages"
+        ),
         "All steps of a regression may have a tenth more rho": at(
             "regression.plans.composed_rho", times(TENTH), "regression, gaussian, record"
         ),
@@ -335,6 +344,12 @@ def _(real, self, model, grid):
     """Squared residuals are not clipped at the reach of the model."""
     total, rows = real(self, model._replace(reach=model.reach * 4), grid)
     return 16 * total, rows
+
+
+@FAULTS.row(PARTS, "regression.moments.Moments.weighted_residuals", "two stages")
+def _(real, self, model, grid):
+    """Weighted residuals are not clipped at the reach of the model."""
+    return 16 * real(self, model._replace(reach=model.reach * 4), grid)
 
 
 @FAULTS.row(MOMENTS, "regression.location.Steps.means")
