@@ -30,7 +30,7 @@ from dpbayes_sklearn.base.remarks import ScoreMixin
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.reading import domain_from_data
-from dpbayes_sklearn.data.records import Records, answer_in_threads
+from dpbayes_sklearn.data.records import LocalRecords, Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.logistic_regression import BayesianLogisticRegression
 from dpbayes_sklearn.mechanisms import Mechanism
@@ -224,6 +224,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         self.random_state = random_state
 
     def _statistics(self, public: Schema, records: Records) -> Moments:
+        if isinstance(records, LocalRecords):  # which are asked several times
+            records = records.read_once([*public.columns.values()])
         return Moments(*self._model(public), records)
 
     def _structure(self, public: Schema) -> tuple[Design, Scale]:

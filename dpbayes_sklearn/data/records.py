@@ -19,7 +19,8 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from dpbayes_sklearn._fork import hold_while_forking
-from dpbayes_sklearn.data.table import Table, rows_at_once
+from dpbayes_sklearn.data.table import Table, read_once, rows_at_once
+from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import Column, Kind
 
 __all__ = [
@@ -239,6 +240,11 @@ class LocalRecords:
             return self
         chosen = [(s.table.rows(own), s.target[own]) for s, own in self._shared(positions)]
         return LocalRecords(chosen, self.target_kind)
+
+    def read_once(self, domains: Sequence[Domain]) -> LocalRecords:
+        """Return the same records, of declared categories only the codes."""
+        shards = [(read_once(shard.table, domains), shard.target) for shard in self.shards]
+        return LocalRecords(shards, self.target_kind)
 
     def _shared(self, positions: Positions) -> Iterator[tuple[Shard, Positions]]:
         """Yield every shard with those of the positions that are its own, as it counts them."""

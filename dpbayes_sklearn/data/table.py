@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from dpbayes_sklearn.schema.values import Column, Kind, cells_of, kind_of, readable
+from dpbayes_sklearn.schema.domains import Categories, Domain
+from dpbayes_sklearn.schema.values import (
+    Column,
+    Kind,
+    Repeated,
+    as_cells,
+    cells_of,
+    kind_of,
+    readable,
+)
 
 __all__ = [
     "SealedTable",
@@ -18,6 +27,7 @@ __all__ = [
     "column_kind",
     "is_frame",
     "one_column",
+    "read_once",
     "rows_at_once",
 ]
 
@@ -116,6 +126,39 @@ class Table:
     def _kind_of_array(self) -> Kind:
         kind = kind_of(self._X.dtype)
         return "anything" if kind == "text" else kind
+
+
+class _Columns:
+    """A frame of arrays, of columns that have few distinct cells, and of other columns."""
+
+    def __init__(self, names: list[str], cells: list[Any]) -> None:
+        self.columns, self._cells = names, cells
+        self.shape = len(cells[0]), len(cells)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return some rows, or one column of them."""
+        rows, j = key if isinstance(key, tuple) else (key, None)
+        if j is None:
+            return _Columns(self.columns, [_by_position(cells)[rows] for cells in self._cells])
+        return _by_position(self._cells[j])[rows]
+
+
+def read_once(table: Table, domains: Sequence[Domain]) -> Table:
+    """Return a frame that is fast to read again: of declared categories it holds codes only.
+
+    A code takes one byte, or two if there are more than 256. Arrays are not copied.
+    """
+    if table.names is None or all(domain.is_numeric for domain in domains):
+        return table
+    cells = [_kept(_by_position(table._X)[:, j], domain) for j, domain in enumerate(domains)]
+    return Table(_Columns(table.names, cells))
+
+
+def _kept(column: Any, domain: Domain) -> Any:
+    if isinstance(domain, Categories):
+        codes = domain.encode(readable(column)).astype(np.min_scalar_type(domain.n_values))
+        return Repeated(codes, as_cells([*domain.values, None], 1))
+    return np.asarray(column) if isinstance(getattr(column, "dtype", None), np.dtype) else column
 
 
 class SealedTable(Table):

@@ -117,6 +117,7 @@ class Windows:
 
 
 _CHUNK_CELLS = 1 << 18  # stay in the cache, and are worth the turns that threads take
+_BLOCK_ROWS = 1 << 15  # read at a time: a frame takes long to give a column, however short it is
 _PRODUCT_ROWS = 512  # of a wide table: so many that adding their product is little of the work
 
 
@@ -251,40 +252,51 @@ class Design:
         width = max(1, self.width, table.n_columns)
         step = max(1, _CHUNK_CELLS // width, min(_PRODUCT_ROWS, width))
         buffer = np.empty((min(step, table.n_rows), self.width))
-        for rows, chunk in table.chunks(step):
-            out = buffer[: rows.stop - rows.start]
-            self._fill(table, chunk, out, grid, maps)
-            yield rows, out
+        for block, chunk in table.chunks(step * max(1, _BLOCK_ROWS // step)):
+            whole: Any = table.as_numbers(chunk) if self.numbers.all() and self.width else None
+            features = None if whole is not None else self._read(table, chunk)
+            for start in range(0, block.stop - block.start, step):
+                some = slice(start, min(start + step, block.stop - block.start))
+                out = buffer[: some.stop - start]
+                if features is None:
+                    _map_together(whole[some], out, grid, maps)
+                else:
+                    self._fill([feature[some] for feature in features], out, grid, maps)
+                yield slice(block.start + start, block.start + some.stop), out
+
+    def _read(self, table: Table, chunk: Any) -> list[npt.NDArray[Any]]:
+        """Return the numbers or codes of every feature."""
+        cells = [table.cells(column, chunk) for column in range(len(self.domains))]
+        return [
+            as_numbers(cells[column])
+            if isinstance(domain, Interval)
+            else domain.encode(np.isnan(as_numbers(cells[column])))
+            if domain is MISSING
+            else domain.encode(cells[column])
+            for column, domain in self.features
+        ]
 
     def _fill(
-        self, table: Table, chunk: Any, out: FloatArray, grid: int | None, maps: _Maps
+        self, features: list[npt.NDArray[Any]], out: FloatArray, grid: int | None, maps: _Maps
     ) -> None:
-        whole = table.as_numbers(chunk) if self.numbers.all() and self.width else None
-        if whole is not None:
-            for x, mapped, rows in long_rows(whole, out, *maps):
-                _map_numbers(x, [each.of(rows) for each in maps], mapped, grid or 1)
-                if grid:
-                    np.rint(mapped, out=mapped)
-            return
-        for j, (column, domain) in enumerate(self.features):
-            places = np.flatnonzero(self.column == j)
-            mapped = out[:, places[0] : places[-1] + 1]
+        for j, (values, (_, domain)) in enumerate(zip(features, self.features, strict=True)):
+            first, last = self._places[j : j + 2]
+            mapped = out[:, first:last]
             if isinstance(domain, Interval):
-                numbers = as_numbers(table.cells(column, chunk))[:, None]
-                _map_numbers(numbers, [each.each[j] for each in maps], mapped, grid or 1)
-                continue
-            if domain is MISSING:
-                codes = domain.encode(np.isnan(as_numbers(table.cells(column, chunk))))
-            else:
-                codes = domain.encode(table.cells(column, chunk))
-            if self._is_sign(domain):
+                _map_numbers(values[:, None], [each.each[j] for each in maps], mapped, grid or 1)
+            elif self._is_sign(domain):
                 factor, shift, _ = (each.each[j] for each in maps)
-                mapped[:, 0] = (grid or 1) * (factor * (2 * codes - 1) - shift)
+                mapped[:, 0] = (grid or 1) * (factor * (2 * values - 1) - shift)
             else:
-                levels = codes[:, None] == np.arange(domain.n_values)
-                np.multiply(levels, grid or 1, out=mapped)
+                mapped[:] = 0
+                mapped[np.arange(len(values)), values] = grid or 1
         if grid:
             np.rint(out, out=out)
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """Where the coordinates of every feature start, and where the last ones end."""
+        return [*map(int, np.searchsorted(self.column, np.arange(len(self.features) + 1)))]
 
     @cached_property
     def _maps(self) -> _Maps:
@@ -327,6 +339,14 @@ class _Maps(NamedTuple):
     factor: PerColumn
     shift: PerColumn
     missing: PerColumn
+
+
+def _map_together(whole: Any, out: FloatArray, grid: int | None, maps: _Maps) -> None:
+    """Write numbers of all columns, mapped."""
+    for x, mapped, rows in long_rows(whole, out, *maps):
+        _map_numbers(x, [each.of(rows) for each in maps], mapped, grid or 1)
+        if grid:
+            np.rint(mapped, out=mapped)
 
 
 def _map_numbers(chunk: Any, maps: Sequence[Any], out: FloatArray, grid: int) -> None:

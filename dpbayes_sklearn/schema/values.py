@@ -146,6 +146,8 @@ def readable(column: Any) -> Column:
     >>> np.asarray(readable(pd.Series(["b", None, "b", "b"], dtype="category"))).tolist()
     ['b', nan, 'b', 'b']
     """
+    if isinstance(column, Repeated):
+        return column
     if _ARROW_INTEGERS.match(str(getattr(column, "type", ""))) and not column.null_count:
         return np.asarray(column)
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # pandas
