@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from fractions import Fraction
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from dpbayes_sklearn.columns.plans import ChoicePlan
 from dpbayes_sklearn.counts.dependence import TREE, EdgeScores, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
@@ -94,13 +92,13 @@ def test_the_question_takes_a_quarter_of_the_budget(unit):
     sensitivity = EdgeScores(scores, 0, 9).sensitivity(unit)
     question = EdgeScores(scores, 50_000 - 4 * sensitivity, 9)
 
-    def draw(row, noise):
-        weights.append(row[0].astype(float))
-        return [0]
+    class First(Noise):
+        def choose(self, row):
+            weights.append(row[0].astype(float))
+            return [0]
 
     choice, budget = TreeChoice(Network.star([2, 2], 2)), Budget(Fraction(2), unit=unit)
-    with mock.patch.object(drawing, "finite_draw", draw):
-        found = ChoicePlan.of(choice, budget).release(question, Noise.of(0))
+    found = ChoicePlan.of(choice, budget).release(question, First())
     assert found == (TREE, (1, 0))
     nats = 4 * (2 / 4) / 2  # four sensitivities, a quarter of epsilon = 2
     assert weights[0][1] / weights[0].sum() == pytest.approx(np.exp(-nats) / 2, rel=1e-5)

@@ -29,8 +29,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
-from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import SizePlan
 from tests.visits import ADDED, BOTH, CLASSIFIER, PERSON, WHOM, labels, unit_of, visits
@@ -314,7 +313,7 @@ def test_half_the_noise_if_records_are_n_changed():
 
 
 @pytest.mark.parametrize("whom", WHOM, ids=str)
-def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch):
+def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom):
     X, y, who = visits()
     groups, drawn = (labels(whom, who)), []
 
@@ -324,11 +323,11 @@ def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom, monkeypatch)
         of_records = size == 8 * len(y)
         return (100 * 2**56 + keys if of_records else keys * (2**67 // size)).tobytes()
 
-    monkeypatch.setattr(drawing, "random_source", lambda *_, **__: source)
     search = PrivateSearchCV(BayesianNaiveBayes(**CLASSIFIER, **whom), {"alpha": [1.0]})
     records = search._records(X, y, reset=True)
     search.set_params(test_size=0.35)  # all coins of records are about 100/256
-    split, _ = search._protected(records, groups)
+    with made_by(lambda _: Noise(source)):
+        split, _ = search._protected(records, groups)
     assert (len(split.test[1]) == 0) == (groups is None)
     persons = [] if groups is None else [8 * (len(np.unique(groups)) + 1)]  # and nobody's
     assert drawn == [8 * len(y), *persons]

@@ -11,10 +11,13 @@ from benchmarks.audit._cases import Pair, Rng, Subject
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
+    GammaExponential,
+    NormalMean,
     PosteriorQuerySession,
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit.replaying import SEARCH
+from dpbayes_sklearn.base.supervised import SupervisedEstimator
 
 __all__ = ["Answers", "session_and_search_subjects"]
 
@@ -30,10 +33,12 @@ class Answers(BaseEstimator):
         self.queries = queries
         self.accountant = accountant
 
-    def fit(self, X: Any, y: Any) -> Answers:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Answers:
         model = clone(self.model)
-        with PosteriorQuerySession(model, X, y, accountant=self.accountant) as session:
-            self.answers_ = [session.query(lambda tables: tables) for _ in range(self.queries)]
+        target = y if isinstance(model, SupervisedEstimator) else None
+        given = {"groups": groups, "accountant": self.accountant}
+        with PosteriorQuerySession(model, X, target, **given) as session:
+            self.answers_ = [session.query(lambda drawn: drawn) for _ in range(self.queries)]
             self.guarantee_, self.spent_ = session.guarantee(), session.spent
             self.shown_ = repr(session), sorted(vars(model))
         return self
@@ -43,6 +48,13 @@ def session_and_search_subjects(numbers: Any, targets: Any) -> Iterator[Subject]
     """Yield searches over mechanisms and a session; the arguments make neighbours for them."""
     sampler = BayesianNaiveBayes(0.5, mechanism="sampler", **COUNTS)
     yield Subject("PosteriorQuerySession", Answers(sampler), numbers)
+    for model in (
+        NormalMean(0.5, mechanism="sampler", bounds=(-1, 2)),
+        GammaExponential(0.5, mechanism="sampler", bounds=(0, 3)),
+        BayesianLinearRegression(0.5, mechanism="sampler", **MOMENTS),
+    ):
+        name = f"PosteriorQuerySession of {type(model).__name__}"
+        yield Subject(name, Answers(model), targets)
     grid = {"mechanism": ["laplace", "map"]}
     bayes, line = BayesianNaiveBayes(**COUNTS), BayesianLinearRegression(**MOMENTS)
     for estimator, make in ((bayes, numbers), (line, targets)):

@@ -32,7 +32,9 @@ from dpbayes_sklearn import (
     BudgetAccountant,
     Categories,
     DirichletMultinomial,
+    GammaExponential,
     Interval,
+    NormalMean,
     Schema,
 )
 from dpbayes_sklearn.audit._parts import Part, Texts, covered, lost, together
@@ -274,7 +276,7 @@ NAN = float("nan")
 def worlds() -> list[World]:
     """Return all worlds in which nothing is forced."""
     regressions = [*_regressions(), *_signs(), *_logistic()]
-    return [*_counts(), *_deep(), *regressions, *_categories(), *_preparation()]
+    return [*_counts(), *_deep(), *regressions, *_categories(), *_means(), *_preparation()]
 
 
 def frame(rows: Any, names: str = "abcdefgh") -> pd.DataFrame:
@@ -426,6 +428,19 @@ def _categories() -> Iterator[World]:
     for unit in (RECORD, PERSON):
         model = DirichletMultinomial(categories=3, mechanism="gaussian", delta=1e-6)
         yield World(f"categories, gaussian, {unit.label}", model, codes, own, unit, 0.99)
+
+
+def _means() -> Iterator[World]:
+    """Yield means and rates of bounded columns, whose records lie at either end."""
+    others, ends = frame([(0.5, 0.5, 0)] * 40), ((-1e6, 0.0, 0), (1e6, 1.0, 0), (NAN, 0.5, 0))
+    for model, mechanism, unit in product(
+        (NormalMean(bounds=(0, 1)), GammaExponential(bounds=(0, 1))),
+        ("laplace", "sampler"),
+        (RECORD, PERSON),
+    ):
+        own = clone(model).set_params(mechanism=mechanism)
+        name = f"{type(model).__name__}, {mechanism}, {unit.label}"
+        yield World(name, own, others, ends, unit, 0.4)
 
 
 BINARY = Schema({name: Interval(0, 1, bins=2) for name in "abc"}, Categories([0, 1]))

@@ -140,17 +140,17 @@ def records(columns: int) -> Moments:
     return Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
 
 
-def moments(scale: float) -> Iterator[Row]:
+def moments(scale: float, counted: type[Counted] | None = None) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design)
     for mechanism in (mechanisms.Laplace(), mechanisms.Fourier()):
-        noise = _Counted()
+        noise = (counted or Counted)()
         while noise.values < VALUES * scale:
             released(mechanism, statistics, prior, BUDGET, noise)
         yield row(f"moments, {mechanism.name()}", noise.values, noise.off)
 
 
-class _Counted(Noise):
+class Counted(Noise):
     """Counts the numbers that are released, and those that are off their lattice."""
 
     values = off = 0
@@ -182,7 +182,7 @@ def coefficients(scale: float) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design, noise_variance=0.1)
     for mechanism in (mechanisms.Sampler(500), mechanisms.MAP()):
-        noise = _Counted()
+        noise = Counted()
         while noise.values < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
             released(mechanism, statistics, prior, BUDGET, noise)
         yield row(f"coefficients, {mechanism.name()}", noise.values, noise.off)

@@ -25,6 +25,7 @@ from benchmarks.audit._parts import (
     BITS,
     CORNERS,
     NAN,
+    PERSON,
     SCHEMA,
     THERE,
     UNITS,
@@ -43,7 +44,10 @@ from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BetaBinomial,
     Categories,
+    DirichletMultinomial,
+    GammaExponential,
     Interval,
+    NormalMean,
     PrivateSearchCV,
     Schema,
 )
@@ -54,6 +58,7 @@ from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.model_selection.cost import winner_epsilon
 from dpbayes_sklearn.model_selection.runs import held_out
 from dpbayes_sklearn.noise import Noise
@@ -66,7 +71,7 @@ from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.moments import Moments
 
-__all__ = ["parts", "run"]
+__all__ = ["parts", "run", "sessions"]
 
 
 def run(scale: float) -> Iterator[Row]:
@@ -92,7 +97,7 @@ def parts() -> list[Case]:
         *(Case(f"tree, {u.label}", partial(_tree, u)) for u in UNITS),
         *(Case(f"schema, {u.label}", partial(_schema, u)) for u in UNITS),
         *(Case(f"search, {s}, {d}", partial(_search, s, d)) for s, d in searches),
-        *(Case(f"session, {u.label}", partial(_session, u)) for u in (RECORD, ADDED)),
+        *(Case(world.name, partial(judged, world)) for world in sessions()),
         *(Case(f"empty, {name}", partial(_empty, name)) for name in _SECRET),
         *cases_of(_small_released_size, _records_beyond_a_released_number, _end_of_a_search),
         *cases_of(_wide_columns, _search_of_nobody_knows_how_many),
@@ -202,14 +207,26 @@ def _price(part: Any, law: Any, delta: float) -> float:
     return float(winner_epsilon(rho, delta, law.eta, law.inverse, law.mean))
 
 
-def _session(unit: PrivacyUnit) -> Iterator[str]:
-    """Add up all queries of a session, and a secret number of records."""
-    model = BayesianNaiveBayes(
-        mechanism="sampler", bounds=(0, 1), classes=[0, 1], n_bins=2, privacy_unit=unit
-    )
-    others = frame([(0, 0, 0, 0)] * 200)
-    name = f"session, {unit.label}"
-    yield from judged(World(name, Answers(model, 3), others, BITS, unit, 0.4))
+def sessions(queries: int = 3, epsilon: float = 1.0) -> Iterator[World]:
+    """Yield sessions of several queries, whose draws, and a secret number, are added up."""
+    bits, codes = frame([(0, 0, 0, 0)] * 200), frame([(0, 0)] * 40)
+    bayes = BayesianNaiveBayes(mechanism="sampler", bounds=(0, 1), classes=[0, 1], n_bins=2)
+    line = BayesianLinearRegression(mechanism="sampler", schema=SCHEMA)
+    shares = DirichletMultinomial(categories=3, mechanism=Sampler())
+    numeric, ends = frame([(0.0, 0.5, 0)] * 40), ((-1e6, 0.0, 0), (1e6, 1.0, 0), (NAN, 0.5, 0))
+    some = ((0, 0), (1, 0), (2, 0))
+    for model, others, own, units in (
+        (bayes, bits, BITS, UNITS),
+        (line, numbers(2000), CORNERS, (RECORD, ADDED)),
+        (BetaBinomial(mechanism=Sampler()), codes, some[:2], UNITS),
+        (shares, codes, some, UNITS),
+        (NormalMean(mechanism="sampler", bounds=(0, 1)), numeric, ends, (RECORD, PERSON)),
+        (GammaExponential(mechanism="sampler", bounds=(0, 1)), numeric, ends, (RECORD, PERSON)),
+    ):
+        for unit in units:
+            name = f"session, {unit.label}, {type(model).__name__}"
+            asked = clone(model).set_params(epsilon=epsilon, privacy_unit=unit)
+            yield World(name, Answers(asked, queries), others, own, unit, 0.7)
 
 
 def _secret() -> dict[str, tuple[Any, Any, Any]]:

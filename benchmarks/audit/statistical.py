@@ -9,11 +9,15 @@ tight, the bound must come near it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.audit._cases import Row
+from benchmarks.audit._parts import World, claims, recordings
+from benchmarks.audit.parts import sessions
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit._domains import Known
 from dpbayes_sklearn.audit._steps import Step
@@ -50,6 +54,7 @@ RUNS = 1_000_000
 Seeds = tuple[int | None, int | None]
 LEAST = 60_000  # enough for every row to see half the noise
 CHOICES, LEAST_CHOICES = 20_000, 3_000
+SESSIONS = 200_000
 
 
 class Case(NamedTuple):
@@ -204,8 +209,25 @@ def run(scale: float) -> Iterator[Row]:
         what = f"{case.what}, {case.mechanism.name()}, with half the noise"
         figure, must = f"epsilon >= {caught:.3f}", f"> {case.epsilon:g}"
         yield Row("statistical", what, figure, must, caught > case.epsilon)
+    for world in sessions(queries=2, epsilon=0.5):
+        if "Bayesian" not in world.name and not world.unit.size_is_secret:
+            yield from _session(world, max(LEAST, int(SESSIONS * scale)))
     for unit in (RECORD_ADDED, PERSON_ADDED, PERSON_REPLACED):
         yield from _choice_of_a_column(unit, max(LEAST_CHOICES, int(CHOICES * scale)))
+
+
+def _session(world: World, runs: int) -> Iterator[Row]:
+    """Audit all answers of a session together, about a unit alone, drawn from two points each."""
+    asked = clone(world.model).set_params(model__mechanism=Sampler(n_points=2))
+    found, fitted = recordings(replace(world, model=asked, others=world.others.head(0)))
+    claim = float(claims(*fitted[0])[0][1])
+    pairs = [(found[i].steps, found[j].steps) for i, j in world.pairs]
+    one, other = max(pairs, key=lambda pair: pair_loss(*pair))
+    for sharper, what in ((False, f"{runs:,} runs a side"), (True, "with half the noise")):
+        bound = audit_ratios(one, other, runs, sharper).epsilon
+        must, passed = (">", bound > claim) if sharper else ("<=", bound <= claim)
+        figure = f"epsilon >= {bound:.3f}"
+        yield Row("statistical", f"{world.name}: {what}", figure, f"{must} {claim:g}", passed)
 
 
 def _choice_of_a_column(unit: PrivacyUnit, runs: int) -> Iterator[Row]:

@@ -166,17 +166,23 @@ class Recorder(Noise):
 
 
 def laws_of_release(
-    mechanism: Mechanism | None, statistics: Any, prior: Any, budget: Budget
+    mechanism: Mechanism | None,
+    statistics: Any,
+    prior: Any,
+    budget: Budget,
+    noise: type[Noise] = Noise,
 ) -> list[Step]:
     """Return the laws of all that leaves a release; ``prior`` hands back what it is given.
 
     First comes what carries no noise, as one law.
     """
-    centres, public, recorder = _run(mechanism, statistics, prior, budget, marks=0)
+    given = mechanism, statistics, prior, budget
+    # what draws is recorded below the noise that is made
+    kind = Recorder if noise is Noise else type(noise.__name__, (noise, Recorder), {})
+    centres, public, recorder = _run(kind(0), *given)
     up = down = centres
     if recorder.scales:
-        up, _, _ = _run(mechanism, statistics, prior, budget, marks=1)
-        down, _, _ = _run(mechanism, statistics, prior, budget, marks=-1)
+        (up, _, _), (down, _, _) = _run(kind(1), *given), _run(kind(-1), *given)
     laws: list[Step] = [
         Choice(row[None]) for w in recorder.weights for row in w.reshape(-1, w.shape[-1])
     ]
@@ -186,9 +192,9 @@ def laws_of_release(
 
 
 def _run(
-    mechanism: Mechanism | None, statistics: Any, prior: Any, budget: Budget, *, marks: int
+    recorder: Recorder, mechanism: Any, statistics: Any, prior: Any, budget: Budget
 ) -> tuple[FloatArray, bytes, Recorder]:
-    with Recorder(marks).installed() as recorder:
+    with recorder.installed():
         public = released(mechanism, statistics, prior, budget, recorder)
     arrays, rest = _taken_apart(public)
     numbers = np.concatenate([np.ravel(a).astype(np.float64) for a in arrays] or [np.empty(0)])

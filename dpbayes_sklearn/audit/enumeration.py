@@ -16,6 +16,7 @@ from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Placed, Step, shared_laws
 from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, RecordCount, size_share
@@ -72,6 +73,7 @@ def enumerate_loss(
     unit: PrivacyUnit | str = "record",
     prior: float | Sequence[float] = 1.0,
     transcripts: int = 2,
+    noise: type[Noise] = Noise,
 ) -> Enumeration:
     """Compute the worst loss over all neighbouring data sets of n records of a small domain.
 
@@ -98,6 +100,8 @@ def enumerate_loss(
     transcripts : int, default=2
         For a regression or quantiles, which are released in several steps: so many outcomes of the
         earlier steps are tried, drawn with fixed seeds.
+    noise : subclass of Noise, optional
+        What makes the noise of a release in one step, for noise of one's own.
 
     Returns
     -------
@@ -121,7 +125,7 @@ def enumerate_loss(
     size = known_size(n, budget)
     if not len(first):
         raise ValueError("There are no two neighbouring data sets in this world.")
-    readers = readers_of(chosen, domain, data_sets, prior, budget, transcripts)
+    readers = readers_of(chosen, domain, data_sets, prior, budget, transcripts, noise)
     found = [
         _Comparison([read(domain.observed(d, size)) for d in data_sets], first, second)
         for read in readers
@@ -154,11 +158,12 @@ def readers_of(
     prior: Any,
     budget: Budget,
     transcripts: int,
+    noise: type[Noise] = Noise,
 ) -> list[Callable[[Any], list[Step]]]:
     """Return ways to read the laws of statistics: one, or one for each transcript."""
     belief = domain.prior(prior)
     if domain.is_finite:
-        return [lambda statistics: laws_of_release(mechanism, statistics, belief, budget)]
+        return [lambda statistics: laws_of_release(mechanism, statistics, belief, budget, noise)]
     size = known_size(len(data_sets[-1]), budget)
     starts = (data_sets[seed * 7919 % len(data_sets)] for seed in range(transcripts))
     return [

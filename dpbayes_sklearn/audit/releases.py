@@ -28,7 +28,6 @@ from dpbayes_sklearn.counts.posterior import DrawsPosterior
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression.moments import ReleasedMoments
 
@@ -123,7 +122,7 @@ def released_numbers(
     stream: int = 0,
 ) -> FloatArray:
     """Release some times; return the released numbers, one row for each run."""
-    noise = Noise(random_source(random_state, stream))
+    noise = Noise.of(random_state, stream)
 
     def release(exact: Any) -> Any:
         return plan_release(mechanism, exact, _AsReleased(prior), budget, noise)

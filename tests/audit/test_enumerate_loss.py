@@ -18,8 +18,7 @@ from dpbayes_sklearn.counts.fourier import stealth_increment
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler
-from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
-from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise import DiscreteLaplace, Noise, SupNorm
 from dpbayes_sklearn.regression import release, step_noise
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
@@ -94,36 +93,41 @@ def test_a_sensitivity_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert enumerate_loss(Laplace(noise="independent"), STAR, 2).loss == pytest.approx(6 / 5)
 
 
-def test_a_number_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = drawing.add
-    monkeypatch.setattr(
-        drawing, "add", lambda arrays, *rest: (*real(arrays, *rest)[:-1], arrays[-1])
-    )
-    found = enumerate_loss("laplace", STAR, 2)
+class Bare(Noise):
+    def add(self, arrays: Any, law: Any) -> Any:
+        return (*super().add(arrays, law)[:-1], arrays[-1])
+
+
+def test_a_number_without_noise() -> None:
+    found = enumerate_loss("laplace", STAR, 2, noise=Bare)
     assert math.isinf(found.loss)
     assert not found.within
-    assert enumerate_loss("laplace", STAR, 2, unit="feature").within  # no label changes there
+    # no label changes there
+    assert enumerate_loss("laplace", STAR, 2, unit="feature", noise=Bare).within
 
 
-def test_noise_that_two_numbers_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = drawing.add
-
-    def shared(arrays: Any, law: Any, source: Any) -> Any:
-        noise = real(arrays, law, source)[0].flat[0] - arrays[0].flat[0]
+class Shared(Noise):
+    def add(self, arrays: Any, law: Any) -> Any:
+        noise = super().add(arrays, law)[0].flat[0] - arrays[0].flat[0]
         return tuple(array + noise for array in arrays)
 
-    monkeypatch.setattr(drawing, "add", shared)
-    assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
-
-def test_noise_that_the_recorders_do_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+class Unknown(Noise):
     rng = np.random.default_rng(0)
 
-    def drawn(arrays: Any, law: Any, source: Any) -> Any:
-        return tuple(array + rng.integers(-9, 9, array.shape) for array in arrays)
+    def add(self, arrays: Any, law: Any) -> Any:
+        return tuple(array + self.rng.integers(-9, 9, array.shape) for array in arrays)
 
-    monkeypatch.setattr(drawing, "add", drawn)
-    assert math.isinf(enumerate_loss("fourier", STAR, 2).loss)
+
+class Cut(Noise):
+    def add(self, arrays: Any, law: Any) -> Any:
+        return tuple(np.minimum(noisy, 9) for noisy in super().add(arrays, law))
+
+
+@pytest.mark.parametrize("noise", [Shared, Unknown, Cut])
+def test_noise_that_is_not_independent_known_and_only_added(noise: type[Noise]) -> None:
+    for mechanism in ("laplace", "fourier"):
+        assert math.isinf(enumerate_loss(mechanism, STAR, 2, noise=noise).loss)
 
 
 def test_a_scale_that_depends_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,16 +170,6 @@ def test_a_share_spent_twice_in_a_regression(
 
     monkeypatch.setattr(step_noise, "add_noise", generous)
     assert not enumerate_loss("laplace", DESIGN, 1).within
-
-
-def test_noise_that_is_not_only_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = drawing.add
-
-    def cut(arrays: Any, *rest: Any) -> Any:
-        return tuple(np.minimum(noisy, 9) for noisy in real(arrays, *rest))
-
-    monkeypatch.setattr(drawing, "add", cut)
-    assert math.isinf(enumerate_loss("laplace", STAR, 2).loss)
 
 
 def test_steps_that_depend_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.audit import lattice
-from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.regression import ball_draws
 
 PARTS = ("integers", "chosen", "draws", "moments", "coefficients")
@@ -21,19 +21,23 @@ def test_nothing_is_off_the_lattice(part):
     assert all(row.passed for row in rows), rows
 
 
-def continuous(arrays, law, source):
-    rng, scale = np.random.default_rng(0), np.sqrt(law.variance() / 2)
-    return tuple(array + rng.laplace(scale=scale, size=array.shape) for array in arrays)
+class Continuous(Noise):
+    def add(self, arrays, law):
+        rng, scale = np.random.default_rng(0), np.sqrt(law.variance() / 2)
+        return tuple(array + rng.laplace(scale=scale, size=array.shape) for array in arrays)
 
 
 def test_floating_point_noise_on_counts_is_seen():
-    with mock.patch.object(drawing, "add", continuous):
+    with made_by(Continuous):
         assert not next(lattice.integers(0.002)).passed
 
 
+class ContinuousAndCounted(lattice.Counted, Continuous):
+    pass
+
+
 def test_floating_point_noise_on_moments_is_seen():
-    with mock.patch.object(drawing, "add", continuous):
-        assert not next(lattice.moments(0.002)).passed
+    assert not next(lattice.moments(0.002, ContinuousAndCounted)).passed
 
 
 def test_draws_of_another_grid_are_seen():

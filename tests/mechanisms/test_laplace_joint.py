@@ -17,7 +17,6 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, Noise, class_rows
-from dpbayes_sklearn.noise import noise as drawing
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from tests.random_networks import count, random_records
@@ -156,73 +155,60 @@ def test_a_grid_that_the_noise_does_not_know_is_caught(monkeypatch: pytest.Monke
     assert found.loss == 3.0 * law_of(PAIR, Fraction(3)).grid > 3
 
 
-def test_a_class_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = drawing.add
-
-    def first_class_only(tables: Any, law: Any, source: Any) -> Any:
-        noisy = real(tables, law, source)
+class OneClass(Noise):
+    def add(self, tables: Any, law: Any) -> Any:
+        noisy = super().add(tables, law)
         for table, exact_table in zip(noisy, tables, strict=True):
             table[1:] = exact_table[1:]
         return noisy
 
-    monkeypatch.setattr(drawing, "add", first_class_only)
-    assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
-
-def test_a_noise_that_classes_share_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = drawing.add
-
-    def same_for_all(tables: Any, law: Any, source: Any) -> Any:
-        noisy = real(tables, law, source)
+class SharedByClasses(Noise):
+    def add(self, tables: Any, law: Any) -> Any:
+        noisy = super().add(tables, law)
         return tuple(t + (z[:1] - t[:1]) for t, z in zip(tables, noisy, strict=True))
 
-    monkeypatch.setattr(drawing, "add", same_for_all)
-    assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
+
+class AllButOneCell(Noise):
+    def add(self, tables: Any, law: Any) -> Any:
+        noisy = super().add(tables, law)
+        noisy[0][0, 0] = tables[0][0, 0]
+        return noisy
 
 
-def test_rows_that_are_drawn_one_by_one_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+class DifferentSums(Noise):
+    """Noise of equal sums hides no difference between the sums of two tables."""
+
+    def add(self, tables: Any, law: Any) -> Any:
+        last = tables[0].copy()
+        last[:, 1] = 0  # as if values were missing in one table
+        return super().add((last, *tables[1:]), law)
+
+
+@pytest.mark.parametrize("noise", [OneClass, SharedByClasses, AllButOneCell, DifferentSums])
+def test_noise_that_hides_too_little_is_caught(noise: type[Noise]) -> None:
+    assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2, noise=noise).loss)
+
+
+class RowsApart(Noise):
     """A scale for all tables together is too small for noise of every table's own."""
 
-    def with_rows_apart(tables: Any, law: Any, source: Any) -> Any:
+    def add(self, tables: Any, law: Any) -> Any:
         steps = [law.grid * t for t in tables]
         for c in range(law.n_classes):
             for j, size in enumerate(law.values):
                 # whatever stands in for the sampler while laws are read
-                [(total, rows)] = class_rows.many_rows([size], law.steps, 1, source)
+                [(total, rows)] = class_rows.many_rows([size], law.steps, 1, self._source)
                 steps[j][c] += rows[0]
             steps[-1][c] += total
         return tuple(t / law.grid for t in steps)
 
+
+def test_rows_that_are_drawn_one_by_one_are_caught() -> None:
     assert enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss == 1.0
-    monkeypatch.setattr(drawing, "add", with_rows_apart)
-    found = enumerate_loss(Laplace(noise="joint"), PAIR, 2)
+    found = enumerate_loss(Laplace(noise="joint"), PAIR, 2, noise=RowsApart)
     assert not found.within
     assert found.loss == 2.0  # one for each of two tables
-
-
-def test_a_cell_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = drawing.add
-
-    def all_but_one(tables: Any, law: Any, source: Any) -> Any:
-        noisy = real(tables, law, source)
-        noisy[0][0, 0] = tables[0][0, 0]
-        return noisy
-
-    monkeypatch.setattr(drawing, "add", all_but_one)
-    assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
-
-
-def test_tables_that_do_not_agree_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise of equal sums hides no difference between the sums of two tables."""
-    real = drawing.add
-
-    def missing(tables: Any, law: Any, source: Any) -> Any:
-        last = tables[0].copy()
-        last[:, 1] = 0  # as if values were missing in one table
-        return real((last, *tables[1:]), law, source)
-
-    monkeypatch.setattr(drawing, "add", missing)
-    assert math.isinf(enumerate_loss(Laplace(noise="joint"), PAIR, 2).loss)
 
 
 def test_the_loss_of_rows() -> None:

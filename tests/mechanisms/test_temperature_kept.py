@@ -19,7 +19,7 @@ from dpbayes_sklearn.counts.temperature import TEMPERINGS, LabelledRecords
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise import Noise
 
 
 def labelled(n: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -141,9 +141,7 @@ def test_replay_notices_a_temperature_that_is_not_drawn(monkeypatch: pytest.Monk
         "tempering_weights",
         lambda sums, share, unit: sums.sums[None].astype(np.uint64),
     )
-    monkeypatch.setattr(
-        drawing, "finite_draw", lambda weights, source: weights[0] % len(TEMPERINGS)
-    )
+    monkeypatch.setattr(Noise, "choose", lambda self, weights: weights[0] % len(TEMPERINGS))
     X, y = labelled(700)
     X2, y2 = X.copy(), y.copy()
     X2[0], y2[0] = 1 - X[0], 1 - y[0]

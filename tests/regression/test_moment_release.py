@@ -12,7 +12,7 @@ from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise import noise as drawing
+from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import ball_draws as draws_module
 from dpbayes_sklearn.regression import mode as mode_module
@@ -66,6 +66,18 @@ class Tape:
             return answer
 
         monkeypatch.setattr(release_module, "add_noise", watched)
+
+
+class Balls(Noise):
+    """Notes the laws of draws in a ball, and draws zeros."""
+
+    def __init__(self, laws, seed):
+        super().__init__(random_source(seed))
+        self.laws = laws
+
+    def ball(self, precision, linear, radius, n_draws):
+        self.laws.append((precision, linear, n_draws))
+        return np.zeros((n_draws, len(linear)))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(22, 7), Fraction(1000)])
@@ -223,24 +235,16 @@ def test_the_law_of_the_draws_moves_by_at_most_epsilon(mechanism, noise_variance
     """The score moves by at most epsilon/2 anywhere in the ball, target's part included."""
     epsilon = Fraction(2)
     prior = GaussianPrior(DESIGN, noise_variance=noise_variance, coef_bound=0.7)
-    laws = []
-
-    def watched(precision, linear, radius, n_draws, noise):
-        laws.append((precision, linear, n_draws))
-        return np.zeros((n_draws, len(linear)))
-
-    monkeypatch.setattr(drawing, "ball_gaussian", watched)
     worst = 0.0
     for trial in range(40):
         X, y = records(seed=trial)
-        laws.clear()
-        tape = Tape(monkeypatch)
-        monkeypatch.setattr(drawing, "ball_gaussian", watched)
-        carried_out(mechanism, moments(X, y), prior, Budget(epsilon), Noise.of(trial))
+        tape, laws = Tape(monkeypatch), []
+        noise = Balls(laws, trial)
+        carried_out(mechanism, moments(X, y), prior, Budget(epsilon), noise)
         X[0], y[0] = [1.0, -1.0, "b", "z"], 1.0 if y[0] < 0 else -1.0
         released = tape.released
         Tape(monkeypatch, released)
-        carried_out(mechanism, moments(X, y), prior, Budget(epsilon), Noise.of(trial))
+        carried_out(mechanism, moments(X, y), prior, Budget(epsilon), noise)
         (a, b, n_draws), (a2, b2, _) = laws
         w = np.random.default_rng(trial).normal(size=(4000, len(b)))
         w *= 0.7 / np.linalg.norm(w, axis=1, keepdims=True)
@@ -254,17 +258,11 @@ def test_the_law_of_the_draws_moves_by_at_most_epsilon(mechanism, noise_variance
 
 def test_the_sampler_never_sharpens_the_posterior_and_the_map_does():
     X, y = records(500)
-    weights = []
-
-    def watched(precision, linear, radius, n_draws, noise):
-        weights.append(precision[0, 0] / 500)
-        return np.zeros((n_draws, len(linear)))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing, "ball_gaussian", watched)
-        for mechanism in (Sampler(), MAP()):
-            prior = GaussianPrior(DESIGN, noise_variance=0.1, coef_bound=0.375)
-            carried_out(mechanism, moments(X, y), prior, Budget(Fraction(10**7)), Noise.of(0))
+    laws = []
+    for mechanism in (Sampler(), MAP()):
+        prior = GaussianPrior(DESIGN, noise_variance=0.1, coef_bound=0.375)
+        carried_out(mechanism, moments(X, y), prior, Budget(Fraction(10**7)), Balls(laws, 0))
+    weights = [precision[0, 0] / 500 for precision, _, _ in laws]
     assert 1 < weights[0] <= 40  # 1/0.1, times the square of half the window, which is below 2
     assert weights[1] > 1000
 
@@ -283,7 +281,7 @@ def test_guarantees_of_draws_name_what_they_rest_on(coef_bound):
 @pytest.mark.parametrize("noise_variance", [None, 0.05])
 def test_mode_and_draws_have_what_the_other_steps_leave(mechanism, noise_variance, monkeypatch):
     """All of epsilon: noisy sums, the mode as its own plan says, and the range of the score."""
-    epsilon, spent, ranges, weights = Fraction(2), [], [], []
+    epsilon, spent, ranges, laws = Fraction(2), [], [], []
     prior = GaussianPrior(DESIGN, noise_variance=noise_variance)
     statistics = moments(*records())
     made = plan_for(mechanism, statistics, prior, Budget(epsilon))
@@ -298,14 +296,10 @@ def test_mode_and_draws_have_what_the_other_steps_leave(mechanism, noise_varianc
         ranges.append(real_range(limit, reach))
         return ranges[-1]
 
-    def drawn(precision, linear, radius, n_draws, noise):
-        weights.append(precision[0, 0] / 60)
-        return np.zeros((n_draws, len(linear)))
-
     monkeypatch.setattr(mode_module, "plan_mode", planned)
     monkeypatch.setattr(draws_module, "score_range", ranged)
-    monkeypatch.setattr(drawing, "ball_gaussian", drawn)
-    made.release(statistics, Noise.of(0))
+    made.release(statistics, Balls(laws, 0))
+    weights = [precision[0, 0] / 60 for precision, _, _ in laws]
     left = epsilon - sum(tape.spent) - sum(spent)
     if isinstance(mechanism, MAP):
         assert left == 0

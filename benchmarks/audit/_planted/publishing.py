@@ -13,6 +13,7 @@ from benchmarks.audit._planted._fault import Faults, at, returns, uncached
 from dpbayes_sklearn.counts.lattice import log_dirichlet_weight
 from dpbayes_sklearn.metrics.statistics import HALF
 from dpbayes_sklearn.noise.discrete_laplace import integer_allowance
+from dpbayes_sklearn.privacy.unit import RECORD
 
 FAULTS = Faults("publishing")
 METRICS, SUMS, PLANS = "evaluations", "enumeration of sums", "plans"
@@ -100,6 +101,26 @@ FAULTS.rows(
                 prior, j, 10 * n, k, points, temper / 10
             ),
             "draws",
+        ),
+    },
+)
+FAULTS.rows(
+    "parts",
+    {
+        "Every answer of a session about means is drawn for twice its epsilon": at(
+            LOSS, lambda real, *facts: real(*facts) / 2, "session, record, NormalMean"
+        ),
+        "All records of a person change a drawn rate as one does": at(
+            "sums.release.largest_change",
+            lambda _, grid, unit: grid,
+            "session, person (2 records), GammaExponential",
+        ),
+        "A session about a proportion protects one record of a person": at(
+            "query.plan",
+            lambda real, mechanism, prior, facts, budget: real(
+                mechanism, prior, facts, budget._replace(unit=RECORD)
+            ),
+            "session, person (2 records), BetaBinomial",
         ),
     },
 )
