@@ -10,7 +10,7 @@ from dpbayes_sklearn import (
     preprocessing,
     theory,
 )
-from dpbayes_sklearn._loading import from_json
+from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.display import (

@@ -14,7 +14,6 @@ from scipy.special import expit, ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
-from dpbayes_sklearn.base.estimator import FitInput
 from dpbayes_sklearn.counts.plans import CountPlan, TablesPlan
 from dpbayes_sklearn.counts.posterior import ancestral_sample
 from dpbayes_sklearn.counts.tables import CountTables, Tables
@@ -96,7 +95,7 @@ class NetworkSimulation(Simulation):
     def tables(self) -> TablesPlan:
         """The plan of the tables: of the temperature only its share of epsilon matters."""
         _, budget = self.estimator._shares(self.estimator._budget())
-        plan: CountPlan = self.estimator._plan(self.public, Facts(self.n), budget)
+        plan: CountPlan = self.estimator._plan(self.prior, Facts(self.n), budget)
         return plan.tables
 
     def errors(self) -> FloatArray:
@@ -274,10 +273,10 @@ class LinearSimulation(_Columns):
         public = estimator._declared_schema(n, n_features)
         spread.check(public)
         self.spread, self.public = spread, _numbered(public)
-        self.design, self.scale = estimator._model(self.public)
         self.prior = estimator._prior(self.public)
+        self.design, self.scale = self.prior.design, estimator._scale_of(self.public)
         _, self.budget = estimator._shares(estimator._budget())
-        self._names, self._contrasts = named_contrasts(public, estimator._model(public)[0])
+        self._names, self._contrasts = named_contrasts(public, estimator._prior(public).design)
         self._deviations: list[FloatArray] = []
 
     def by_name(self) -> dict[str, float]:
@@ -298,8 +297,8 @@ class LinearSimulation(_Columns):
     def _both(self, table: Table) -> tuple[Any, Any]:
         records = LocalRecords([(table, self._target(table))])
         statistics = Moments(self.design, self.scale, records)
-        given = FitInput(self.public, statistics, facts=Facts(self.n))
-        private = self.estimator._planned(given, self.budget).release(statistics, self.noise)
+        plan = self.estimator._plan(self.prior, Facts(self.n), self.budget)
+        private = plan.release(statistics, self.noise)
         return private, self.prior.update(statistics.without_noise())
 
     def _differences(self) -> FloatArray:
@@ -335,10 +334,11 @@ class LogisticSimulation(_Columns):
     ) -> None:
         super().__init__(estimator, n, n_features)
         self.public = _numbered(estimator._declared_schema(n, n_features))
-        self.blocks = estimator._blocks(self.public)
+        prior = estimator._prior(self.public)
+        self.blocks = prior.blocks
         _, budget = estimator._shares(estimator._budget())
         self.private, self.exact = (
-            estimator._plan(self.public, Facts(n), each)
+            estimator._plan(prior, Facts(n), each)
             for each in (budget, Budget(math.inf, unit=budget.unit))
         )
 

@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from dpbayes_sklearn._sklearn_compat import HasMethods, Range
+from dpbayes_sklearn._compat import HasMethods, Range
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
-from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
 from dpbayes_sklearn.columns.plans import ChoicePlan
 from dpbayes_sklearn.counts.dependence import EdgeScores, PairTables, TreeChoice, TreePrices
 from dpbayes_sklearn.counts.network import CLASS, LearnedParents, Network, network_from_parents
 from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.table import Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism
@@ -99,22 +99,19 @@ class PrivateTree(SupervisedEstimator):
     def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
         return classes_from_data(values)  # never: the schema has the classes
 
-    def _star(self, public: Schema) -> Network:
-        sizes = [domain.n_values for domain in public.columns.values()]
-        return Network.star(sizes, public.classes.n_values)
-
     def _prior(self, public: Schema) -> TreeChoice:
-        return TreeChoice(self._star(public))
+        sizes = [domain.n_values for domain in public.columns.values()]
+        return TreeChoice(Network.star(sizes, public.classes.n_values))
 
-    def _statistics(self, public: Schema, records: Any) -> EdgeScores:
+    def _statistics(self, public: Schema, prior: TreeChoice, records: Any) -> EdgeScores:
         encoder = Encoder([*public.columns.values()])
         given = self.model_epsilon
         meant = MODEL_PER_TREE * float(self.epsilon) if given is None else float(given)
-        prices = TreePrices.of(self._star(public), self._unit, meant)
+        prices = TreePrices.of(prior.network, self._unit, meant)
         return EdgeScores.of(PairTables.of_records(records, encoder, public.classes), prices)
 
-    def _plan(self, public: Schema, facts: Facts, budget: Budget) -> ChoicePlan:
-        return ChoicePlan.of(self._prior(public), budget)
+    def _plan(self, prior: TreeChoice, facts: Facts, budget: Budget) -> ChoicePlan:
+        return ChoicePlan.of(prior, budget)
 
     def _attach(self, public: Schema, release: Release[Any]) -> Self:
         self.edges_ = release.posterior[1:]  # after the choice of a tree or none

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpbayes_sklearn._sklearn_compat import Range, StrOptions
+from dpbayes_sklearn._compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
-from dpbayes_sklearn.base.parameters import PROTECTION, WEIGHTS
+from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, once
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.categories.certify import (
     Certificate,
@@ -27,6 +26,7 @@ from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.plans import MECHANISMS, plan
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.data.encoder import known_codes
+from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import categories_from_data, check_kind, read_column
 from dpbayes_sklearn.data.table import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism
@@ -94,7 +94,8 @@ class PosteriorRelease(PrivateEstimator):
     def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> Codes:
         """Return the positions of records among the categories, or refuse them."""
 
-    def _resolve_mechanism(self) -> Mechanism:
+    @once
+    def _mechanism(self) -> Mechanism:
         mechanism = configured(self.mechanism, self.calibrate, float(self.delta))
         mechanism._validate_params()
         return mechanism
@@ -111,14 +112,16 @@ class PosteriorRelease(PrivateEstimator):
     def _check_types(self, public: Categories, records: DeclaredColumn) -> None:
         check_kind(public, records.kind, "X")
 
-    def _statistics(self, public: Categories, records: DeclaredColumn) -> SimplexCounts:
+    def _statistics(
+        self, public: Categories, prior: SimplexPrior, records: DeclaredColumn
+    ) -> SimplexCounts:
         return SimplexCounts.count(self._codes(public, records.values), public.n_values)
 
     def _prior(self, public: Categories) -> SimplexPrior:
         return SimplexPrior(self._belief(public), self.inference)
 
-    def _plan(self, public: Categories, facts: Facts, budget: Budget) -> Any:
-        return plan(self._resolve_mechanism(), self._prior(public), facts, budget)
+    def _plan(self, prior: SimplexPrior, facts: Facts, budget: Budget) -> Any:
+        return plan(self._mechanism, prior, facts, budget)
 
     def _attach(self, public: Categories, release: Release[Any]) -> Self:
         self.n_features_in_ = 1

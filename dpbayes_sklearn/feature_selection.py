@@ -14,15 +14,15 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._sklearn_compat import Range, StrOptions
+from dpbayes_sklearn._compat import Range, StrOptions
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
-from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
 from dpbayes_sklearn.columns.plans import ChoicePlan
 from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import classes_from_data, domain_from_data, read_table
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
@@ -188,14 +188,10 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
     def _check_types(self, public: Any, records: Any) -> None:
         super()._check_types(public[0], records)
 
-    def _network(self, schema: Schema) -> Network:
-        assert schema.target is not None
-        sizes = [domain.n_values for domain in schema.columns.values()]
-        return Network.star(sizes, schema.target.n_values)
-
     def _prior(self, public: Any) -> ColumnChoice:
         schema, n = public
-        network = self._network(schema)
+        sizes = [domain.n_values for domain in schema.columns.values()]
+        network = Network.star(sizes, schema.target.n_values)
         if isinstance(self.k, str):
             epsilon = 3 * float(self._unit.equivalent(float(self.epsilon)))
             return ColumnChoice(network, columns_for(network, n, epsilon))
@@ -206,14 +202,14 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
             )
         return ColumnChoice(network, int(self.k))
 
-    def _statistics(self, public: Any, records: Records) -> ColumnScores:
+    def _statistics(self, public: Any, prior: ColumnChoice, records: Records) -> ColumnScores:
         schema, _ = public
         encoder, target = Encoder([*schema.columns.values()]), schema.target
-        count = partial(CountTables.of_shard, self._network(schema), encoder, target)
+        count = partial(CountTables.of_shard, prior.network, encoder, target)
         return ColumnScores.of(records.total(count))
 
-    def _plan(self, public: Any, facts: Facts, budget: Budget) -> ChoicePlan:
-        return ChoicePlan.of(self._prior(public), budget)
+    def _plan(self, prior: ColumnChoice, facts: Facts, budget: Budget) -> ChoicePlan:
+        return ChoicePlan.of(prior, budget)
 
     def _attach(self, public: Any, release: Release[Any]) -> Self:
         schema, _ = public

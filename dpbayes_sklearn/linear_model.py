@@ -15,7 +15,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._sklearn_compat import Range, StrOptions
+from dpbayes_sklearn._compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.contributions import (
     Contributions,
@@ -24,11 +24,11 @@ from dpbayes_sklearn.base.contributions import (
     draws_generator,
     summed_by_column,
 )
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
-from dpbayes_sklearn.base.parameters import PROTECTION, WEIGHTS
+from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, once
 from dpbayes_sklearn.base.remarks import ScoreMixin
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
+from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import domain_from_data
 from dpbayes_sklearn.data.records import LocalRecords, Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
@@ -223,32 +223,32 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _statistics(self, public: Schema, records: Records) -> Moments:
+    def _statistics(self, public: Schema, prior: GaussianPrior, records: Records) -> Moments:
         if isinstance(records, LocalRecords):  # which are asked several times
             records = records.read_once([*public.columns.values()])
-        return Moments(*self._model(public), records)
+        return Moments(prior.design, self._scale_of(public), records)
 
     def _structure(self, public: Schema) -> tuple[Design, Scale]:
-        return self._model(public)
+        return self._prior(public).design, self._scale_of(public)
 
-    def _plan(self, public: Schema, facts: Facts, budget: Budget) -> moment_plans.MomentsPlan:
-        return moment_plans.plan(self._resolve_mechanism(), self._prior(public), facts, budget)
+    def _plan(self, prior: GaussianPrior, facts: Facts, budget: Budget) -> moment_plans.MomentsPlan:
+        return moment_plans.plan(self._mechanism, prior, facts, budget)
 
     def _prior(self, public: Schema) -> GaussianPrior:
         """Return the belief about the coefficients before any data."""
         return GaussianPrior(
-            self._model(public)[0],
+            Design(tuple(public.columns.values()), bool(self.fit_intercept)),
             float(self.prior_precision),
             None if self.noise_variance is None else float(self.noise_variance),
             self.inference,
             None if self.coef_bound is None else float(self.coef_bound),
         )
 
-    @property
+    @once
     def _bounds(self) -> Declared:
         return Declared("bounds_X", self.bounds_X, "bounds of the features")
 
-    @property
+    @once
     def _target(self) -> Declared:
         """The bounds of the target: of the parameter or of the schema."""
         if self.bounds_y is not None:
@@ -264,16 +264,14 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         assert_all_finite(target, input_name="y")
         return domain_from_data(Table(target[:, None]), 0)
 
-    def _model(self, public: Schema) -> tuple[Design, Scale]:
-        """Return the coordinates of the model and the scale of its target."""
-        intercept = bool(self.fit_intercept)
-        design = Design(tuple(public.columns.values()), intercept)
-        return design, Scale.of(public.target_bounds, intercept)
+    def _scale_of(self, public: Schema) -> Scale:
+        """Return the units of the target."""
+        return Scale.of(public.target_bounds, bool(self.fit_intercept))
 
     def _attach(self, public: Schema, release: Release[Any]) -> Self:
         """Set the fitted attributes."""
         self.schema_ = public
-        self._design, self._scale = self._model(public)
+        self._design, self._scale = self._structure(public)
         self.posterior_ = release.posterior
         self.guarantee_ = release.guarantee
         slopes, constant = self._design.in_units_of_columns(self.posterior_.mean())
@@ -285,7 +283,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         public, posterior, guarantee = released.values()
         if not isinstance(posterior, GaussianPosterior):
             raise ValueError("a regression has a Gaussian posterior")
-        if len(posterior.mean()) != self._model(public)[0].width + 1:
+        if len(posterior.mean()) != self._prior(public).design.width + 1:
             raise ValueError("the posterior has not one coefficient for each coordinate")
         return self._attach(public, Release(posterior, guarantee))
 

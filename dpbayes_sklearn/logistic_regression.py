@@ -13,27 +13,29 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._sklearn_compat import Range, StrOptions
+from dpbayes_sklearn._compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.contributions import (
     Contributions,
     Effect,
     column_number,
 )
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
-from dpbayes_sklearn.base.parameters import PROTECTION, WEIGHTS
+from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, once
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_naive_bayes
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
+from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.logistic.blocks import Blocks
-from dpbayes_sklearn.logistic.coefficients import OddsTable, linear_form, odds_table
 from dpbayes_sklearn.logistic.posterior import (
     LogisticPosterior,
+    OddsTable,
     answer_by_row,
+    linear_form,
     log_probabilities,
     more_probable,
+    odds_table,
     probabilities,
     spread_by_code,
     values_by_code,
@@ -222,11 +224,11 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
             check_mechanism(self.mechanism)
         super()._validate_params()
 
-    @property
+    @once
     def _bounds(self) -> Declared:
         return Declared("bounds", self.bounds, "bounds of the features")
 
-    @property
+    @once
     def _target(self) -> Declared:
         return classes_declared(self.classes, self.schema)
 
@@ -241,8 +243,10 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
             tuple(public.columns.values()), self.effects, n_bins, bool(self.fit_intercept)
         )
 
-    def _statistics(self, public: Schema, records: Records) -> LabelledRecords:
-        return LabelledRecords(self._blocks(public), public.classes, records)
+    def _statistics(
+        self, public: Schema, prior: LogisticPrior, records: Records
+    ) -> LabelledRecords:
+        return LabelledRecords(prior.blocks, public.classes, records)
 
     def _structure(self, public: Schema) -> tuple[Blocks, Categories]:
         return self._blocks(public), public.classes
@@ -255,8 +259,8 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
             None if isinstance(self.intervals, str) else bool(self.intervals),
         )
 
-    def _plan(self, public: Schema, facts: Facts, budget: Budget) -> LogisticPlan:
-        return plan_logistic(self._resolve_mechanism(), self._prior(public), facts, budget)
+    def _plan(self, prior: LogisticPrior, facts: Facts, budget: Budget) -> LogisticPlan:
+        return plan_logistic(self._mechanism, prior, facts, budget)
 
     def _sizes(self, budget: Budget) -> tuple[int, ...]:
         return (GUESS,)  # what draws cost does not depend on the number of records

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError, StrOptions
+from dpbayes_sklearn._compat import InvalidParameterError, StrOptions
 from dpbayes_sklearn.base.estimator import PrivateEstimator
-from dpbayes_sklearn.base.parameters import PROTECTION
+from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import domain_from_data, read_unlabelled
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.mechanisms import Mechanism
@@ -25,7 +25,7 @@ from dpbayes_sklearn.release import Facts, Plan, Release
 from dpbayes_sklearn.schema import Interval, Schema
 from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.serialization.models import SUMS_MODEL
-from dpbayes_sklearn.sums.families import Family, GammaFamily, NormalFamily
+from dpbayes_sklearn.sums.posterior import Family, GammaFamily, NormalFamily
 from dpbayes_sklearn.sums.release import BoundedSums, Column, Prior, finest_grid, plan
 
 __all__ = ["GammaExponential", "NormalMean", "SumsEstimator"]
@@ -85,15 +85,15 @@ class SumsEstimator(PrivateEstimator):
         columns, families = zip(*map(self._column, intervals), strict=True)
         return Prior(columns, families, finest_grid(n, len(columns), self._budget())), leaks
 
-    def _statistics(self, public: Prior, records: Records) -> BoundedSums:
+    def _statistics(self, public: Prior, prior: Prior, records: Records) -> BoundedSums:
         return BoundedSums.of(public.columns, records, public.grid)
 
     def _prior(self, public: Prior) -> Prior:
         return public
 
-    def _plan(self, public: Prior, facts: Facts, budget: Budget) -> Plan[Any, Any]:
+    def _plan(self, prior: Prior, facts: Facts, budget: Budget) -> Plan[Any, Any]:
         with suppress(OverflowError):
-            return plan(self._resolve_mechanism(), public, facts, budget)
+            return plan(self._mechanism, prior, facts, budget)
         raise ValueError(
             "epsilon, bounds and prior must be of ordinary size: with these, noise or draws are "
             "too large or too small for floats. Nothing was spent."

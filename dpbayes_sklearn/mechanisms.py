@@ -126,7 +126,7 @@ the law of the sampler with a :math:`\kappa` however large; where it exceeds :ma
 prior is sharpened alike.
 
 For ``geometric``, ``laplace_improved``, ``exponential``, ``hellinger`` and ``local`` see
-:mod:`dpbayes_sklearn.categories.plans` and :mod:`dpbayes_sklearn.categories.exponential`.
+:mod:`dpbayes_sklearn.categories.plans` and :mod:`dpbayes_sklearn.categories.plans`.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ import re
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from dpbayes_sklearn._sklearn_compat import HelpfulEstimator, Range, StrOptions
+from dpbayes_sklearn._compat import HelpfulEstimator, Range, StrOptions
 
 __all__ = [
     "MAP",

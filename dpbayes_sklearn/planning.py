@@ -241,7 +241,7 @@ def recommend(
         if resolve_mechanism(name).needs_delta and not estimator.delta:
             continue
         candidate = _at(estimator, epsilon)
-        if candidate._resolve_mechanism().name() != name:
+        if candidate._mechanism.name() != name:
             candidate.mechanism = name
         release = simulation(candidate, n, _columns(estimator, n_features))
         errors[name] = float(release.after_inference().mean()) if release.possible() else math.inf

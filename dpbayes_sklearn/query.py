@@ -112,7 +112,7 @@ class PosteriorQuerySession:
         if isinstance(self._estimator, PosteriorRelease):
             prior, counts = _as_network(self._estimator, given)
             given = given._replace(statistics=counts)
-            mechanism = self._estimator._resolve_mechanism()
+            mechanism = self._estimator._mechanism
             self._plan: Plan[Any, Any] = plan(mechanism, prior, given.facts, self._budget)
         else:
             self._plan = self._estimator._planned(given, self._budget)
@@ -155,7 +155,7 @@ class PosteriorQuerySession:
         with self._lock:
             self._queries += 1
             self._guarantee = release.guarantee
-        return question(_drawn(self._estimator, exact.public, release))
+        return question(_drawn(self._estimator, exact, release))
 
     def __len__(self) -> int:
         return self._queries
@@ -236,36 +236,36 @@ class Coefficients(NamedTuple):
 
 
 @singledispatch
-def _drawn(estimator: PrivateEstimator, public: Any, release: Release[Any]) -> Any:
+def _drawn(estimator: PrivateEstimator, given: FitInput, release: Release[Any]) -> Any:
     """Return the parameters of one draw as questions get them."""
     raise NotImplementedError
 
 
 @_drawn.register
-def _(estimator: DiscreteClassifier, public: Any, release: Release[Any]) -> Any:
+def _(estimator: DiscreteClassifier, given: FitInput, release: Release[Any]) -> Any:
     return tuple(table[0] for table in release.posterior.draws)
 
 
 @_drawn.register
-def _(estimator: PosteriorRelease, public: Any, release: Release[Any]) -> Any:
+def _(estimator: PosteriorRelease, given: FitInput, release: Release[Any]) -> Any:
     shares = release.posterior.draws[0][0]
     return float(shares[0]) if isinstance(estimator, BetaBinomial) else shares
 
 
 @_drawn.register
-def _(estimator: BayesianLinearRegression, public: Any, release: Release[Any]) -> Any:
-    fitted = copy(estimator)._attach(public, release)
+def _(estimator: BayesianLinearRegression, given: FitInput, release: Release[Any]) -> Any:
+    fitted = copy(estimator)._attach(given.public, release)
     return Coefficients(fitted.intercept_, fitted.coef_)
 
 
 @_drawn.register
-def _(estimator: SumsEstimator, public: Any, release: Release[Any]) -> Any:
+def _(estimator: SumsEstimator, given: FitInput, release: Release[Any]) -> Any:
     return release.posterior.draws[0]
 
 
 def _as_network(estimator: PosteriorRelease, given: FitInput) -> tuple[DirichletPrior, CountTables]:
     """Return shares as the network of a single node, which the sampler of networks draws from."""
-    belief = estimator._belief(given.public).concentration
+    belief = given.prior.belief.concentration
     node = Network((len(belief),), ((),))
     counts = CountTables(node, (given.statistics.counts,), given.statistics.n)
     return DirichletPrior(node, (belief,)), counts
@@ -287,7 +287,7 @@ def _priced_per_query(
     copied.set_params(**{k: v for k, v in plain.items() if k in copied.get_params(deep=False)})
     copied._validate_params()
     copied._refuse_weights("PosteriorQuerySession")
-    mechanism = copied._resolve_mechanism()
+    mechanism = copied._mechanism
     if not isinstance(mechanism, Sampler) or mechanism.n_samples != 1:
         raise ValueError(
             "A PosteriorQuerySession makes one draw per query: its estimator needs "

@@ -48,7 +48,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from dpbayes_sklearn._html import card, table, tag
+from dpbayes_sklearn._presenting import card, table, tag
 from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of

@@ -265,7 +265,7 @@ def outcomes_of_errors(model, where=""):
 
 @pytest.mark.parametrize(
     ("mechanism", "where"),
-    [("laplace", ""), ("sampler", "counts/draws.py"), ("sampler", "base/estimator.py")],
+    [("laplace", ""), ("sampler", "counts/dirichlet.py"), ("sampler", "base/estimator.py")],
 )
 def test_an_error_at_any_line_leaves_no_fit_without_a_charge(mechanism, where):
     model = classifier(BudgetAccountant(), mechanism=mechanism, random_state=0)

@@ -21,7 +21,7 @@ from dpbayes_sklearn import (
     Schema,
     mechanisms,
 )
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError
+from dpbayes_sklearn._compat import InvalidParameterError
 
 CANARY = "HIV+7391"
 NUMBER = 73917391.25  # a value that no message could hold by chance

@@ -23,7 +23,7 @@ from dpbayes_sklearn import (
     from_json,
     mechanisms,
 )
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError
+from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn.categories.posterior import NoisyDirichlet
 from dpbayes_sklearn.noise import ZeroSum
 
@@ -270,8 +270,7 @@ def test_score_is_the_mean_log_predictive() -> None:
 def test_a_median_is_closer_where_noise_is_wide() -> None:
     """Exact average over all data sets of 20 records, epsilon 0.1: the optimum is 0.561."""
     from dpbayes_sklearn.categories.counts import ReleasedSimplex
-    from dpbayes_sklearn.categories.distances import hellinger
-    from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior
+    from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior, hellinger
 
     n, epsilon = 20, 0.1
     x, y = np.arange(n + 1), np.arange(-200, 221)

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import (
 
 import dpbayes_sklearn
 from dpbayes_sklearn import Categories, Interval, Schema
-from dpbayes_sklearn._sklearn_compat import StrOptions
+from dpbayes_sklearn._compat import StrOptions
 from dpbayes_sklearn.conjugate import PosteriorRelease
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 

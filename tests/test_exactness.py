@@ -20,7 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dpbayes_sklearn.counts import counting
+from dpbayes_sklearn.counts import tables
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data import table
@@ -133,8 +133,8 @@ def test_counts(
     order = np.random.default_rng(seed).permutation(len(y))
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
         patch.setattr(table, "CHUNK_CELLS", cells)
-        patch.setattr(counting, "_CACHE_CELLS", cells)
-        patch.setattr(counting, "_STORED", cells)
+        patch.setattr(tables, "_CACHE_CELLS", cells)
+        patch.setattr(tables, "_STORED", cells)
         for X_, y_ in ((X, y), (X[order], y[order])):
             for way in spread(LAYOUTS[layout](X_), y_, cuts):
                 got = way.total(count)

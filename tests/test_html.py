@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dpbayes_sklearn._html import STYLE, Html, card, meter, table, tag
+from dpbayes_sklearn._presenting import STYLE, Html, card, meter, table, tag
 
 
 class Balanced(HTMLParser):

@@ -30,7 +30,7 @@ from dpbayes_sklearn import (
     Schema,
     from_json,
 )
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError
+from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn.base.remarks import Told
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.logistic.blocks import STEPS, Blocks

@@ -17,7 +17,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit.catalogue import every_case
-from dpbayes_sklearn.counts import draws, plans
+from dpbayes_sklearn.counts import dirichlet, plans
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
@@ -126,8 +126,8 @@ def test_a_law_is_derived_once_in_a_fit(mechanism: str, monkeypatch: pytest.Monk
         (CountTables, "law"),
         (CharacterSums, "law"),
         (plans, "gaussian_variance"),
-        (draws, "sampler_law"),
-        (draws, "mode_law"),
+        (dirichlet, "sampler_law"),
+        (dirichlet, "mode_law"),
     ):
         counting(owner, name)
     BayesianNaiveBayes(mechanism=mechanism, delta=1e-6, **BAYES).fit(X, Y)

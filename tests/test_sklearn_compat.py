@@ -15,9 +15,9 @@ from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
     BayesianNetworkClassifier,
-    _sklearn_compat,
+    _compat,
 )
-from dpbayes_sklearn._sklearn_compat import (
+from dpbayes_sklearn._compat import (
     InvalidParameterError,
     Options,
     Range,
@@ -116,7 +116,7 @@ def test_no_other_file_imports_private_names():
         for path in package.rglob("*.py")
         if any(map(private_in_sklearn, imported_names(path.read_text(encoding="utf-8"))))
     }
-    assert offenders == {Path(_sklearn_compat.__file__).name}
+    assert offenders == {Path(_compat.__file__).name}
 
 
 @pytest.mark.parametrize(

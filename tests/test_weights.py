@@ -34,7 +34,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import audit
 from dpbayes_sklearn.audit.planting import planted
-from dpbayes_sklearn.base.parameters import copies_of
+from dpbayes_sklearn.data.persons import copies_of
 from dpbayes_sklearn.privacy.budget import Budget, Copies
 
 BITS: dict[str, Any] = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}

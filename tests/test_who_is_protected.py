@@ -26,8 +26,7 @@ from dpbayes_sklearn import (
     from_json,
     tree_augmented,
 )
-from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM
-from dpbayes_sklearn.data.persons import counted_records
+from dpbayes_sklearn.data.persons import COUNTED, PERSONS_STREAM, counted_records
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.privacy.unit import PrivacyUnit

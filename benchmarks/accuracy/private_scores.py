@@ -21,7 +21,7 @@ import numpy as np
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
 from dpbayes_sklearn.metrics.plan import plan
-from dpbayes_sklearn.metrics.predictions import Classification, Labelled, Measured, Regression
+from dpbayes_sklearn.metrics.statistics import Classification, Labelled, Measured, Regression
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit

@@ -140,7 +140,7 @@ def save_figure(rows: list[Row], path: str) -> None:
     """Draw the accuracies at the epsilon of the aims, a line of dots for each table."""
     from matplotlib.figure import Figure
 
-    from dpbayes_sklearn.display._axes import COLOURS, tidy
+    from dpbayes_sklearn._presenting import COLOURS, tidy
 
     shown = [row for row in rows if row.epsilon == AIM]
     ax = tidy(Figure(figsize=(7, 0.9 + 0.45 * len(shown)), layout="constrained").subplots())

@@ -18,8 +18,8 @@ from typing import Any
 
 from benchmarks.audit._cases import Case
 from dpbayes_sklearn import BudgetAccountant, from_json
+from dpbayes_sklearn.__main__ import main
 from dpbayes_sklearn.audit.planting import planted
-from dpbayes_sklearn.command_line.console import main
 
 __all__ = ["command_line"]
 

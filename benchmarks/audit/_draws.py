@@ -53,15 +53,16 @@ from dpbayes_sklearn.noise import (
     ball_gaussian,
     discrete_laplace,
     finite,
-    truncated_laplace,
-    zero_sum,
 )
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
-from dpbayes_sklearn.noise import sup_norm as box
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf, discrete_laplace_survival
+from dpbayes_sklearn.noise import joint as box
+from dpbayes_sklearn.noise.discrete_laplace import (
+    TruncatedLaplace,
+    discrete_laplace_pmf,
+    discrete_laplace_survival,
+)
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -96,11 +97,11 @@ def laws() -> Iterator[str]:
             chance = float(discrete_laplace_survival(k, scale))
             yield from _strays(f"P(|Z|>={k})", int((abs(z) >= k).sum()), runs, chance)
     for scale, reach in ((Fraction(2), 5), (Fraction(9), 3)):
-        z = truncated_laplace.truncated_laplace(TruncatedLaplace(scale, reach), runs, source)
+        z = discrete_laplace.truncated_laplace(TruncatedLaplace(scale, reach), runs, source)
         weights = np.exp(-abs(np.arange(-reach, reach + 1)) / float(scale))
         for k, chance in enumerate(weights / weights.sum(), -reach):
             yield from _strays(f"truncated P(Z={k})", int((z == k).sum()), runs, float(chance))
-    pairs = zero_sum.zero_sum_laplace(Fraction(4), 2, runs // 4, source)[:, 0]
+    pairs = box.zero_sum_laplace(Fraction(4), 2, runs // 4, source)[:, 0]
     for k in range(4):
         chance = float(discrete_laplace_pmf(k, 2.0))
         yield from _strays(f"zero-sum P(Z={k})", int((pairs == k).sum()), runs // 4, chance)

@@ -23,7 +23,7 @@ from dpbayes_sklearn.columns.quantiles import BinEdges, OuterQuantiles, Quantile
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,

@@ -25,7 +25,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
-from dpbayes_sklearn.categories import exponential
+from dpbayes_sklearn.categories import plans
 from dpbayes_sklearn.counts import predict
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.data.persons import counted_records
@@ -147,7 +147,7 @@ def _enumerated(
     mechanism: Any, structure: Any, n: int, unit: PrivacyUnit, exact: bool
 ) -> Iterator[str]:
     """Compare the loss of a world, with a flag for one that uses up the claim, with it."""
-    exponential._cached_law.cache_clear()
+    plans._cached_law.cache_clear()
     found = enumerate_loss(mechanism, structure, n, unit=unit, transcripts=1)
     if not found.within:
         yield f"{mechanism}, {unit.label}: loss {found.loss:g} of {found.claim:g}"

@@ -17,7 +17,7 @@ from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain, plan_for
 from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.recording import Transcript
-from dpbayes_sklearn.categories import exponential
+from dpbayes_sklearn.categories import plans
 from dpbayes_sklearn.columns.quantiles import (
     BinEdges,
     CentreAndSpread,
@@ -145,7 +145,7 @@ def enumeration(kind: str) -> list[Case]:
 
 
 def _enumerated(world: World) -> Iterator[str]:
-    exponential._cached_law.cache_clear()  # laws of another state of the code
+    plans._cached_law.cache_clear()  # laws of another state of the code
     one_way = world.mechanism in ("quantiles", "permute_and_flip")  # names of no option
     mechanism = None if one_way else world.mechanism
     found = enumerate_loss(mechanism, *world[1:3], **world.options, transcripts=1)

@@ -21,8 +21,13 @@ from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
 from dpbayes_sklearn.metrics import private_cross_validate, private_score
 from dpbayes_sklearn.metrics.plan import plan
-from dpbayes_sklearn.metrics.predictions import Classification, Labelled, Measured, Regression
-from dpbayes_sklearn.metrics.statistics import BoundedSums
+from dpbayes_sklearn.metrics.statistics import (
+    BoundedSums,
+    Classification,
+    Labelled,
+    Measured,
+    Regression,
+)
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.noise import made_by
 from dpbayes_sklearn.noise.source import random_source

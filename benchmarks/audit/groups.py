@@ -27,9 +27,9 @@ from benchmarks.audit._cases import Case, Row
 from benchmarks.audit._converted import cells_of_columns, equal_labels
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS, MARK, OBJECTS, column_in, everything_said
-from dpbayes_sklearn.base import parameters
 from dpbayes_sklearn.data import reading
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
+from dpbayes_sklearn.data.persons import records_that_count
 from dpbayes_sklearn.data.records import LocalRecords, Records
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -223,7 +223,7 @@ def _of_each(kept: Kept, labels: Labels) -> Counter[Any]:
 
 def _kept(records: Any, groups: Any) -> Kept:
     """Return how often each record counts; the target of a record is its position."""
-    counted, _ = parameters.records_that_count(records, groups, UNIT)
+    counted, _ = records_that_count(records, groups, UNIT)
     total: Kept = counted.total(_positions)
     return total
 

@@ -187,7 +187,7 @@ def _search(stopping: str, delta: float) -> Iterator[str]:
         if not same_steps(found):
             yield f"{name}: which steps are taken depends on the data"
             continue
-        law = search._resolve_mechanism().law_of_runs(1)
+        law = search._mechanism.law_of_runs(1)
         pairs = [*combinations(range(len(own)), 2)]
         for first, last in zip(found[0].runs, [*found[0].runs[1:], None], strict=True):
             *fit, score, asked = added_up(found, pairs, 0.0, slice(first, last))

@@ -16,9 +16,8 @@ import numpy.typing as npt
 from dpbayes_sklearn.categories import plans as of_categories
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
-from dpbayes_sklearn.columns.plans import ChoicePlan, QuantilePlan, TextPlan
+from dpbayes_sklearn.columns.plans import ChoicePlan, QuantilePlan, TextCounts, TextPlan
 from dpbayes_sklearn.columns.quantiles import QuantileQuestions, SortedColumns
-from dpbayes_sklearn.columns.texts import TextCounts
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dependence import (
     ColumnChoice,

@@ -30,7 +30,7 @@ from dpbayes_sklearn.audit._steps import (
     quadratic_range,
 )
 from dpbayes_sklearn.noise import DiscreteGaussian
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 
 __all__ = [
     "Calibrated",

@@ -34,9 +34,8 @@ from dpbayes_sklearn.noise import (
     class_rows,
     discrete_gaussian,
     discrete_laplace,
+    joint,
     matrix,
-    sup_norm,
-    zero_sum,
 )
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
@@ -47,7 +46,7 @@ _MARK = 1 << 32  # far above any count
 _ALONE, _GAUSSIAN = -1, -2  # in place of the number of a group that cancels
 _laplace = discrete_laplace._proposals
 _gaussian = discrete_gaussian._proposals
-_boxes = sup_norm.discrete_boxes
+_boxes = joint.discrete_boxes
 _rows = class_rows.many_rows
 _matrices = matrix.wishart_differences
 
@@ -157,8 +156,8 @@ class Recorder(Noise):
         with planted(
             (discrete_laplace, "_proposals", self.laplace),
             (discrete_gaussian, "_proposals", self.gaussian),
-            (zero_sum, "_proposals", self.zero_sum),
-            (sup_norm, "discrete_boxes", self.box),
+            (joint, "_proposals", self.zero_sum),
+            (joint, "discrete_boxes", self.box),
             (class_rows, "many_rows", self.row_noise),
             (matrix, "wishart_differences", self.matrix),
         ):

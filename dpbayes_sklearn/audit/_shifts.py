@@ -12,8 +12,8 @@ import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.columns.plans import FrameContents, TextCounts
 from dpbayes_sklearn.columns.quantiles import SortedColumns
-from dpbayes_sklearn.columns.texts import FrameContents, TextCounts
 from dpbayes_sklearn.counts.dependence import ColumnScores, EdgeScores
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables

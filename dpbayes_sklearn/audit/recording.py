@@ -33,9 +33,9 @@ from dpbayes_sklearn.audit._steps import (
 )
 from dpbayes_sklearn.logistic.mode import LogisticLoss
 from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.noise.noise import Objective, Weights
 from dpbayes_sklearn.noise.source import RandomSource, random_source
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.mode import RobustLoss
 

@@ -18,11 +18,10 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _fit_context
+from dpbayes_sklearn._compat import Range, StrOptions, _fit_context
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.contributions import draws_generator
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
-from dpbayes_sklearn.base.parameters import PROTECTION, WEIGHTS
+from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where, once
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_if_noisy, hint_at_absent_classes
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
 from dpbayes_sklearn.counts import plans
@@ -44,6 +43,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.counts.temperature import LabelledCounts, LabelledRecords, sizes_of_shares
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.encoder import Encoder, SparseCodes
+from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records, answer_in_threads
 from dpbayes_sklearn.data.table import Table
@@ -167,7 +167,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
                 "alpha, inference and temperature must be the same on every call to partial_fit."
             )
         earlier = self._batches[0]
-        now = self._resolve_mechanism().name(), self._declared_unit
+        now = self._mechanism.name(), self._declared_unit
         if now != (self._mechanisms[0].name(), earlier.privacy_unit):
             raise ValueError(
                 "mechanism and privacy_unit must be the same on every call to partial_fit."
@@ -186,17 +186,19 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
             network, self._alphas(network), self.inference, (*ordered, False), self.temperature
         )
 
-    def _statistics(self, public: Schema, records: Records) -> CountTables | LabelledCounts:
+    def _statistics(
+        self, public: Schema, prior: DirichletPrior, records: Records
+    ) -> CountTables | LabelledCounts:
         encoder = Encoder([*public.columns.values()])
         counts = records.total(
-            partial(CountTables.of_shard, self._network(public), encoder, public.classes)
+            partial(CountTables.of_shard, prior.network, encoder, public.classes)
         )
         if self.temperature != "auto":
             return counts
         return LabelledCounts(counts, LabelledRecords(encoder, public.classes, records))
 
-    def _plan(self, public: Schema, facts: Facts, budget: Budget) -> CountPlan:
-        return plans.plan(self._resolve_mechanism(), self._prior(public), facts, budget)
+    def _plan(self, prior: DirichletPrior, facts: Facts, budget: Budget) -> CountPlan:
+        return plans.plan(self._mechanism, prior, facts, budget)
 
     def _structure(self, public: Schema) -> Network:
         return self._network(public)
@@ -225,11 +227,11 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
     def _uses_n(self) -> Where:  # type: ignore[override]
         return "in the schema" if isinstance(self.n_bins, str) else "in the plan"
 
-    @property
+    @once
     def _bounds(self) -> Declared:
         return Declared("bounds", self.bounds, "bounds of the features")
 
-    @property
+    @once
     def _target(self) -> Declared:
         return classes_declared(self.classes, self.schema)
 
@@ -240,7 +242,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         self, declared: Sequence[Domain | None], domains: list[Domain], table: Table, n: int
     ) -> tuple[list[Domain], tuple[str, ...]]:
         """Cut every interval into bins."""
-        splits = self._resolve_mechanism().walks_splits
+        splits = self._mechanism.walks_splits
         classes = self._target.value
         known = 2 if classes is None else classes.n_values
         epsilon = float(self._unit.equivalent(float(self._budget().epsilon)))
@@ -276,8 +278,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         self.classes_ = public.classes.labels
         self.posterior_ = posterior
         self._batches = batches
-        self._prior_in_use = self._prior(public)
-        self._mechanisms: tuple[Mechanism, ...] = (clone(self._resolve_mechanism()),) * len(batches)
+        self._prior_in_use = self._prior(public)  # which no other value refers to
+        self._mechanisms: tuple[Mechanism, ...] = (clone(self._mechanism),) * len(batches)
         self.guarantee_ = PrivacyGuarantee.parallel(batches)
         return self
 
@@ -446,7 +448,8 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         if n is None:
             raise ValueError("Before a fit, utility_bound needs the number n of records.")
         _, budget = self._shares(self._budget())
-        return self._plan(self._declared_schema(n), Facts(n), budget).tables.error_bound(delta)
+        prior = self._prior(self._declared_schema(n))
+        return self._plan(prior, Facts(n), budget).tables.error_bound(delta)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,18 +15,17 @@ from functools import cache, partial, wraps
 from inspect import signature
 from numbers import Integral, Rational, Real
 from types import MethodType
-from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.utils import check_scalar
 
-from dpbayes_sklearn._fork import run_in_children
+from dpbayes_sklearn._compat import InvalidParameterError, Range, _fit_context, run_in_children
 from dpbayes_sklearn._messages import silence
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, _fit_context
-from dpbayes_sklearn.base.parameters import copies_of, declared_unit, records_that_count
 from dpbayes_sklearn.base.published import PublishedModel
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.data.arrow import named_columns
+from dpbayes_sklearn.data.persons import copies_of, declared_unit, records_that_count
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.exceptions import (
@@ -57,7 +56,7 @@ from dpbayes_sklearn.release import (
 )
 from dpbayes_sklearn.schema.values import is_list
 
-__all__ = ["FitInput", "PrivateEstimator", "Where"]
+__all__ = ["FitInput", "PrivateEstimator", "Where", "once"]
 
 
 NO_CALLBACKS = (
@@ -87,6 +86,26 @@ _here = _Here()
 run_in_children(lambda: setattr(_here, "process", uuid.uuid4().hex))
 
 
+if TYPE_CHECKING:
+    once = property
+else:
+
+    class once:
+        """A property that is computed once in a fit, during which parameters do not change."""
+
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self.compute, self.__doc__ = compute, compute.__doc__
+
+        def __get__(self, estimator: Any, owner: type) -> Any:
+            if estimator is None:
+                return self
+            value = self.compute(estimator)
+            if "_computed" in estimator.__dict__:  # from now on the attribute hides the property
+                estimator.__dict__[self.compute.__name__] = value
+                estimator._computed.append(self.compute.__name__)
+            return value
+
+
 class FitInput(NamedTuple):
     """The input of a release.
 
@@ -96,6 +115,8 @@ class FitInput(NamedTuple):
     ----------
     public : object
         The public domains that the statistics were computed by.
+    prior : object
+        The belief about the parameters before any data, or what is asked of the records.
     statistics : object
         The exact statistics.
     conditions : tuple of str
@@ -105,6 +126,7 @@ class FitInput(NamedTuple):
     """
 
     public: Any
+    prior: Any
     statistics: Any
     conditions: tuple[str, ...] = ()
     facts: Facts = NOTHING_KNOWN
@@ -176,6 +198,7 @@ class PrivateEstimator(PublishedModel):
     accountant: Any
     random_state: Any
     _block: tuple[str, BudgetAccountant | str]
+    _computed: list[str]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Range cannot read one
@@ -262,7 +285,7 @@ class PrivateEstimator(PublishedModel):
         share, rest = asked._shares(budget)
         sizes = (SizePlan.of(share),) if share.epsilon else ()
         facts = Facts(n, tuple(plan.law for plan in sizes))
-        plan = asked._plan(public, facts, rest)
+        plan = asked._plan(asked._prior(public), facts, rest)
         return FitPlan(type(self).__name__, n, (*sizes, plan), self._copies)
 
     def _nobody(self, n: int, n_features: int | None) -> Any:
@@ -281,6 +304,7 @@ class PrivateEstimator(PublishedModel):
         ``facts`` stand for a secret number of records, about which nothing is then released.
         """
         fitted = copy(self)
+        fitted._computed = []
         with quiet_numpy(), one_branch():
             budget = fitted._budget()
             fitted._check_budget(budget)
@@ -289,7 +313,8 @@ class PrivateEstimator(PublishedModel):
             first = fitted._spent_before(budget, rest)
             with _told_what_was_spent(first):
                 release = fitted._carried_out(plan, given, stream)
-            fitted._attach(given.public, _spending(fitted._promised(budget), first, release))
+            promised = _spending(fitted._promised(budget), first, release)
+            fitted._attach(given.public, promised)
             if not stream:
                 fitted._hint()
             return self._become(fitted)
@@ -320,7 +345,7 @@ class PrivateEstimator(PublishedModel):
         self._planned(given, rest)
         if facts is not None:
             return given, rest
-        numbers = self._sizes(rest) if self._resolve_mechanism().knows_rho else (GUESS,)
+        numbers = self._sizes(rest) if self._mechanism.knows_rho else (GUESS,)
         known = (given._replace(facts=Facts(n, size.guess.laws)) for n in numbers)
         self._check_together(share, [self._planned(one, rest).cost for one in known])
         exact = RecordCount(given.statistics.n)
@@ -366,11 +391,11 @@ class PrivateEstimator(PublishedModel):
         facts = Facts(records.n) if facts is None else facts
         settled = known is not None
         public, conditions = (known, ()) if settled else self._public_schema(records, facts.n)
-        self._prior(public)  # wrong parameters are refused before types of columns
+        prior = self._prior(public)  # wrong parameters are refused before types of columns
         self._check_types(public, records)
         promises = (*promises, *self._promised_width(X, known))
-        statistics = self._statistics(public, records)
-        return FitInput(public, statistics, (*conditions, *promises), facts)
+        statistics = self._statistics(public, prior, records)
+        return FitInput(public, prior, statistics, (*conditions, *promises), facts)
 
     @property
     def _declared_width(self) -> int | None:
@@ -413,7 +438,7 @@ class PrivateEstimator(PublishedModel):
         """
 
     @abstractmethod
-    def _statistics(self, public: Any, records: Any) -> Any:
+    def _statistics(self, public: Any, prior: Any, records: Any) -> Any:
         """Return the exact statistics of the records."""
 
     @abstractmethod
@@ -421,12 +446,12 @@ class PrivateEstimator(PublishedModel):
         """Return the belief about the parameters before any data."""
 
     @abstractmethod
-    def _plan(self, public: Any, facts: Facts, budget: Budget) -> Plan[Any, Any]:
+    def _plan(self, prior: Any, facts: Facts, budget: Budget) -> Plan[Any, Any]:
         """Return how a posterior is released; what cannot be released is refused."""
 
     def _planned(self, given: FitInput, budget: Budget) -> Plan[Any, Any]:
         """Return the plan of a release of what was read."""
-        return self._plan(given.public, given.facts, budget)
+        return self._plan(given.prior, given.facts, budget)
 
     @abstractmethod
     def _attach(self, public: Any, release: Release[Any]) -> Self:
@@ -478,12 +503,12 @@ class PrivateEstimator(PublishedModel):
     _unit_names: ClassVar[tuple[str, ...]] = ("record",)
     """Names that the parameter ``privacy_unit`` may have, beside objects."""
 
-    @property
+    @once
     def _declared_unit(self) -> PrivacyUnit:
         """What one fit protects: what the parameters declare, if there are any."""
         return declared_unit(self) if hasattr(self, "privacy_unit") else RECORD
 
-    @property
+    @once
     def _copies(self) -> Copies | None:
         """How often records may count, if weights say it."""
         unit = self._declared_unit
@@ -501,14 +526,14 @@ class PrivateEstimator(PublishedModel):
         if self.max_weight is not None:
             raise ValueError(f"{by} passes no weights on: leave max_weight=None.")
 
-    @property
+    @once
     def _unit(self) -> PrivacyUnit:
         """What noise is calibrated to: the declared unit, or all copies that its records may be."""
         return self._declared_unit if self._copies is None else self._copies.counted
 
     def _delta(self, infinite: bool = False) -> Fraction:
         """Return the delta that one fit may spend: zero if the mechanism is purely private."""
-        mechanism, delta = self._resolve_mechanism(), self._declared_delta()
+        mechanism, delta = self._mechanism, self._declared_delta()
         if infinite or not mechanism.spends_delta:
             return Fraction(0)
         if mechanism.needs_delta and not delta:
@@ -540,8 +565,9 @@ class PrivateEstimator(PublishedModel):
             )
         return number
 
-    def _resolve_mechanism(self) -> Mechanism:
-        """Return the mechanism object, its options checked."""
+    @once
+    def _mechanism(self) -> Mechanism:
+        """The mechanism as an object, its options checked."""
         mechanism = resolve_mechanism(self.mechanism)
         mechanism._validate_params()
         return mechanism
@@ -581,7 +607,7 @@ class PrivateEstimator(PublishedModel):
         Where zCDP composes, the cost of a fit is known with its statistics, and checked then.
         """
         ledger = self._ledger()
-        if ledger is not None and not (ledger.delta and self._resolve_mechanism().knows_rho):
+        if ledger is not None and not (ledger.delta and self._mechanism.knows_rho):
             cost = self._promised(budget)
             ledger.check(cost.epsilon, cost.delta, unit=cost.unit)
 
@@ -642,6 +668,8 @@ class PrivateEstimator(PublishedModel):
 
     def _become(self, fitted: Self) -> Self:
         """Take over a fitted copy in one step, so that no error leaves half a fit behind."""
+        for name in fitted.__dict__.pop("_computed", ()):
+            fitted.__dict__.pop(name)
         self.__dict__ = fitted.__dict__
         return self
 

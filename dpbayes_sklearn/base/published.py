@@ -1,19 +1,234 @@
-"""Representations of a fitted model: a card, JSON text, and HTML in notebooks."""
+"""Representations of a fitted model, from public facts only: a card, JSON text, and HTML."""
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dpbayes_sklearn._sklearn_compat import HelpfulEstimator
-from dpbayes_sklearn.base.card import model_card
+from dpbayes_sklearn._compat import HelpfulEstimator
+from dpbayes_sklearn._presenting import Html, card, table, tag
 from dpbayes_sklearn.privacy import PrivacyGuarantee
-from dpbayes_sklearn.serialization import Codec, read_model, write_model
+from dpbayes_sklearn.privacy.budget import at_least
+from dpbayes_sklearn.serialization import Codec, estimator_name, read_model, write_model
 
-__all__ = ["PublishedModel"]
+__all__ = ["PublishedModel", "from_json", "model_card", "published_models"]
+
+_ERROR = 0.05  # probability that some released number has a larger error than the card says
+_INFERENCE = {
+    "adaptive": "The prior was learned from the released values (empirical Bayes), and the "
+    "likelihood includes the distribution of the noise.",
+    "noise_aware": "The likelihood includes the distribution of the noise.",
+    "plug_in": "Released values are treated as exact; uncertainty due to the noise is ignored.",
+    "median": "The likelihood includes the distribution of the noise, but the most central counts "
+    "are then treated as exact: intervals are too narrow.",
+    "direct": "The mechanism released parameters or a posterior directly, without noisy statistics "
+    "to infer them from.",
+}
+_COLUMNS = 10  # How many columns the card lists by their effect.
+_MOST_EFFECTS = 60  # Each effect draws from all tables, so their time grows with the square.
+_DIRECT = {"sampler", "map"}
+_CHOICES = {"exponential", "hellinger", "local"}  # which a posterior may be inferred from
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A title, sentences and a table with column heads; the table may be empty."""
+
+    title: str
+    text: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+def model_card(
+    model: Any,
+    form: str,
+    evaluation: Any = None,
+    title: str | None = None,
+    description: str | None = None,
+) -> str:
+    """Return the card of a fitted model as ``"markdown"`` or ``"html"``."""
+    sections = [
+        _data(model, description),
+        _privacy(model),
+        _columns(model),
+        _accuracy(model, evaluation),
+        *([] if evaluation is None else [_evaluation(evaluation)]),
+        *_contributions(model),
+        _inference(model),
+        _parameters(model),
+    ]
+    return {"markdown": _markdown, "html": _html}[form](title or type(model).__name__, sections)
+
+
+def _data(model: Any, description: str | None) -> _Section:
+    released = getattr(model.posterior_, "released", model.posterior_)
+    n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
+    features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
+    parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
+    weighted = getattr(model, "max_weight", None) is not None
+    secret = weighted or model.guarantee_.privacy_unit.size_is_secret  # n is released, with noise
+    about = f"{'about ' * secret}{n or 0:,}"
+    what = f"a total weight of {about}" if weighted else f"{about} records"
+    records = "" if n is None else f", fitted to {what}"
+    said = [] if description is None else [description]
+    said.append(f"{type(model).__name__} with {' and '.join(parts)}{records}.")
+    said.append(f"Described on {date.today()} by dpbayes_sklearn {_version()}.")
+    return _Section("Data", tuple(said))
+
+
+def _version() -> str:
+    """Return the version of the package, which is defined above all its modules."""
+    return str(sys.modules["dpbayes_sklearn"].__version__)
+
+
+def _privacy(model: Any) -> _Section:
+    given = model.guarantee_
+    return _Section("Privacy", (str(given), given.meaning, given.risk_sentence))
+
+
+def _columns(model: Any) -> _Section:
+    schema = getattr(model, "schema_", None)
+    if schema is None:
+        known = getattr(model, "categories_", None)
+        values = "0 and 1" if known is None else known.described().domain
+        return _Section("Values", (f"{values}.",))
+    rows = [(name, *domain.described()) for name, domain in schema.columns.items()]
+    if schema.target is not None:
+        domain, other = schema.target.described()
+        left_out = getattr(model, "_leaves_out", False)
+        rows.append(
+            ("target", domain, "not counted: the record is left out" if left_out else other)
+        )
+    why = "Values outside their domain are mapped into it, both in fitting and in prediction."
+    return _Section("Columns", (why,), ("column", "domain", "other values count as"), tuple(rows))
+
+
+def _evaluation(evaluation: Any) -> _Section:
+    """Return the metrics of a private evaluation."""
+    rows = tuple(evaluation.rows)
+    return _Section("Private evaluation", (evaluation.sentence,), tuple(evaluation.heads), rows)
+
+
+def _accuracy(model: Any, evaluation: Any) -> _Section:
+    released: Any = getattr(model.posterior_, "released", None)
+    facts, heads, rows = [], (), ()
+    if getattr(released, "laws", None):
+        bound = released.error_bound(_ERROR)
+        facts.append(
+            f"With probability {1 - _ERROR:g}, every released number differs from the exact one "
+            f"by at most {bound:.3g}."
+        )
+    if hasattr(model, "coefficients"):
+        found = model.coefficients()
+        heads, rows = found.heads, found.cells
+        if found.no_intervals:
+            facts.append(found.no_intervals)
+        elif not hasattr(model, "inference"):
+            facts.append("The intervals of the coefficients include the privacy noise.")
+        elif _how(model) == "noise_aware":
+            facts.append(
+                "The intervals of the coefficients include the privacy noise, and so do the "
+                "standard deviations of predictions."
+            )
+    if evaluation is None:
+        facts.append(
+            "Measure the accuracy of predictions on private records with metrics.private_score: an "
+            "exact score is not covered by the guarantee."
+        )
+    return _Section("Accuracy", tuple(facts), tuple(heads), tuple(rows))
+
+
+def _contributions(model: Any) -> list[_Section]:
+    """Return the columns that change predictions most, if predictions are sums over columns."""
+    if model.n_features_in_ > _MOST_EFFECTS:
+        return []
+    try:
+        effects = [model.effect(name) for name in model.schema_.columns]
+    except (AttributeError, ValueError):  # averages over several draws are none
+        return []
+    widths = [float(np.ptp(effect.value, axis=-1).max()) for effect in effects]
+    order = np.argsort(widths)[::-1][:_COLUMNS]
+    rows = tuple((effects[j].name, f"{widths[j]:.3g}") for j in order)
+    why = f"By how much the values of a column can change the {effects[0].what}, at most."
+    return [_Section("Contributions", (why,), ("column", "largest difference"), rows)]
+
+
+def _inference(model: Any) -> _Section:
+    facts = [_INFERENCE[_how(model)]] if _how(model) in _INFERENCE else []
+    exact = getattr(model.posterior_, "exact", None)
+    if exact is not None:
+        facts.append(f"The posterior is {'exact' if exact else 'approximate'}.")
+    if hasattr(model, "temperature"):
+        facts.append(_calibration(model))
+    return _Section("Inference and calibration", tuple(facts))
+
+
+def _how(model: Any) -> str:
+    """Return how the release was used, as the parameter ``inference`` calls it."""
+    mechanism, wanted = model.guarantee_.mechanism, str(getattr(model, "inference", ""))
+    if mechanism in _DIRECT or (mechanism in _CHOICES and wanted != "noise_aware"):
+        return "direct"
+    return "noise_aware" if (mechanism, wanted) == ("fourier", "adaptive") else wanted
+
+
+def _calibration(model: Any) -> str:
+    tempering = getattr(model.posterior_, "tempering", None)
+    if tempering is None or tempering.temperature == 1:
+        return "Predicted probabilities are those of the model, without calibration."
+    origin = "chosen" if model.temperature == "auto" else "set"
+    return (
+        f"Predicted probabilities are calibrated by a temperature of {tempering.temperature:.3g}, "
+        f"{origin} to weight the evidence of dependent features less."
+    )
+
+
+def _parameters(model: Any) -> _Section:
+    hidden = {"accountant", "random_state", "schema", "classes", "bounds", "bounds_X", "bounds_y"}
+    rows = [
+        (name, _plain(value))
+        for name, value in model.get_params(deep=False).items()
+        if name not in hidden
+    ]
+    return _Section("Parameters", (), ("parameter", "value"), tuple(rows))
+
+
+def _plain(value: Any) -> str:
+    """Return a parameter as text; exact fractions, such as a share of a budget, rounded up."""
+    return at_least(value) if isinstance(value, Fraction) else str(value)
+
+
+def _markdown(title: str, sections: Iterable[_Section]) -> str:
+    parts = [f"# {title}"]
+    for section in sections:
+        parts += [f"## {section.title}", *section.text]
+        if section.rows:
+            lines = (section.heads, ("---",) * len(section.heads), *section.rows)
+            parts.append("\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _html(title: str, sections: Iterable[_Section]) -> str:
+    parts: list[Html] = []
+    for section in sections:
+        parts.append(tag("h4", section.title))
+        parts += [tag("p", sentence) for sentence in section.text]
+        if section.rows:
+            parts.append(table(section.heads, section.rows, text=range(len(section.heads))))
+    return card(title, *parts)
 
 
 class PublishedModel(HelpfulEstimator):
@@ -118,3 +333,55 @@ class PublishedModel(HelpfulEstimator):
         if "text/html" in bundle:
             bundle["text/html"] = self._with_card(bundle["text/html"])
         return bundle
+
+
+def published_models(base: type[Any] = PublishedModel) -> dict[str, type[PublishedModel]]:
+    """Return the estimators of this library by name, and of nobody else."""
+    found = {}
+    for cls in base.__subclasses__():
+        ours = cls.__module__.startswith("dpbayes_sklearn.")
+        if ours and cls._exported and not _has_hooks_to_fill(cls):
+            found[cls.__name__] = cls
+        found |= published_models(cls)
+    return found
+
+
+def _has_hooks_to_fill(cls: type[Any]) -> bool:
+    return any(getattr(getattr(cls, name), "__isabstractmethod__", False) for name in dir(cls))
+
+
+def from_json(text: str) -> Any:
+    """Return the fitted model or transformer that ``to_json()`` of an estimator wrote.
+
+    Nothing in the text is run or imported: an estimator is one of this library, and every field is
+    checked. Whether the guarantee in it is true is for its publisher to answer for.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    estimator
+        Without ``accountant`` and ``random_state``, which are never written.
+
+    Raises
+    ------
+    ValueError
+        If the text is anything else.
+
+    Examples
+    --------
+    >>> from dpbayes_sklearn import BetaBinomial, from_json
+    >>> published = BetaBinomial(epsilon=0.5).fit([1, 0, 0, 1, 1]).to_json()
+    >>> model = from_json(published)
+    >>> model.guarantee_.epsilon, model.to_json() == published
+    (0.5, True)
+    """
+    name, models = estimator_name(text), published_models()
+    if name not in models:
+        raise ValueError(
+            f"The text is not a released model: estimator must be one of "
+            f"{', '.join(sorted(models))}."
+        )
+    return models[name].from_json(text)

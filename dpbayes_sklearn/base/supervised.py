@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._compat import _fit_context
 from dpbayes_sklearn._messages import remark
-from dpbayes_sklearn._sklearn_compat import _fit_context
 from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
-from dpbayes_sklearn.base.parameters import COUNTED, PROMISED
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.data.arrow import framed
+from dpbayes_sklearn.data.persons import COUNTED, PROMISED
 from dpbayes_sklearn.data.reading import (
     check_kinds,
     domain_from_data,
@@ -322,7 +322,9 @@ class ShardedEstimator(SupervisedEstimator):
             records, _ = reader._protected(everything, groups, sample_weight)
             names, public = records.table.names, reader._shared_schema(records.table)
             reader._check_types(public, records)
-            return ExactStatistics(public, names, reader._statistics(public, records))
+            return ExactStatistics(
+                public, names, reader._statistics(public, reader._prior(public), records)
+            )
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_statistics(self, statistics: ExactStatistics) -> Self:
@@ -365,7 +367,9 @@ class ShardedEstimator(SupervisedEstimator):
         texts = (PROMISED,) if unit.size_is_secret else (PROMISED, COUNTED)
         promised = [text.format(unit.max_records) for text in texts if unit.name == "person"]
         sums = statistics._sums
-        return FitInput(public, sums, (KEPT_SECRET, *promised), facts or Facts(sums.n))
+        return FitInput(
+            public, self._prior(public), sums, (KEPT_SECRET, *promised), facts or Facts(sums.n)
+        )
 
     def _shared_schema(self, table: Table) -> Schema:
         """Return the public domains by what is declared alone."""

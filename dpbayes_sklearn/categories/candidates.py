@@ -35,7 +35,7 @@ from scipy.special import gammaln
 
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.categories.distances import DISTANCES
+from dpbayes_sklearn.categories.posterior import DISTANCES
 from dpbayes_sklearn.noise.finite import integer_weights
 from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.gaussian import gaussian_delta

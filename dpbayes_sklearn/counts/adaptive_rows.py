@@ -52,6 +52,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -99,7 +100,7 @@ class FeatureRows:
     noise: FloatArray
     ordered: bool
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number K of values."""
         return int(self.contrasts.shape[2])

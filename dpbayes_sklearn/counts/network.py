@@ -55,7 +55,7 @@ class Network:
         d = len(feature_sizes)
         return cls((*feature_sizes, n_classes), (*(((d,),) * d), ()))
 
-    @property
+    @cached_property
     def target(self) -> int:
         """Index of the class node: the last."""
         return len(self.sizes) - 1

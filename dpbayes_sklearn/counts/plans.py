@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy.special import entr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.counts import draws
+from dpbayes_sklearn.counts import dirichlet
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.fourier import (
     CharacterSums,
@@ -231,7 +231,7 @@ class NoisyCharacters(TablesPlan):
 class DrawnTables(TablesPlan):
     """Draws of all tables from a public grid."""
 
-    law: draws.TemperedLaw | draws.MassLaw
+    law: dirichlet.TemperedLaw | dirichlet.MassLaw
     n_draws: int = 1
     most: int | None = None
     """Turns of a split are cut here, if the number of records is secret."""
@@ -262,7 +262,7 @@ def draws_error(mechanism: str, n_draws: int, delta: float) -> float:
     """
     if mechanism != Sampler.name():
         raise ValueError(NO_BOUND.format(mechanism))
-    return draws.averaging_error(n_draws, delta)
+    return dirichlet.averaging_error(n_draws, delta)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -457,8 +457,8 @@ def _(mechanism: Fourier, prior: DirichletPrior, facts: Facts, budget: Budget) -
 
 @tables_plan.register
 def _(mechanism: Sampler, prior: DirichletPrior, facts: Facts, budget: Budget) -> DrawnTables:
-    turns, most = draws.most_turns(facts)
-    law = draws.sampler_law(mechanism, prior, turns, budget)
+    turns, most = dirichlet.most_turns(facts)
+    law = dirichlet.sampler_law(mechanism, prior, turns, budget)
     delta = budget.delta if law.loss > budget.epsilon else Fraction(0)
     return DrawnTables(
         cost=budget._replace(delta=delta, rho=rounded_up(law.rho)),
@@ -473,13 +473,13 @@ def _(mechanism: Sampler, prior: DirichletPrior, facts: Facts, budget: Budget) -
 
 @tables_plan.register
 def _(mechanism: MAP, prior: DirichletPrior, facts: Facts, budget: Budget) -> DrawnTables:
-    turns, most = draws.most_turns(facts)
+    turns, most = dirichlet.most_turns(facts)
     return DrawnTables(
         cost=_pure(budget),
         mechanism=mechanism.name(),
         prior=prior,
         facts=facts,
-        law=draws.mode_law(mechanism, prior, turns, budget),
+        law=dirichlet.mode_law(mechanism, prior, turns, budget),
         most=most,
     )
 

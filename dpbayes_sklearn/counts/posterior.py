@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from dpbayes_sklearn._arviz import ToArviz
+from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.counts.adaptive_cells import mutual_information
 from dpbayes_sklearn.counts.network import Network

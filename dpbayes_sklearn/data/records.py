@@ -18,7 +18,7 @@ from joblib import cpu_count, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-from dpbayes_sklearn._fork import hold_while_forking
+from dpbayes_sklearn._compat import hold_while_forking
 from dpbayes_sklearn.data.table import Table, read_once, rows_at_once
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import Column, Kind

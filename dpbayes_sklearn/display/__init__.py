@@ -6,8 +6,7 @@ from dpbayes_sklearn.display.calibration import (
     coverage_curve,
     reliability_curve,
 )
-from dpbayes_sklearn.display.contributions import ContributionDisplay
-from dpbayes_sklearn.display.forest import ForestDisplay
+from dpbayes_sklearn.display.contributions import ContributionDisplay, ForestDisplay
 from dpbayes_sklearn.display.posterior import PosteriorDisplay
 from dpbayes_sklearn.display.utility import (
     PrivacyUtilityCurve,

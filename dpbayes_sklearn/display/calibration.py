@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy.stats import norm
 from sklearn.utils.validation import check_consistent_length
 
+from dpbayes_sklearn._presenting import COLOURS, Drawn, against_diagonal, check_matplotlib
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.display._axes import COLOURS, Drawn, against_diagonal, check_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

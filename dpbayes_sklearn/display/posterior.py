@@ -11,12 +11,12 @@ import numpy as np
 from scipy.stats import beta, norm
 from sklearn.utils.validation import check_is_fitted
 
+from dpbayes_sklearn._presenting import COLOURS, Drawn, check_matplotlib
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.counts.adaptive_cells import mutual_information
-from dpbayes_sklearn.display._axes import COLOURS, Drawn, check_matplotlib
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.regression.coefficients import coefficient_table

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError
+from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks
 from dpbayes_sklearn.logistic.draws import DrawPlan

@@ -22,9 +22,15 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.metrics.intervals import Noisy, simulated
-from dpbayes_sklearn.metrics.predictions import Classification, Task
 from dpbayes_sklearn.metrics.released import Released, ReleasedTable
-from dpbayes_sklearn.metrics.statistics import HALF, BoundedSums, CellCounts, Range
+from dpbayes_sklearn.metrics.statistics import (
+    HALF,
+    BoundedSums,
+    CellCounts,
+    Classification,
+    Range,
+    Task,
+)
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.gaussian import composed_rho

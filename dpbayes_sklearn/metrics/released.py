@@ -11,7 +11,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.metrics.intervals import Noisy, Score, auc, mean_of, ratio, simulated
-from dpbayes_sklearn.metrics.predictions import Classification, Task, score_step
+from dpbayes_sklearn.metrics.statistics import Classification, Task, score_step
 from dpbayes_sklearn.noise import NoiseLaw
 
 __all__ = ["CalibrationCurve", "ConfusionMatrix", "Released", "ReleasedTable"]

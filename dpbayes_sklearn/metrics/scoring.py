@@ -14,19 +14,19 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
+from dpbayes_sklearn._compat import _safe_indexing
 from dpbayes_sklearn._messages import silence
-from dpbayes_sklearn._sklearn_compat import _safe_indexing
 from dpbayes_sklearn.base.estimator import SEEDED
-from dpbayes_sklearn.base.parameters import records_that_count
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
-from dpbayes_sklearn.data.persons import coins_of, read_groups
+from dpbayes_sklearn.data.persons import coins_of, read_groups, records_that_count
 from dpbayes_sklearn.data.reading import check_kinds, in_memory, read_table, read_target
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import Table, column_kind
-from dpbayes_sklearn.metrics.evaluation import CrossValidation, Evaluation
+from dpbayes_sklearn.metrics.intervals import CrossValidation, Evaluation
 from dpbayes_sklearn.metrics.plan import plan
-from dpbayes_sklearn.metrics.predictions import (
+from dpbayes_sklearn.metrics.released import Released
+from dpbayes_sklearn.metrics.statistics import (
     Classification,
     Labelled,
     Measured,
@@ -34,7 +34,6 @@ from dpbayes_sklearn.metrics.predictions import (
     Task,
     checked,
 )
-from dpbayes_sklearn.metrics.released import Released
 from dpbayes_sklearn.model_selection.pipelines import Prepaid
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.noise import Noise

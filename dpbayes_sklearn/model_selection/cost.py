@@ -74,7 +74,7 @@ def search_cost(
     candidates = with_params(estimator, candidates_of(param_grid))
     for model in map(as_one, candidates):
         model.set_params(epsilon=per_run)._validate_params()
-        if model._resolve_mechanism().needs_delta:
+        if model._mechanism.needs_delta:
             raise ValueError(
                 "Gaussian noise needs a delta, and this is the cost of purely private "
                 "candidates: set epsilon and delta of the search instead."

@@ -21,9 +21,9 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
+from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._messages import silence
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError
-from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator, once
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.mechanisms import Mechanism
@@ -294,7 +294,8 @@ class PrivatePipeline(SupervisedEstimator):
 
     _uses_n = "nowhere"
 
-    def _resolve_mechanism(self) -> Mechanism:
+    @once
+    def _mechanism(self) -> Mechanism:
         return StepByStep()
 
     def shared(self) -> list[PrivateEstimator]:
@@ -320,12 +321,12 @@ class PrivatePipeline(SupervisedEstimator):
             with silence():
                 first._read(X, target, groups=groups, facts=facts)
         n = len(target)
-        return FitInput(None, People(X, target, groups, n), facts=facts or Facts(n))
+        return FitInput(None, None, People(X, target, groups, n), facts=facts or Facts(n))
 
     def _prior(self, public: Any) -> None:
         return None
 
-    def _plan(self, public: Any, facts: Facts, budget: Budget) -> PipelinePlan:
+    def _plan(self, prior: None, facts: Facts, budget: Budget) -> PipelinePlan:
         name, seeded = StepByStep.name(), self.random_state is not None
         return PipelinePlan(cost=budget, mechanism=name, pipeline=self.pipeline, seeded=seeded)
 

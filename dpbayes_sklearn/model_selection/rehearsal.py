@@ -39,8 +39,8 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import clone
 
+from dpbayes_sklearn._compat import _safe_indexing
 from dpbayes_sklearn._messages import silence
-from dpbayes_sklearn._sklearn_compat import _safe_indexing
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.arrow import ArrowFrame

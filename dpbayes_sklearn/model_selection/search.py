@@ -15,9 +15,9 @@ from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dpbayes_sklearn._compat import Range, StrOptions, _safe_indexing
 from dpbayes_sklearn._messages import progress
-from dpbayes_sklearn._sklearn_compat import Range, StrOptions, _safe_indexing
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator
+from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, once
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
@@ -265,18 +265,20 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         what = named(of.steps) if isinstance(of, Pipeline) else type(of).__name__
         return f"{type(self).__name__} of {what}"
 
-    def _resolve_mechanism(self) -> Selection:
+    @once
+    def _mechanism(self) -> Selection:
         seeded = self.random_state is not None
         return Selection(self.runs_per_candidate, self.stopping, seeded, self.n_jobs)
 
     def plan(self, n: int, n_features: int | None = None) -> FitPlan:
         """Return what a search costs, without data; see also :meth:`cost`."""
         self._validate_params()
-        made = self._plan(candidates_of(self.param_grid), Facts(n), self._budget())
+        models = self._models(candidates_of(self.param_grid))
+        made = self._plan(models, Facts(n), self._budget())
         return FitPlan(type(self).__name__, n, (made,))
 
-    def _plan(self, public: list[dict[str, Any]], facts: Facts, budget: Budget) -> SearchPlan:
-        return SearchPlan.of(self._resolve_mechanism(), self._models(public), budget)
+    def _plan(self, prior: list[SupervisedEstimator], facts: Facts, budget: Budget) -> SearchPlan:
+        return SearchPlan.of(self._mechanism, prior, budget)
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> HeldOutSplit:
         """Return all records, to be split without looking at them."""
@@ -323,10 +325,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         candidates = candidates_of(self.param_grid)
         return candidates, rehearsed(self._models(candidates), *records.train, records.kind)
 
-    def _statistics(self, public: Any, records: HeldOutSplit) -> HeldOutSplit:
+    def _statistics(
+        self, public: Any, prior: list[SupervisedEstimator], records: HeldOutSplit
+    ) -> HeldOutSplit:
         """Return the people, and the statistics of every candidate, read once for all runs."""
-        models, rho = self._models(public), self._rho(len(public))
-        steps = progress(models, "candidates", verbose=bool(self.verbose))
+        rho = self._rho(len(prior))
+        steps = progress(prior, "candidates", verbose=bool(self.verbose))
         ready = tuple(prepared(model, *records.train, rho, records.test) for model in steps)
         return records._replace(prepared=ready, rho=rho)
 
@@ -338,7 +342,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         budget = self._budget()
         if not budget.delta:
             return None
-        law = self._resolve_mechanism().law_of_runs(n_candidates)
+        law = self._mechanism.law_of_runs(n_candidates)
         return run_rho(budget.epsilon, budget.delta, law.eta, law.inverse, law.mean)
 
     def _models(self, candidates: list[dict[str, Any]]) -> list[SupervisedEstimator]:
@@ -363,7 +367,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
             model._refuse_weights("PrivateSearchCV")
             if model._unit != self._unit:
                 raise ValueError("All candidates of a search must protect the same privacy_unit.")
-            if rho is None and model._resolve_mechanism().needs_delta:
+            if rho is None and model._mechanism.needs_delta:
                 raise ValueError("Gaussian noise needs a delta: set delta of the search.")
         return models
 

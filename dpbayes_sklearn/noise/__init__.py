@@ -13,11 +13,10 @@ from pkgutil import iter_modules
 from dpbayes_sklearn.noise.class_rows import ClassRows
 from dpbayes_sklearn.noise.discrete_gaussian import DiscreteGaussian
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace
+from dpbayes_sklearn.noise.joint import SupNorm, ZeroSum
 from dpbayes_sklearn.noise.law import Marginal, NoiseLaw, add, least_noise
 from dpbayes_sklearn.noise.matrix import MatrixNoise
 from dpbayes_sklearn.noise.noise import Noise, made_by
-from dpbayes_sklearn.noise.sup_norm import SupNorm
-from dpbayes_sklearn.noise.zero_sum import ZeroSum
 
 __all__ = [
     "ClassRows",

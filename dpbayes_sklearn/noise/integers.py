@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import mul
 from typing import Any, TypeAlias
 
@@ -44,8 +44,11 @@ round), 1/255! (the series of `bernoulli_exp`) or exp(-127) (`geometric`).
 
 
 def rounds(first: int = 1, last: int = MAX_ROUNDS) -> Iterator[int]:
-    """Count the rounds of a loop that ends by chance."""
-    yield from range(first, last)
+    """Count the rounds of a loop that ends by chance, and raise an error instead of the last."""
+    return chain(range(first, last), map(_give_up, (last,)))
+
+
+def _give_up(_: int) -> int:
     raise RuntimeError(
         "The source of random bytes keeps repeating itself: it cannot be used for noise."
     )

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace, truncated_laplace
 from dpbayes_sklearn.noise.finite import finite_draw
 from dpbayes_sklearn.noise.integers import (
     Positions,
@@ -29,7 +30,6 @@ from dpbayes_sklearn.noise.integers import (
 from dpbayes_sklearn.noise.law import NoiseLaw, add, draw
 from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
 from dpbayes_sklearn.noise.source import RandomSource, Seed, random_source
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace, truncated_laplace
 
 __all__ = ["Noise", "Objective", "Weights", "made_by"]
 
@@ -63,7 +63,7 @@ class Noise:
     Parameters
     ----------
     source : callable, optional
-        Random bytes, from :func:`~dpbayes_sklearn.noise.source.random_source`; those of the
+        Random bytes, from :func:`~dpbayes_sklearn.noise.integers.random_source`; those of the
         operating system if None.
 
     Examples

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
-from dpbayes_sklearn.base.parameters import PROTECTION
 from dpbayes_sklearn.columns.plans import QuantilePlan
 from dpbayes_sklearn.columns.quantiles import (
     Answers,
@@ -22,6 +21,7 @@ from dpbayes_sklearn.columns.quantiles import (
     SortedColumns,
 )
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
+from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import read_table, read_unlabelled
 from dpbayes_sklearn.data.records import Records, quiet_numpy
 from dpbayes_sklearn.data.table import Table
@@ -146,7 +146,9 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
             return (None,) * d
         return tuple((i.low, i.high) for i in intervals_from_bounds(self.bounds, d))
 
-    def _statistics(self, public: Columns, records: Records) -> SortedColumns:
+    def _statistics(
+        self, public: Columns, prior: QuantileQuestions, records: Records
+    ) -> SortedColumns:
         return SortedColumns(records)
 
     def _prior(self, public: Columns) -> QuantileQuestions:
@@ -154,8 +156,8 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
             tuple(self._questions(j, public) for j in range(len(public.bounds)))
         )
 
-    def _plan(self, public: Columns, facts: Facts, budget: Budget) -> QuantilePlan:
-        return QuantilePlan.of(self._prior(public), budget)
+    def _plan(self, prior: QuantileQuestions, facts: Facts, budget: Budget) -> QuantilePlan:
+        return QuantilePlan.of(prior, budget)
 
     def _advise(self, plan: Any, public: Columns, facts: Facts) -> None:
         unknown = len(public.bounds) if self.bounds is None else 0

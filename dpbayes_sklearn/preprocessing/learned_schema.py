@@ -11,12 +11,11 @@ import numpy as np
 
 from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
-from dpbayes_sklearn.base.parameters import PROTECTION
-from dpbayes_sklearn.columns.plans import FramePlan
+from dpbayes_sklearn.columns.plans import FrameContents, FramePlan, TextCounts
 from dpbayes_sklearn.columns.quantiles import QuantileQuestions, SortedColumns
-from dpbayes_sklearn.columns.texts import FrameContents, TextCounts
 from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.dask import PartitionedTable, is_partitioned
+from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import read_unlabelled
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.data.table import Table, is_frame
@@ -46,6 +45,13 @@ class _Public(NamedTuple):
     dates: tuple[bool, ...]
     numbers: tuple[int, ...]
     texts: tuple[int, ...]
+
+
+class _Asked(NamedTuple):
+    """What is asked of the columns of numbers, and how many columns of texts there are."""
+
+    questions: QuantileQuestions
+    n_texts: int
 
 
 class FrameDomains(PrivateEstimator):
@@ -121,11 +127,11 @@ class FrameDomains(PrivateEstimator):
         dates = tuple(kind == "dates" for kind in kinds)
         return _Public(n, names, dates, numbers, texts), ()
 
-    def _statistics(self, public: _Public, records: Records) -> FrameContents:
+    def _statistics(self, public: _Public, prior: _Asked, records: Records) -> FrameContents:
         texts = records.total(partial(TextCounts.of_shard, public.texts))
         return FrameContents(SortedColumns(records, public.numbers), texts)
 
-    def _prior(self, public: _Public) -> QuantileQuestions:
+    def _prior(self, public: _Public) -> _Asked:
         _, rest = self._shares(self._budget())
         epsilon = float(rest.epsilon) / len(public.names)
         columns = Columns(public.n, (None,) * len(public.numbers), epsilon, rest.unit)
@@ -133,10 +139,10 @@ class FrameDomains(PrivateEstimator):
             self._cutter(public.names[j])._questions(i, columns)
             for i, j in enumerate(public.numbers)
         )
-        return QuantileQuestions(tuple(questions))
+        return _Asked(QuantileQuestions(tuple(questions)), len(public.texts))
 
-    def _plan(self, public: _Public, facts: Facts, budget: Budget) -> FramePlan:
-        return FramePlan.of(self._prior(public), len(public.texts), budget)
+    def _plan(self, prior: _Asked, facts: Facts, budget: Budget) -> FramePlan:
+        return FramePlan.of(*prior, budget)
 
     def _cutter(self, name: str) -> ColumnwiseTransformer:
         """Return what asks a column of numbers for its range, or for bins."""

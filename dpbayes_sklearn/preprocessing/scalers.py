@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError, Range, StrOptions
+from dpbayes_sklearn._compat import InvalidParameterError, Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import Where
 from dpbayes_sklearn.columns.quantiles import (

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpbayes_sklearn._html import QUIET, Html, card, meter, table, tag, tiles
+from dpbayes_sklearn._presenting import QUIET, Html, card, meter, table, tag, tiles
 from dpbayes_sklearn.exceptions import LedgerError
 from dpbayes_sklearn.privacy import active
 from dpbayes_sklearn.privacy.budget import Cost, at_least, at_most, round_down

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from dpbayes_sklearn._fork import hold_while_forking, run_in_children
+from dpbayes_sklearn._compat import hold_while_forking, run_in_children
 from dpbayes_sklearn.exceptions import LedgerError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 
-from dpbayes_sklearn._fork import hold_while_forking
+from dpbayes_sklearn._compat import hold_while_forking
 from dpbayes_sklearn.exceptions import LedgerError
 
 try:

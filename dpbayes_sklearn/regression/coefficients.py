@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpbayes_sklearn import _html
+from dpbayes_sklearn import _presenting
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.regression.design import MISSING, Design
 from dpbayes_sklearn.regression.slopes import Slopes, contrasts
@@ -148,8 +148,8 @@ def _card(
     title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]], lines: Iterable[str]
 ) -> str:
     """Return the table as a card, with remarks below it."""
-    remarks = (_html.tag("p", line, class_=_html.QUIET) for line in lines if line)
-    return _html.card(title, _html.table(heads, rows, text=[0]), *remarks)
+    remarks = (_presenting.tag("p", line, class_=_presenting.QUIET) for line in lines if line)
+    return _presenting.card(title, _presenting.table(heads, rows, text=[0]), *remarks)
 
 
 @dataclass(frozen=True, repr=False)

@@ -197,7 +197,7 @@ class Design:
         widths = [1 if d.is_numeric or self._is_sign(d) else d.n_values for _, d in self.features]
         return np.repeat(np.arange(len(widths)), widths)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Number of coordinates, the constant not counted."""
         return len(self.column)
@@ -218,7 +218,7 @@ class Design:
         """Tell which coordinates are numbers or signs: the only one of their feature."""
         return self.numbers | self.signs
 
-    @property
+    @cached_property
     def levels(self) -> npt.NDArray[np.bool_]:
         """Tell which coordinates are levels of categories."""
         return ~self.single

@@ -30,7 +30,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from dpbayes_sklearn._arviz import ToArviz
+from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.regression.design import Design

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._sklearn_compat import did_you_mean
+from dpbayes_sklearn._compat import did_you_mean
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.schema import Schema
 from dpbayes_sklearn.schema.values import WHOLE_KINDS, Kind

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy.typing as npt
 
-from dpbayes_sklearn._html import QUIET, Html, card, table, tag
+from dpbayes_sklearn._presenting import QUIET, Html, card, table, tag
 from dpbayes_sklearn.schema.domains import MOST_BINS, Categories, Domain, Interval, is_json_label
 from dpbayes_sklearn.schema.values import as_cells, cells_of
 

@@ -36,8 +36,7 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan
 from dpbayes_sklearn.schema.domains import Interval
 from dpbayes_sklearn.schema.values import as_numbers
-from dpbayes_sklearn.sums.families import Family, moments_given
-from dpbayes_sklearn.sums.posterior import SumsPosterior
+from dpbayes_sklearn.sums.posterior import Family, SumsPosterior, moments_given
 
 __all__ = ["GRID", "BoundedSums", "Column", "Prior", "draw_loss", "finest_grid", "plan"]
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import betainc, betaln, lambertw
 
-from dpbayes_sklearn.counts.draws import averaging_error
+from dpbayes_sklearn.counts.dirichlet import averaging_error
 from dpbayes_sklearn.counts.network import Network
 
 __all__ = [

@@ -30,7 +30,7 @@ from dpbayes_sklearn.audit._parts import (
 from dpbayes_sklearn.audit._steps import Added, Placed
 from dpbayes_sklearn.columns.plans import choice_weights
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 
 
 def test_pure_parts_add_up() -> None:

@@ -10,8 +10,8 @@ from scipy.integrate import quad
 from scipy.stats import beta
 
 from dpbayes_sklearn.categories.candidates import Candidates
-from dpbayes_sklearn.categories.distances import hellinger, kullback_leibler, total_variation
-from dpbayes_sklearn.categories.exponential import choice_law
+from dpbayes_sklearn.categories.plans import choice_law
+from dpbayes_sklearn.categories.posterior import hellinger, kullback_leibler, total_variation
 from dpbayes_sklearn.conjugate import BetaBinomial, certify, expected_distance, optimal_distance
 from dpbayes_sklearn.mechanisms import Exponential
 from dpbayes_sklearn.privacy import Budget

@@ -9,9 +9,8 @@ import pytest
 
 from dpbayes_sklearn.categories import noise_aware
 from dpbayes_sklearn.categories.candidates import Candidates
-from dpbayes_sklearn.categories.distances import hellinger
 from dpbayes_sklearn.categories.noise_aware import count_medians
-from dpbayes_sklearn.categories.posterior import onto_simplex
+from dpbayes_sklearn.categories.posterior import hellinger, onto_simplex
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
 
 

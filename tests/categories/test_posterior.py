@@ -8,12 +8,12 @@ from scipy import integrate, stats
 from scipy.special import betaln
 
 from dpbayes_sklearn.categories.counts import ReleasedSimplex
-from dpbayes_sklearn.categories.distances import hellinger
 from dpbayes_sklearn.categories.posterior import (
     Beta,
     Dirichlet,
     SimplexPrior,
     completed,
+    hellinger,
     onto_simplex,
 )
 from dpbayes_sklearn.noise import DiscreteLaplace

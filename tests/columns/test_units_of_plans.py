@@ -12,6 +12,7 @@ from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._domains import ColumnDomain
 from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.releases import audit_release
+from dpbayes_sklearn.columns.plans import TextCounts
 from dpbayes_sklearn.columns.quantiles import (
     BinEdges,
     CentreAndSpread,
@@ -19,10 +20,9 @@ from dpbayes_sklearn.columns.quantiles import (
     OuterQuantiles,
     QuantileQuestions,
 )
-from dpbayes_sklearn.columns.texts import TextCounts
 from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores, TreeChoice
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 

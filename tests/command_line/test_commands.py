@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import BudgetAccountant, from_json
-from dpbayes_sklearn.command_line.console import main
+from dpbayes_sklearn.__main__ import main
 from dpbayes_sklearn.command_line.files import CsvFile, read_schema
 from dpbayes_sklearn.schema import Categories, Interval
 
@@ -279,7 +279,7 @@ def test_the_commands_of_the_user_guide(files: Path, capsys: Any) -> None:
 def test_the_bare_call_is_the_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(
-        "dpbayes_sklearn.command_line.console.demonstration", lambda given: seen.append(given) or 0
+        "dpbayes_sklearn.__main__.demonstration", lambda given: seen.append(given) or 0
     )
     for arguments in (["demo", "--repeats", "1"], [], ["--out", "x"]):
         assert main(arguments) == 0

@@ -14,8 +14,8 @@ import pytest
 from benchmarks.audit._cases import Case
 from benchmarks.audit._command_line import Folder, command_line
 from dpbayes_sklearn import BudgetAccountant, from_json
+from dpbayes_sklearn.__main__ import room_for_model
 from dpbayes_sklearn.command_line import files
-from dpbayes_sklearn.command_line.console import room_for_model
 from dpbayes_sklearn.command_line.files import FileError, read_schema, refuse_to_overwrite, reserved
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 

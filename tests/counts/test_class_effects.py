@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.counts import adaptive_classes as module
-from dpbayes_sklearn.counts.adaptive import adaptive_means
-from dpbayes_sklearn.counts.adaptive_classes import ClassEffects, class_effects
+from dpbayes_sklearn.counts import adaptive as module
+from dpbayes_sklearn.counts.adaptive import ClassEffects, adaptive_means, class_effects
 from dpbayes_sklearn.counts.adaptive_rows import FeatureRows, group_rows
 
 SIZES, NOISE = np.array([1500.0, 2500.0]), 60.0**2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.counts.counting import Space, count_by_state
+from dpbayes_sklearn.counts.tables import Space, count_by_state
 
 
 @pytest.mark.parametrize("rows", [0, 1, 254, 255, 256, 2000])

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from dpbayes_sklearn.categories import noise_aware
 from dpbayes_sklearn.categories.noise_aware import count_medians, free_count_medians
-from dpbayes_sklearn.counts.adaptive_classes import CountBelief
+from dpbayes_sklearn.counts.adaptive import CountBelief
 from dpbayes_sklearn.counts.noise_aware import infer_star
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
 

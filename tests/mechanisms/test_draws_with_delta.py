@@ -10,8 +10,7 @@ import pytest
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.audit import enumerate_delta
-from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.draws import sampler_law
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior, sampler_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, release_rho, split_priors
 from dpbayes_sklearn.mechanisms import Sampler

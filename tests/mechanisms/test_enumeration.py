@@ -19,7 +19,7 @@ from dpbayes_sklearn.audit import Enumeration, enumerate_loss
 from dpbayes_sklearn.audit._domains import domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Choice
-from dpbayes_sklearn.counts import draws, splits
+from dpbayes_sklearn.counts import dirichlet, splits
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.plans import tables_plan
 from dpbayes_sklearn.counts.splits import depths, log_odds_of
@@ -157,8 +157,8 @@ def test_one_draw_too_many_is_caught() -> None:
 
 @pytest.mark.parametrize("case", [PLAIN, SHARP], ids=["sampler", "map"])
 def test_half_of_the_loss_is_caught(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = draws.release_loss
-    monkeypatch.setattr(draws, "release_loss", lambda *args: real(*args) / 2)
+    real = dirichlet.release_loss
+    monkeypatch.setattr(dirichlet, "release_loss", lambda *args: real(*args) / 2)
     assert case.worst() > 1.5
 
 
@@ -184,8 +184,8 @@ def test_a_record_counted_as_one_feature_is_caught() -> None:
 
 
 def test_a_sensitivity_of_masses_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right, real = MASS.worst(), draws._mass_sensitivity
-    monkeypatch.setattr(draws, "_mass_sensitivity", lambda *args: real(*args) / 5)
+    right, real = MASS.worst(), dirichlet._mass_sensitivity
+    monkeypatch.setattr(dirichlet, "_mass_sensitivity", lambda *args: real(*args) / 5)
     assert MASS.worst() > 1 > 3 * right / 3.5
 
 

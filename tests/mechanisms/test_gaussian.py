@@ -24,7 +24,7 @@ from dpbayes_sklearn import (
     PrivacyLeakWarning,
     from_json,
 )
-from dpbayes_sklearn._sklearn_compat import InvalidParameterError
+from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
 from dpbayes_sklearn.categories.counts import SimplexCounts

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.draws import mode_law
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior, mode_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid
 from dpbayes_sklearn.counts.tables import CountTables

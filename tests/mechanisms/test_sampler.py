@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
-from dpbayes_sklearn.counts.draws import mode_law, sampler_law
+from dpbayes_sklearn.counts.dirichlet import (
+    DirichletPosterior,
+    DirichletPrior,
+    mode_law,
+    sampler_law,
+)
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import log_odds_of, split_tree
 from dpbayes_sklearn.counts.tables import CountTables

@@ -24,7 +24,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.metrics import private_cross_validate, private_score
 from dpbayes_sklearn.metrics.intervals import Noisy, auc, ratio
 from dpbayes_sklearn.metrics.plan import plan
-from dpbayes_sklearn.metrics.predictions import Classification
+from dpbayes_sklearn.metrics.statistics import Classification
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy import exact as read
 
@@ -299,7 +299,7 @@ def test_the_area_of_exact_counts():
 )
 def test_intervals_cover_the_truth(epsilon, n):
     """In short; ``benchmarks.accuracy.private_scores`` has all metrics and 1,000 repeats."""
-    from dpbayes_sklearn.metrics.predictions import Labelled
+    from dpbayes_sklearn.metrics.statistics import Labelled
     from dpbayes_sklearn.noise import Noise
 
     rng = np.random.default_rng(0)

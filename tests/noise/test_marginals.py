@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.noise.joint import SupNormMarginal
 from dpbayes_sklearn.noise.law import NO_NOISE, UNKNOWN, deviation_bound, sum_of
-from dpbayes_sklearn.noise.sup_norm import SupNormMarginal
 
 
 def laplace_sum(scales):

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn.audit.deltas import enumerate_texts
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace, truncated_laplace
 from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace, truncated_laplace
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 

@@ -23,8 +23,7 @@ from dpbayes_sklearn import (
     tree_augmented,
 )
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.base.parameters import COUNTED, PERSONS_STREAM, PROMISED
-from dpbayes_sklearn.data.persons import counted_records
+from dpbayes_sklearn.data.persons import COUNTED, PERSONS_STREAM, PROMISED, counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.preprocessing import (

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import dpbayes_sklearn.privacy
-from dpbayes_sklearn._html import ACCENTS
+from dpbayes_sklearn._presenting import ACCENTS
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.privacy import BudgetAccountant
 

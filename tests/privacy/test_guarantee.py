@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpbayes_sklearn._html import ACCENTS
+from dpbayes_sklearn._presenting import ACCENTS
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 from dpbayes_sklearn.serialization.models import GUARANTEE as CODEC

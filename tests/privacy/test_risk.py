@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon, zcdp_rho
-from dpbayes_sklearn.privacy.risk import privacy_risk, true_positive_rate
+from dpbayes_sklearn.privacy.guarantee import privacy_risk, true_positive_rate
 
 RATES = (1e-4, 0.01, 0.05, 0.3, 0.7, 0.99)
 

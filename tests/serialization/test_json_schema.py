@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BetaBinomial, from_json
-from dpbayes_sklearn.serialization.json_schema import GUARANTEE_SCHEMA, MODEL_SCHEMA
+from dpbayes_sklearn.serialization.document import GUARANTEE_SCHEMA, MODEL_SCHEMA
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "schemas"
 X = np.random.default_rng(0).random((60, 2))

@@ -15,7 +15,7 @@ from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Interval
-from dpbayes_sklearn.sums.families import GammaFamily, NormalFamily, moments_given
+from dpbayes_sklearn.sums.posterior import GammaFamily, NormalFamily, moments_given
 from dpbayes_sklearn.sums.release import BoundedSums, Column, Prior, draw_loss, plan
 
 GRID = 6  # few enough steps to list all sums

@@ -11,8 +11,7 @@ from scipy.special import comb, gammaln, psi
 from scipy.stats import gamma
 
 from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
-from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.draws import mode_law
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior, mode_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid
 from dpbayes_sklearn.mechanisms import MAP

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.counts.dirichlet import DirichletPrior
-from dpbayes_sklearn.counts.draws import mode_law
+from dpbayes_sklearn.counts.dirichlet import DirichletPrior, mode_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid
 from dpbayes_sklearn.mechanisms import MAP

@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.audit._planted._fault import Faults, at, changed
 from dpbayes_sklearn.columns.quantiles import BinEdges, Level, SortedColumns
 from dpbayes_sklearn.counts.dependence import QUESTION_SHARE
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.noise.law import laplace_scale
-from dpbayes_sklearn.noise.truncated_laplace import TruncatedLaplace
 
 FAULTS = Faults("columns")
 COLUMNS, TEXTS = "enumeration of preparation", "enumeration of texts"
@@ -20,7 +20,7 @@ KEPT, PARTS = "replay of preparation", "parts"
 QUANTILES = "columns.quantiles"
 COLUMNWISE = "preprocessing.columns.ColumnwiseTransformer"
 LEARNED = "preprocessing.learned_schema.FrameDomains._statistics"
-CALIBRATED, COMMON = "noise.truncated_laplace.TruncatedLaplace.calibrated", "noise.Noise.common"
+CALIBRATED, COMMON = "noise.discrete_laplace.TruncatedLaplace.calibrated", "noise.Noise.common"
 ONE = Fraction(1)
 EPSILON_12 = "quantiles, epsilon=12"
 
@@ -85,7 +85,7 @@ FAULTS.rows(
             CALIBRATED, lambda real, cls, scale, delta, *step: real(cls, scale, 2 * delta, *step)
         ),
         "A replaced record is thought to change one text only": at(
-            "columns.texts.laplace_scale", lambda real, moved, epsilon: real(moved // 2, epsilon)
+            "columns.plans.laplace_scale", lambda real, moved, epsilon: real(moved // 2, epsilon)
         ),
     },
 )
@@ -143,13 +143,13 @@ FAULTS.rows(
             "schema, record",
         ),
         "Every column of texts has the whole delta": at(
-            "columns.texts.TextCounts.law", _text_law(of_delta=1), "schema, record"
+            "columns.plans.TextCounts.law", _text_law(of_delta=1), "schema, record"
         ),
         "Every column of texts takes the whole epsilon": at(
-            "columns.texts.TextCounts.law", _text_law(of_epsilon=1), "schema, record"
+            "columns.plans.TextCounts.law", _text_law(of_epsilon=1), "schema, record"
         ),
         "The delta of a text is not shared by what comes and what goes": at(
-            "columns.texts.TextCounts.law", _text_law(sides=1), "schema, record"
+            "columns.plans.TextCounts.law", _text_law(sides=1), "schema, record"
         ),
         "Numbers of a learned schema take all of epsilon": at(
             "columns.plans.shares",

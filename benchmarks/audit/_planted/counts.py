@@ -47,7 +47,7 @@ FAULTS.rows(
             "categories.counts.SimplexCounts.sensitivity", returns(1), "geometric"
         ),
         "Any number of draws is made for the price of one": at(
-            "counts.draws.sampler_law",
+            "counts.dirichlet.sampler_law",
             lambda real, m, *args: real(Sampler(1, n_points=m.n_points), *args),
             "n_samples=2",
         ),
@@ -55,7 +55,7 @@ FAULTS.rows(
             "counts.splits.SplitGrid._worst", times(0.5), "Sampler(n_points=33)"
         ).also("counts.splits._node_loss", uncached),
         "The score of the MAP mechanism is thought to move a fifth as far": at(
-            "counts.draws._mass_sensitivity", times(0.2), "MAP(score"
+            "counts.dirichlet._mass_sensitivity", times(0.2), "MAP(score"
         ),
         "Any character sum is thought to move by 1, and not by 2": at(
             "counts.fourier.sup_sensitivity",
@@ -93,7 +93,7 @@ FAULTS.rows(
             "privacy.gaussian.zcdp_rho", lambda _, *args: zcdp_epsilon(*args)
         ).also("privacy.gaussian._least_variance", uncached),
         "A turned split counts as half a turn in rho": at(
-            "counts.draws.release_rho", times(0.25), "several draws"
+            "counts.dirichlet.release_rho", times(0.25), "several draws"
         ),
     },
 )
@@ -114,7 +114,7 @@ FAULTS.rows(
             "tables",
         ),
         "The zCDP of k records of a person is k times that of one": at(
-            "counts.draws.release_rho",
+            "counts.dirichlet.release_rho",
             lambda real, *public: real(*public) / public[-1].max_records,
             "tables",
         ),
@@ -152,7 +152,7 @@ FAULTS.rows(
             "counts, Laplace(), record",
         ),
         "Several draws of tables have the loss of one": at(
-            "counts.draws.sampler_law",
+            "counts.dirichlet.sampler_law",
             lambda real, m, *args: real(Sampler(1, omega=m.omega), *args),
             "counts, Sampler(n_samples=3), record",
         ),
@@ -215,7 +215,7 @@ def _(real, self, statistics, noise):
     return real(self, statistics, noise)
 
 
-@FAULTS.row(COUNTS, "categories.exponential._law", "exponential")
+@FAULTS.row(COUNTS, "categories.plans._law", "exponential")
 def _(_, mechanism, candidates, budget):
     """The exponential mechanism is scaled by the local sensitivity and not calibrated."""
     half = float(budget.epsilon) / 2

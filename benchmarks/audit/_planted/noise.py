@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.audit._planted._fault import Faults, at, returns, times
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, SupNorm, class_rows
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, one_sided_laplace
-from dpbayes_sklearn.noise.integers import bernoulli_exp
+from dpbayes_sklearn.noise.integers import bernoulli_exp, uniform_below
 from dpbayes_sklearn.noise.law import draw, laplace_scale
 from dpbayes_sklearn.noise.source import random_source
 
@@ -71,7 +71,7 @@ FAULTS.rows(
             lambda real, scale, *rest: real(scale / 2, *rest),
         ),
         "Noise that cancels is accepted whatever its last part is": at(
-            "noise.zero_sum._coins", lambda _, size, *rest: np.ones(size.size, bool)
+            "noise.joint._coins", lambda _, size, *rest: np.ones(size.size, bool)
         ),
         "Rows of noise are accepted however few of them there are": at(
             "noise.class_rows._accepts", returns(True)
@@ -87,11 +87,15 @@ FAULTS.rows(
             lambda real, weights, source: real(weights[..., :-1], source),
         ),
         "The noise of a text is not cut off": at(
-            "noise.truncated_laplace._unlimited",
+            "noise.discrete_laplace._unlimited",
             lambda _, law, count, source: discrete_laplace(law.scale, count, source),
         ),
         "Even noise of a text is not thinned out": at(
-            "noise.truncated_laplace.bernoulli_exp", lambda _, x, *rest: np.ones(len(x), bool)
+            "noise.discrete_laplace._even",
+            lambda _, law, count, source: (
+                uniform_below(2 * law.reach + 1, count, source, np.uint64).astype(np.int64)
+                - law.reach
+            ),
         ),
     },
 )
@@ -142,7 +146,7 @@ def _(_, limit, size, source, word):
     return drawn % np.asarray(limit, dtype=word)
 
 
-@FAULTS.row(LAWS, "noise.sup_norm._radii")
+@FAULTS.row(LAWS, "noise.joint._radii")
 def _(_, sides, scale, count, source):
     """Radii of a box are taken as proposed, whatever their coins say."""
     return one_sided_laplace(scale, count * len(sides), source).reshape(count, -1).sum(axis=1)
@@ -196,7 +200,7 @@ def _(real, arrays, *rest):
     return tuple(np.where(a == 0, 0, z) for a, z in zip(arrays, noisy, strict=True))
 
 
-@FAULTS.row(COUNTS, "noise.zero_sum.zero_sum_laplace", "geometric")
+@FAULTS.row(COUNTS, "noise.joint.zero_sum_laplace", "geometric")
 def _(real, *args):
     """Noise that should cancel over all counts leaves the last one exact."""
     noise = real(*args)

@@ -277,10 +277,10 @@ FAULTS.rows(
     CONSOLE,
     {
         "A model is written over the ledger or the data": at(
-            "command_line.console.refuse_to_overwrite", returns(None), "files that are read"
+            "__main__.refuse_to_overwrite", returns(None), "files that are read"
         ),
         "Whether a model can be written is seen after it was charged": at(
-            "command_line.console.reserved",
+            "__main__.reserved",
             lambda _, path, room: nullcontext(_Later(path)),
             "files that cannot be written",
         ),
@@ -318,7 +318,7 @@ def _(_, first_line, path, form):
     return tuple(names)
 
 
-@FAULTS.row(CONSOLE, "command_line.console.write_schema", "templates")
+@FAULTS.row(CONSOLE, "__main__.write_schema", "templates")
 def _(_, options):
     """A schema template tells whether most cells are numbers."""
     try:

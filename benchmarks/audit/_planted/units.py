@@ -15,7 +15,7 @@ from dpbayes_sklearn.release import Facts, SizePlan, carry_out, drawn_sample
 
 FAULTS = Faults("units")
 WORLDS, REPLAY, ORDER = "enumeration of units", "replay of units", "order of records"
-COUNTED, POSITIONS = "base.parameters.counted_records", "noise.noise.random_positions"
+COUNTED, POSITIONS = "data.persons.counted_records", "noise.noise.random_positions"
 COINS, BLOCK = "model_selection.runs.coins_of", "regression.moments.Block"
 RECORDS = PrivacyUnit("record")
 SAMPLES = tuple(f"{m}.drawn_sample" for m in ("regression.location", "regression.release"))

@@ -1,16 +1,17 @@
-"""The one place that imports private names of scikit-learn, and the base of all estimators.
+"""The one place that imports private names of scikit-learn, and what differs between systems.
 
-**The one place that imports private names of scikit-learn.**
-
-They have not moved from scikit-learn 1.6 to the newest release; should they, it is repaired here.
+The names have not moved from scikit-learn 1.6 to the newest release; should they, it is repaired
+here. Windows cannot fork, so there nothing is done when a process forks.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import lru_cache, wraps
 from inspect import signature
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from sklearn.base import BaseEstimator
@@ -34,9 +35,10 @@ __all__ = [
     "_fit_context",
     "_safe_indexing",
     "did_you_mean",
+    "hold_while_forking",
+    "run_in_children",
     "validate_parameter_constraints",
 ]
-
 
 if TYPE_CHECKING:
 
@@ -148,3 +150,17 @@ class HelpfulEstimator(BaseEstimator):
                     "that carries its options, from dpbayes_sklearn.mechanisms."
                 )
         return super().set_params(**params)  # type: ignore[no-any-return]
+
+
+def hold_while_forking(lock: RLock) -> None:
+    """Let a fork wait for a lock: one that another thread held would stay locked in the child."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
+
+
+def run_in_children(hook: Callable[[], object]) -> None:
+    """Call a function at the start of every forked child."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=hook)

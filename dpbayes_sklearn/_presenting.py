@@ -1,0 +1,238 @@
+"""How results are presented elsewhere: cards in HTML, draws for ArviZ, axes of matplotlib.
+
+A card is escaped and self-contained. It inherits its text colour from the page, and all its other
+colours are semi-transparent greys, so that it is readable in light and dark themes.
+
+Axes are created without touching pyplot's global state.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from html import escape
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from sklearn.utils import check_scalar
+
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "QUIET",
+    "Drawn",
+    "Html",
+    "ToArviz",
+    "against_diagonal",
+    "card",
+    "check_matplotlib",
+    "meter",
+    "table",
+    "tag",
+    "tidy",
+    "tiles",
+]
+
+QUIET = "dpbayes-quiet"
+ACCENTS = {"good": "#1f9e89", "weak": "#d98a1f", "bad": "#d1495b"}
+
+STYLE = """
+.dpbayes-card{border:1px solid rgba(128,128,128,.35);border-left:4px solid var(--dpbayes-accent);
+border-radius:6px;background:rgba(128,128,128,.06);padding:.7em 1em .8em;margin:.6em 0;
+max-width:46em;font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+.dpbayes-card p{margin:.35em 0 0}
+.dpbayes-card header{font-size:1.08em}
+.dpbayes-card h4{margin:1em 0 0;font-size:1em}
+.dpbayes-tiles{display:flex;flex-wrap:wrap;gap:.5em;margin:.6em 0 0;padding:0}
+.dpbayes-tiles div{background:rgba(128,128,128,.11);border-radius:5px;padding:.25em .75em .3em;
+min-width:3.2em}
+.dpbayes-tiles dt{font-size:.78em;font-weight:400;opacity:.72;margin:0}
+.dpbayes-tiles dd{margin:0;font-weight:600;font-variant-numeric:tabular-nums}
+.dpbayes-card ul{margin:.15em 0 0;padding-left:1.3em}
+.dpbayes-card li{margin:.1em 0}
+.dpbayes-quiet{opacity:.72}
+.dpbayes-meter{height:.55em;border-radius:.3em;background:rgba(128,128,128,.22);overflow:hidden;
+margin:.6em 0 .2em}
+.dpbayes-meter div{height:100%;background:var(--dpbayes-accent)}
+.dpbayes-card table{border-collapse:collapse;margin:.6em 0 0;width:100%;font-size:.93em;border:0;
+font-variant-numeric:tabular-nums}
+.dpbayes-card table th,.dpbayes-card table td{text-align:right;padding:.22em .7em;border:0;
+border-bottom:1px solid rgba(128,128,128,.22);background:none;white-space:nowrap}
+.dpbayes-card table th{font-weight:600;border-bottom-color:rgba(128,128,128,.5)}
+.dpbayes-card table .dpbayes-text{text-align:left;white-space:normal;overflow-wrap:anywhere}
+.dpbayes-card table th.dpbayes-text{overflow-wrap:normal}
+"""
+
+
+class Html(str):
+    """Markup. Any other string is text, and is escaped where markup is made of it."""
+
+    __slots__ = ()
+
+
+def tag(name: str, *children: object, **attributes: object) -> Html:
+    """Return an element; what is not :class:`Html` among its children is escaped.
+
+    >>> tag("p", "1 < 2 ", tag("b", "&"), class_="note")
+    '<p class="note">1 &lt; 2 <b>&amp;</b></p>'
+    """
+    pairs = ((key.rstrip("_"), escape(str(value))) for key, value in attributes.items())
+    start = "".join(f' {key}="{value}"' for key, value in pairs)
+    inner = "".join(c if isinstance(c, Html) else escape(str(c)) for c in children)
+    return Html(f"<{name}{start}>{inner}</{name}>")
+
+
+def card(title: str, *parts: Html, accent: str = "good") -> Html:
+    """Return a card with a title; ``accent`` is "good", "weak" or "bad"."""
+    return tag(
+        "section",
+        tag("style", Html(STYLE)),
+        tag("header", tag("b", title)),
+        *parts,
+        class_="dpbayes-card",
+        style=f"--dpbayes-accent:{ACCENTS[accent]}",
+    )
+
+
+def tiles(figures: Iterable[tuple[str, object]]) -> Html:
+    """Return named figures side by side."""
+    pairs = (tag("div", tag("dt", name), tag("dd", value)) for name, value in figures)
+    return tag("dl", *pairs, class_="dpbayes-tiles")
+
+
+def meter(share: float) -> Html:
+    """Return a bar that is full at a share of 1."""
+    width = f"width:{100 * min(max(share, 0.0), 1.0):.1f}%"
+    return tag("div", tag("div", style=width), class_="dpbayes-meter")
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[object]], text: Iterable[int] = ()) -> Html:
+    """Return a table of figures; columns numbered in ``text`` are aligned to the left."""
+    left = set(text)
+
+    def line(kind: str, cells: Iterable[object]) -> Html:
+        marked = (
+            tag(kind, cell, class_="dpbayes-text") if j in left else tag(kind, cell)
+            for j, cell in enumerate(cells)
+        )
+        return tag("tr", *marked)
+
+    body = (line("td", row) for row in rows)
+    return tag("table", tag("thead", line("th", heads)), tag("tbody", *body))
+
+
+class _Sampled(Protocol):
+    _parameter: ClassVar[str]
+
+    def sample(self, rng: np.random.Generator, n: int) -> Any:
+        """Return draws along a first axis: an array, or a tuple of arrays."""
+
+
+class ToArviz:
+    """A posterior whose draws can be handed over; it has ``sample(rng, n)``."""
+
+    _parameter: ClassVar[str] = "parameters"
+    """What draws are called that are one array."""
+
+    def to_arviz(self: _Sampled, draws: int = 1000, *, random_state: int | None = None) -> Any:
+        """Return draws from the released posterior as ArviZ's ``InferenceData``.
+
+        Post-processing, at no further privacy cost: draw as often as you like. One chain of
+        independent draws, so that diagnostics of convergence say nothing.
+
+        Parameters
+        ----------
+        draws : int, default=1000
+        random_state : int, optional
+
+        Returns
+        -------
+        arviz.InferenceData
+            With one group, ``posterior``. The tables of a network are called ``feature_0``, ...,
+            and ``class``, with the values of the parents along their first axes.
+        """
+        try:
+            from arviz import from_dict
+        except ImportError:
+            raise ImportError(
+                "to_arviz needs arviz. Install it with pip install 'dpbayes_sklearn[arviz]'."
+            ) from None
+        check_scalar(draws, "draws", Integral, min_val=1)
+        drawn = self.sample(np.random.default_rng(random_state), int(draws))
+        if not isinstance(drawn, tuple):
+            return from_dict(posterior={self._parameter: drawn[None]})
+        names = [*(f"feature_{j}" for j in range(len(drawn) - 1)), "class"]
+        return from_dict(posterior=dict(zip(names, (table[None] for table in drawn), strict=True)))
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+
+# colour-blind-safe palette, on white and on black
+COLOURS = ("#2f7fc1", "#e08a1e", "#1f9e89", "#c75d9b", "#8a6fd1", "#7d8794")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def check_matplotlib(caller: str) -> None:
+    """Raise an error that names what to install if matplotlib is missing."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            f"{caller} needs matplotlib. Install it with pip install 'dpbayes_sklearn[plot]'."
+        ) from None
+
+
+class Drawn:
+    """A display with the axes that it is drawn on."""
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def _axes(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
+        """Return the caller's axes, or those of a new figure, and remember them."""
+        check_matplotlib(f"{type(self).__name__}.plot")
+        if ax is None:
+            ax = _new_axes(size)
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+    def _repr_png_(self) -> bytes | None:
+        """Show the figure in a notebook, unless pyplot does."""
+        figure = getattr(self, "figure_", None)
+        if figure is None or figure.canvas.manager is not None:
+            return None
+        from io import BytesIO
+
+        page = BytesIO()
+        figure.savefig(page, format="png", dpi=110)
+        return page.getvalue()
+
+
+def _new_axes(size: tuple[float, float]) -> Axes:
+    """Return axes of a figure of pyplot's if the caller uses it, so that ``plt.show()`` works."""
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        return tidy(pyplot.figure(figsize=size, layout="constrained").subplots())
+    from matplotlib.figure import Figure
+
+    return tidy(Figure(figsize=size, layout="constrained").subplots())
+
+
+def tidy(ax: Axes) -> Axes:
+    """Remove unneeded lines from the axes."""
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def against_diagonal(ax: Axes, low: float, label: str | None) -> None:
+    """Finish a curve whose ideal is the diagonal of equal axes from ``low`` to 1."""
+    ax.axline((0, 0), slope=1, color="0.5", lw=1, ls=(0, (4, 3)), zorder=0)
+    ax.set(xlim=(low, 1.02), ylim=(low, 1.02), aspect="equal")
+    ax.grid(alpha=0.35, lw=0.7)
+    ax.set_axisbelow(True)
+    if label is not None:
+        ax.legend(frameon=False, loc="upper left")
