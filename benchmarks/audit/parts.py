@@ -226,7 +226,7 @@ def sessions(queries: int = 3, epsilon: float = 1.0) -> Iterator[World]:
         for unit in units:
             name = f"session, {unit.label}, {type(model).__name__}"
             asked = clone(model).set_params(epsilon=epsilon, privacy_unit=unit)
-            yield World(name, Answers(asked, queries), others, own, unit, 0.7)
+            yield World(name, Answers(asked, queries), others, own, unit, 0.6)
 
 
 def _secret() -> dict[str, tuple[Any, Any, Any]]:
