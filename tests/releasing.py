@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpbayes_sklearn.audit._domains import plan_for
+from dpbayes_sklearn.audit._universes import plan_for
 from dpbayes_sklearn.release import Release, carry_out
 
 __all__ = ["carried_out", "plan_for"]

@@ -32,7 +32,7 @@ from dpbayes_sklearn import (
     BudgetAccountant,
     DirichletMultinomial,
 )
-from dpbayes_sklearn.audit._domains import released
+from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.recording import Recording
@@ -71,7 +71,7 @@ from dpbayes_sklearn.release import Facts
 
 __all__ = ["attacks", "concentration", "laws", "origins"]
 
-SIGMAS = 6.0  # a right law strays so far once in 500 million
+SIGMAS = 6.0  # A right law strays this many standard deviations once in 500 million.
 NETWORK = Network.star([2], 2)
 PRIOR = DirichletPrior(NETWORK, (np.ones(2), np.ones(2)))
 SIDES = tuple(
@@ -201,7 +201,7 @@ def origins() -> Iterator[str]:
     yield from _batches(common, X, y)
 
 
-_KEYS = ((1, 7), (1, 8), (2, 7))  # of the system's bytes, and of everybody else's generators
+_KEYS = ((1, 7), (1, 8), (2, 7))  # Seeds of the system's bytes and of all other generators.
 
 
 def _numbers(model: Any, data: Any, key: int, seed: int) -> npt.NDArray[np.float64]:
@@ -231,7 +231,7 @@ PEOPLE = {
     "two records": {"privacy_unit": PrivacyUnit("person", max_records=2, by_construction=True)},
     "four records": {"privacy_unit": PrivacyUnit("person", max_records=4, by_construction=True)},
 }
-TINY = 1 + 1e-9  # floats
+TINY = 1 + 1e-9  # Allowance for rounding of floats.
 
 
 def concentration() -> list[Case]:

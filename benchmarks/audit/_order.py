@@ -36,7 +36,7 @@ N, SOME, RUNS = 8, 2, 28
 SETS = [*combinations(range(N), SOME)]
 POWERS = 2.0 ** -np.arange(N)
 EPSILON = 10_000.0
-FARTHEST = 5.2  # standard deviations: once in 10 million, a fair draw is called unfair
+FARTHEST = 5.2  # In standard deviations; a fair draw exceeds it once in 10 million audits.
 
 Places = tuple[int, ...]
 Asked = dict[str, Places]

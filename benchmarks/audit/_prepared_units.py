@@ -16,7 +16,7 @@ from benchmarks.audit._cases import Case
 from benchmarks.audit._units import ADDED, THERE, UNITS, replay_pair
 from dpbayes_sklearn import BudgetAccountant, Categories, Interval, Schema
 from dpbayes_sklearn.audit import enumerate_loss
-from dpbayes_sklearn.audit._domains import ColumnDomain
+from dpbayes_sklearn.audit._universes import ColumnUniverse
 from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.columns.quantiles import BinEdges, OuterQuantiles, QuantileQuestions
@@ -43,13 +43,13 @@ def worlds_of_preparation() -> list[Case]:
     few = (0.0, 3.0, np.nan)  # so that there can be many records
     median = QuantileQuestions((BinEdges(2),))
     worlds: list[Any] = [
-        ("quantiles", ColumnDomain(median, few), 6 * unit.max_records, unit, 0.9)
+        ("quantiles", ColumnUniverse(median, few), 6 * unit.max_records, unit, 0.9)
         for unit in (ADDED, THERE)
     ]
     for unit in UNITS:
         sides = OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 400, 6.0, None, unit)
         worlds += [
-            ("quantiles", ColumnDomain(QuantileQuestions((sides,)), few), 5, unit, 0.0),
+            ("quantiles", ColumnUniverse(QuantileQuestions((sides,)), few), 5, unit, 0.0),
             ("permute_and_flip", ColumnChoice(Network.star([2, 2], 2), 1), 3, unit, 0.0),
             ("permute_and_flip", TreeChoice(Network.star([2, 2, 2], 1)), 2, unit, 0.0),
         ]

@@ -23,7 +23,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.categories import plans
 from dpbayes_sklearn.counts import predict
@@ -43,8 +43,8 @@ ADDED, PERSON = PrivacyUnit("record", neighbours="add_remove"), PrivacyUnit("per
 THERE = PrivacyUnit("person", max_records=2, neighbours="add_remove")
 UNITS = (ADDED, PERSON, THERE)
 STAR, ONE_CLASS = Network.star([2, 2], 2), Network.star([2], 1)
-NUMBER = MomentDomain(Design((Interval(-1, 1),)), levels=2)
-SLOPE = MomentDomain(Design((Interval(-1, 1),), intercept=False), levels=3)
+NUMBER = MomentUniverse(Design((Interval(-1, 1),)), levels=2)
+SLOPE = MomentUniverse(Design((Interval(-1, 1),), intercept=False), levels=3)
 
 
 def unit_worlds() -> list[Case]:

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from benchmarks.audit._cases import Case, cases_of
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._domains import MomentDomain, TreeDomain, plan_for
+from dpbayes_sklearn.audit._universes import MomentUniverse, TreeUniverse, plan_for
 from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.categories import plans
@@ -35,7 +35,7 @@ from dpbayes_sklearn.schema import Categories, Interval
 __all__ = ["MATRIX", "common_texts", "enumeration", "gaussian_noise"]
 
 
-class Twins(MomentDomain):
+class Twins(MomentUniverse):
     """Records of a regression whose first two columns agree: few, and the worst are among them."""
 
     @cached_property
@@ -49,9 +49,9 @@ TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
 NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories([*"abc"]),))
 SLOPE = Design((Interval(-1, 1),), intercept=False)
 MATRIX = Twins(Design((Categories([*"abc"]),) * 4), levels=2)  # has matrix noise
-SIGNS = MomentDomain(Design((Categories([*"ab"]),) * 4), levels=2)  # likewise, and they are centred
-ODD = 0.12345678901234567  # its fraction is longer than what samplers take
-LOCATED = 1500.0  # so large that the number of one record is located too
+SIGNS = MomentUniverse(Design((Categories([*"ab"]),) * 4), levels=2)  # centred, too
+ODD = 0.12345678901234567  # As a fraction it is too long for the samplers, so it is rounded.
+LOCATED = 1500.0  # At this epsilon a regression of one record locates its numbers, too.
 
 
 QUARTERS = OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 3, 6.0)
@@ -72,7 +72,7 @@ class World(NamedTuple):
         return f"{self.mechanism}{options}, {self.structure}"
 
 
-class Alike(TreeDomain):
+class Alike(TreeUniverse):
     """Records whose features all have the same value: one of them changes all edges at once."""
 
     @classmethod
@@ -161,7 +161,7 @@ def gaussian_noise() -> list[Case]:
     return [
         *cases_of(_gaussian_tables, _several_draws),
         *(
-            Case(name, partial(_gaussian_steps, MomentDomain(d, levels=3), tight=d is SLOPE))
+            Case(name, partial(_gaussian_steps, MomentUniverse(d, levels=3), tight=d is SLOPE))
             for name, d in designs.items()
         ),
     ]
@@ -182,7 +182,7 @@ def _several_draws() -> Iterator[str]:
         yield f"sampler: delta {draws.delta:g} of {draws.claim:g}"
 
 
-def _gaussian_steps(domain: MomentDomain, tight: bool) -> Iterator[str]:
+def _gaussian_steps(domain: MomentUniverse, tight: bool) -> Iterator[str]:
     """Compare the zCDP of every step of a regression, over all records, with what is claimed.
 
     The worst neighbours of one step need not be those of another, and windows may be wider than

@@ -49,8 +49,8 @@ def run(scale: float) -> Iterator[Row]:
 
 CEILINGS = ((1.0, 1e-6), (0.5, 1e-3))
 _ORDERS = np.geomspace(1.01, 500, 250)
-_ROUNDING = 1.001  # the largest divergence may lie between two orders
-_CLOSE = 1.001  # how near to the largest release that is accepted
+_ROUNDING = 1.001  # Factor for a largest divergence that lies between two orders.
+_CLOSE = 1.001  # Ratio at which the search for the largest accepted release ends.
 
 
 class Release(NamedTuple):

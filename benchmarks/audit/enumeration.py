@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.audit._cases import Row
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn.audit import Enumeration, enumerate_loss
-from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -33,7 +33,7 @@ DESIGNS = (
 )
 MATRIX = Design((Categories([*"abc"]),) * 4)
 SIGNS = Design((Categories([*"ab"]),) * 4)
-LOCATED = 2500.0  # so large that numbers are located too
+LOCATED = 2500.0  # At this epsilon the releases of a regression locate numbers, too.
 PRIORS = (1.0, 0.01, (0.01, 5.0), (20.0, 3.0), 50.0)
 
 
@@ -111,7 +111,7 @@ def moments() -> Iterator[Case]:
     for design, epsilon in ((MATRIX, 0.5), (MATRIX, 4.0), (SIGNS, 4.0), (SIGNS, LOCATED)):
         options = {"epsilon": epsilon, "transcripts": 1}
         yield Case("moments, laplace, matrix noise", "laplace", design, 1, options)
-    world = MomentDomain(Design((Interval(-1, 1), Categories([*"ab"]))), levels=2)
+    world = MomentUniverse(Design((Interval(-1, 1), Categories([*"ab"]))), levels=2)
     for mechanism, change in product(("laplace", "fourier"), ("replace", "add_remove")):
         unit = PrivacyUnit("person", max_records=3, by_construction=True, neighbours=change)
         options = {"unit": unit, "epsilon": 1.0, "transcripts": 1}

@@ -40,8 +40,8 @@ def run(scale: float) -> Iterator[Row]:
         yield Row("intervals", what, figure, f"<= {MOST}", excess <= MOST)
 
 
-LEAST = 0.85  # of intervals of 95 %: what matching two moments leaves, and the error of 150 runs
-MOST = 0.12  # excess of mean confidence over accuracy
+LEAST = 0.85  # Required coverage of 95 % intervals: two moments are matched, and runs are few.
+MOST = 0.12  # Largest excess of mean confidence over accuracy.
 SHARES = np.array([0.5, 0.3, 0.1, 0.05, 0.04, 0.01])
 SECRET = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 SETTINGS: dict[str, tuple[int, float, dict[str, Any]]] = {

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from benchmarks.audit._cases import Row
 from dpbayes_sklearn import BayesianLinearRegression, mechanisms
-from dpbayes_sklearn.audit._domains import released
+from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.categories.counts import SimplexCounts

@@ -32,7 +32,7 @@ from dpbayes_sklearn.privacy.ledger import Entry, Ledger
 FORK = multiprocessing.get_context("fork")
 
 Charge = Mapping[str, Any]
-Step = Callable[[BudgetAccountant, Charge, str, int], None]
+ChargeAndRelease = Callable[[BudgetAccountant, Charge, str, int], None]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def audit(
     *,
     processes: int = 8,
     seed: int = 0,
-    step: Step = charge_then_release,
+    step: ChargeAndRelease = charge_then_release,
     releases: Releases = PURE,
     enforced: bool = True,
 ) -> Tally:
@@ -127,7 +127,7 @@ def _round(
     accountant: BudgetAccountant,
     log: Path,
     processes: int,
-    step: Step,
+    step: ChargeAndRelease,
     releases: Releases,
 ) -> None:
     def start() -> multiprocessing.process.BaseProcess:
@@ -150,7 +150,7 @@ def _round(
 
 
 def _work(
-    accountant: BudgetAccountant, log: Path, seed: float, step: Step, releases: Releases
+    accountant: BudgetAccountant, log: Path, seed: float, step: ChargeAndRelease, releases: Releases
 ) -> None:
     chance = random.Random(seed)
     with log.open("ab", buffering=0) as file:

@@ -67,7 +67,7 @@ __all__ = ["KINDS", "Plan", "attempt", "failures", "plans", "random_plans"]
 
 PLANS = 200
 FEW, MANY = 30, 2000  # columns, or values of one
-FEWER = {"regression": 200, "networks": FEW, "trees": FEW}  # whose work grows faster
+FEWER = {"regression": 200, "networks": FEW, "trees": FEW}  # Their work grows faster.
 WIDE = 10
 
 

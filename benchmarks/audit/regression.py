@@ -18,9 +18,9 @@ import numpy as np
 
 from benchmarks.audit._cases import Row
 from dpbayes_sklearn._messages import progress
-from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit._parts import ModeSearch
-from dpbayes_sklearn.audit._steps import Added, Mode, Step
+from dpbayes_sklearn.audit._steps import Added, Mode, StepLaw
+from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.recording import Recording
@@ -40,8 +40,8 @@ RUNS = {"noise": 400_000, "draws": 1_000_000}
 class Worst(NamedTuple):
     """A step of two neighbours that tells most about them, and its part of epsilon if known."""
 
-    one: Step
-    other: Step
+    one: StepLaw
+    other: StepLaw
     share: Fraction | None
 
 
@@ -50,7 +50,7 @@ class Case:
     """A release of ``others`` equal records and one more, which neighbours replace."""
 
     mechanism: Mechanism
-    domain: MomentDomain
+    domain: MomentUniverse
     other: tuple[float, ...]
     others: int
     epsilon: Fraction
@@ -63,7 +63,7 @@ class Case:
     def worst_steps(self) -> list[Worst]:
         """Return every noise step at the pair of neighbours whose laws lose most there."""
         among = [self.domain.records.index(self.other)] * self.others
-        sides: list[list[Step]] = []
+        sides: list[list[StepLaw]] = []
         past: Recording | None = None
         for record in range(len(self.domain.records)):
             data, shares = self.domain.statistics([*among, record]), _Shares()
@@ -105,25 +105,25 @@ class _Shares:
         return self._add_noise(sums, step, grid, share, noise)
 
 
-def _loss(one: Step, other: Step) -> float:
+def _loss(one: StepLaw, other: StepLaw) -> float:
     return float(max(one.loss(other), other.loss(one)))
 
 
-def _entries(one: Step, other: Step) -> int:
+def _entries(one: StepLaw, other: StepLaw) -> int:
     """Return how many entries differ: of equal losses, what more of them tell is seen sooner."""
     centres = [getattr(side, "centre", np.zeros(1)) for side in (one, other)]
     return int(np.count_nonzero(centres[0] - centres[1]))
 
 
 def _cases() -> Iterator[Case]:
-    numbers = MomentDomain(Design((Interval(-1, 1), Interval(-1, 1))), levels=3)
+    numbers = MomentUniverse(Design((Interval(-1, 1), Interval(-1, 1))), levels=3)
     middle, prior = (0.0, 0.0, 0.0), GaussianPrior(numbers.design, inference="noise_aware")
     for mechanism in (Laplace(), Fourier()):
         yield Case(mechanism, numbers, middle, 390, Fraction(5), prior)
     yield Case(Laplace(), numbers, middle, 650, Fraction(5), prior, two_stages=True)
     # A draw loses its whole share where residuals reach 1 + BR with BR = 1. Others at one end keep
     # most draws there, and the few at the other end tell most; so there are two of them.
-    slope = MomentDomain(Design((Interval(-1, 1),), intercept=False), levels=3)
+    slope = MomentUniverse(Design((Interval(-1, 1),), intercept=False), levels=3)
     flat = GaussianPrior(slope.design, precision=1e-6, coef_bound=1.0)
     for draws in (Sampler(), MAP()):
         yield Case(draws, slope, (1.0, -1.0), 2, Fraction(5), flat)

@@ -19,8 +19,8 @@ from benchmarks.audit._cases import Row
 from benchmarks.audit._parts import World, claims, recordings
 from benchmarks.audit.parts import sessions
 from dpbayes_sklearn._messages import progress
-from dpbayes_sklearn.audit._domains import Known
-from dpbayes_sklearn.audit._steps import Step
+from dpbayes_sklearn.audit._steps import StepLaw
+from dpbayes_sklearn.audit._universes import Known
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.categories.counts import SimplexCounts
@@ -52,7 +52,7 @@ __all__ = ["CASES", "Case", "run"]
 
 RUNS = 1_000_000
 Seeds = tuple[int | None, int | None]
-LEAST = 60_000  # enough for every row to see half the noise
+LEAST = 60_000  # Enough runs for every row to see half the noise.
 CHOICES, LEAST_CHOICES = 20_000, 3_000
 SESSIONS = 200_000
 
@@ -171,7 +171,7 @@ CASES: tuple[Case, ...] = (
 )
 
 
-def steps_of(case: Case, seeds: Seeds = (None, None)) -> list[list[Step]]:
+def steps_of(case: Case, seeds: Seeds = (None, None)) -> list[list[StepLaw]]:
     """Return the noise steps of both sides."""
     budget = Budget(exact(case.epsilon), exact(case.delta), case.unit)
     return [
@@ -180,7 +180,7 @@ def steps_of(case: Case, seeds: Seeds = (None, None)) -> list[list[Step]]:
     ]
 
 
-def pair_loss(one: list[Step], other: list[Step]) -> float:
+def pair_loss(one: list[StepLaw], other: list[StepLaw]) -> float:
     """Return the exact loss between the two data sets: what a bound could reach at most."""
     both = ((one, other), (other, one))
     return max(float(sum(a.loss(b) for a, b in zip(*p, strict=True))) for p in both)

@@ -26,7 +26,7 @@ from dpbayes_sklearn.audit._steps import (
     Choice,
     LogisticMode,
     Mode,
-    Step,
+    StepLaw,
     quadratic_range,
 )
 from dpbayes_sklearn.noise import DiscreteGaussian
@@ -101,7 +101,7 @@ def _gaussian(rho: float, epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class Texts(Step):
+class Texts(StepLaw):
     """Which texts are published: for every column the law that was drawn from, and the counts."""
 
     columns: tuple[tuple[TruncatedLaplace, tuple[tuple[str, int], ...]], ...]
@@ -157,7 +157,7 @@ def _least_epsilon(p: FloatArray, q: FloatArray, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class ModeSearch(Step):
+class ModeSearch(StepLaw):
     """Where the search for a mode ended: it must be within a step of the exact minimum."""
 
     mode: Mode | LogisticMode

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._domains import released
-from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Opaque, Step
+from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Opaque, StepLaw
+from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import (
@@ -42,8 +42,8 @@ from dpbayes_sklearn.privacy.budget import Budget
 
 __all__ = ["Recorder", "laws_of_release", "no_bytes"]
 
-_MARK = 1 << 32  # far above any count
-_ALONE, _GAUSSIAN = -1, -2  # in place of the number of a group that cancels
+_MARK = 1 << 32  # Marks are multiples of this, which is larger than any count.
+_ALONE, _GAUSSIAN = -1, -2  # These stand for a group of noises where none cancels.
 _laplace = discrete_laplace._proposals
 _gaussian = discrete_gaussian._proposals
 _boxes = joint.discrete_boxes
@@ -170,7 +170,7 @@ def laws_of_release(
     prior: Any,
     budget: Budget,
     noise: type[Noise] = Noise,
-) -> list[Step]:
+) -> list[StepLaw]:
     """Return the laws of all that leaves a release; ``prior`` hands back what it is given.
 
     First comes what carries no noise, as one law.
@@ -182,7 +182,7 @@ def laws_of_release(
     up = down = centres
     if recorder.scales:
         (up, _, _), (down, _, _) = _run(kind(1), *given), _run(kind(-1), *given)
-    laws: list[Step] = [
+    laws: list[StepLaw] = [
         Choice(row[None]) for w in recorder.weights for row in w.reshape(-1, w.shape[-1])
     ]
     bare, noises = _noises(centres, up - centres, down - centres, recorder)
@@ -218,7 +218,7 @@ def _taken_apart(thing: Any) -> tuple[list[npt.NDArray[Any]], list[Any]]:
     return [a for arrays, _ in pairs for a in arrays], [*rest, *(r for _, r in pairs)]
 
 
-def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, list[Step]]:
+def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, list[StepLaw]]:
     """Sort the released numbers by the noise they carry; first those that carry none."""
     named = Recorder.names(up)
     marks = np.where(named % 2, -(named + 1), named + 1) * _MARK
@@ -236,7 +236,7 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
         first_holder[noise] = cell
         shared, _ = recorder.boxes.get(noise) or recorder.rows.get(noise, (-1, 0))
         together[recorder.scales[noise], recorder.groups[noise], shared].append(cell)
-    laws: list[Step] = []
+    laws: list[StepLaw] = []
     for (scale, group, shared), cells in together.items():
         centre = centres[cells].astype(np.int64)
         bare += [cells, (centres[cells] - centre).tolist()]  # noise hides no fraction
@@ -255,7 +255,9 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
     return bare, laws
 
 
-def _class_rows(centre: IntArray, scale: Fraction, noises: list[int], recorder: Recorder) -> Step:
+def _class_rows(
+    centre: IntArray, scale: Fraction, noises: list[int], recorder: Recorder
+) -> StepLaw:
     """Return the rows of one class; their sum alone may be missing, as any row tells it."""
     draw = recorder.rows[noises[0]][0]
     drawn = [noise for noise, (first, _) in recorder.rows.items() if first == draw]

@@ -58,17 +58,17 @@ __all__ = [
     "Mode",
     "Opaque",
     "Placed",
-    "Step",
+    "StepLaw",
     "quadratic_range",
     "seen_records",
     "shared_laws",
     "weighed_records",
 ]
 
-_OUTWARD = 2.0**-44  # a difference of logarithms of 62-bit integers errs by less
+_OUTWARD = 2.0**-44  # Differences of logarithms of 62-bit integers err by less than this.
 
 
-class Step(ABC):
+class StepLaw(ABC):
     """One step of a release on one data set."""
 
     @property
@@ -85,7 +85,7 @@ class Step(ABC):
     def key(self) -> bytes:
         """Return bytes that are the same for equal laws, and for them only."""
 
-    def loss(self, other: Step) -> Fraction | float:
+    def loss(self, other: StepLaw) -> Fraction | float:
         """Return the worst of log(P(outcome) / P'(outcome)), or a bound from above."""
         return self._loss(other) if type(other) is type(self) else math.inf
 
@@ -95,7 +95,7 @@ class Step(ABC):
 
 
 @dataclass(frozen=True)
-class Added(Step):
+class Added(StepLaw):
     """Integers with noise of a known law."""
 
     centre: IntArray
@@ -116,11 +116,11 @@ class Added(Step):
         return self.law.privacy_loss(self.centre - other.centre)
 
 
-def shared_laws(releases: list[list[Step]]) -> list[list[Step]]:
+def shared_laws(releases: list[list[StepLaw]]) -> list[list[StepLaw]]:
     """Return the steps with one object for all equal noise laws, which are then soon compared."""
     known: dict[str, NoiseLaw] = {}
 
-    def shared(step: Step) -> Step:
+    def shared(step: StepLaw) -> StepLaw:
         if not isinstance(step, Added):
             return step
         return replace(step, law=known.setdefault(repr(step.law), step.law))
@@ -129,7 +129,7 @@ def shared_laws(releases: list[list[Step]]) -> list[list[Step]]:
 
 
 @dataclass(frozen=True)
-class Choice(Step):
+class Choice(StepLaw):
     """Independent draws from rows of integer weights."""
 
     weights: npt.NDArray[np.uint64]
@@ -171,7 +171,7 @@ class Choice(Step):
 
 
 @dataclass(frozen=True)
-class Placed(Step):
+class Placed(StepLaw):
     """A unit of mass of public lattices, in segments up to ``ends``, each unit of one weight.
 
     ``bound`` is what all questions of a level may lose; 0 for all but the first of them.
@@ -214,7 +214,7 @@ class Placed(Step):
 
 
 @dataclass(frozen=True)
-class Ball(Step):
+class Ball(StepLaw):
     """Independent draws from a Gaussian restricted to a ball."""
 
     precision: FloatArray
@@ -236,7 +236,7 @@ class Ball(Step):
 
 
 @dataclass(frozen=True)
-class Mode(Step):
+class Mode(StepLaw):
     """The minimum of a perturbed objective; ``records`` are (x, t), without a constant if none."""
 
     records: FloatArray
@@ -291,7 +291,7 @@ class Mode(Step):
 
 
 @dataclass(frozen=True)
-class Fixed(Step):
+class Fixed(StepLaw):
     """What leaves a release without noise: it must be the same for all data sets."""
 
     content: bytes
@@ -306,7 +306,7 @@ class Fixed(Step):
 
 
 @dataclass(frozen=True)
-class Opaque(Step):
+class Opaque(StepLaw):
     """Numbers whose law could not be read: nothing can be promised about them."""
 
     def key(self) -> bytes:
@@ -376,7 +376,7 @@ def weighed_records(records: Any) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class LogisticMode(Step):
+class LogisticMode(StepLaw):
     """The mode of a perturbed logistic regression; ``records`` are (weights, label)."""
 
     records: FloatArray

@@ -27,7 +27,7 @@ from dpbayes_sklearn.schema import Categories
 __all__ = ["Case", "every_case", "names_of"]
 
 _INFERENCES = ("plug_in", "noise_aware")
-_DELTA = 1e-3  # of mechanisms that spend one: below one over the number of records
+_DELTA = 1e-3  # It is below one over the number of records; only some mechanisms spend it.
 
 
 class Case(NamedTuple):

@@ -32,8 +32,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._domains import TextDomain, domain_of
-from dpbayes_sklearn.audit._steps import Added, Choice, Step, shared_laws
+from dpbayes_sklearn.audit._steps import Added, Choice, StepLaw, shared_laws
+from dpbayes_sklearn.audit._universes import TextUniverse, universe_of
 from dpbayes_sklearn.audit.enumeration import known_size, readers_of
 from dpbayes_sklearn.columns.plans import TextPlan
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
@@ -44,11 +44,12 @@ from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
 __all__ = ["DeltaEnumeration", "enumerate_delta", "enumerate_texts", "gaussian_shift_delta"]
 
-_WIDE = 2.0**30  # variance from which noise is as good as continuous
+_WIDE = 2.0**30  # Noise of a larger variance is treated as continuous.
 
 Pattern = tuple[tuple[float, int, int], ...]
-_MOST_WEIGHT = 1000
 """(sigma², shift, how many numbers), for every size of shift."""
+
+_MOST_WEIGHT = 1000  # Ratios of variances must have denominators up to this.
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def enumerate_delta(
     unit: PrivacyUnit | str = "record",
     transcripts: int = 2,
 ) -> DeltaEnumeration:
-    """Compute the largest delta over all neighbouring data sets of n records of a small domain.
+    """Compute the largest delta over all neighbouring data sets of n records of a universe.
 
     As in :func:`~dpbayes_sklearn.audit.enumerate_loss`, the production mechanism releases the
     production statistics of every data set, its samplers replaced by recorders.
@@ -121,16 +122,16 @@ def enumerate_delta(
     >>> found.within, found.delta > 0.99e-6, found.n_pairs
     (True, True, 448)
     """
-    chosen, domain = resolve_mechanism(mechanism), domain_of(structure)
+    chosen, universe = resolve_mechanism(mechanism), universe_of(structure)
     budget = Budget(exact(epsilon), exact(delta, "delta"), PrivacyUnit.of(unit))
-    data_sets = domain.data_sets(n, budget.unit)
-    first, second = domain.neighbours(n, budget.unit)
+    data_sets = universe.data_sets(n, budget.unit)
+    first, second = universe.neighbours(n, budget.unit)
     size = known_size(n, budget)
     pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
     pairs += [(b, a) for a, b in pairs]
     deltas = np.zeros(len(pairs))
-    for read in readers_of(chosen, domain, data_sets, 1.0, budget, transcripts):
-        laws = shared_laws([read(domain.observed(d, size)) for d in data_sets])
+    for read in readers_of(chosen, universe, data_sets, 1.0, budget, transcripts):
+        laws = shared_laws([read(universe.observed(d, size)) for d in data_sets])
         keys = [[step.key() for step in own] for own in laws]
         found = [
             _pair_delta(_apart(laws[a], keys[a], laws[b], keys[b]), float(epsilon))
@@ -138,21 +139,21 @@ def enumerate_delta(
         ]
         deltas = np.maximum(deltas, found)
     worst = int(np.argmax(deltas))
-    records = [tuple(domain.records[i] for i in data_sets[side]) for side in pairs[worst]]
+    records = [tuple(universe.records[i] for i in data_sets[side]) for side in pairs[worst]]
     return DeltaEnumeration(
         float(deltas[worst]), float(epsilon), float(delta), (records[0], records[1]), len(pairs)
     )
 
 
 def _apart(
-    one: list[Step], own: list[bytes], other: list[Step], their: list[bytes]
-) -> list[tuple[Step, Step]]:
+    one: list[StepLaw], own: list[bytes], other: list[StepLaw], their: list[bytes]
+) -> list[tuple[StepLaw, StepLaw]]:
     """Return the steps whose laws differ."""
     steps = zip(one, own, other, their, strict=True)
     return [(mine, theirs) for mine, key, theirs, their_key in steps if key != their_key]
 
 
-def _pair_delta(apart: list[tuple[Step, Step]], epsilon: float) -> float:
+def _pair_delta(apart: list[tuple[StepLaw, StepLaw]], epsilon: float) -> float:
     """Return delta between two releases; 1 if anything but one kind of law tells them apart."""
     if apart and all(isinstance(side, Choice) for pair in apart for side in pair):
         return _choices_delta(apart, epsilon)
@@ -288,14 +289,14 @@ def enumerate_texts(
     >>> found.within, round(found.delta / found.claim, 2)
     (True, 0.99)
     """
-    domain, budget = TextDomain(texts), Budget(exact(epsilon), exact(delta, "delta"), unit)
-    data_sets, (first, second) = domain.data_sets(n, unit), domain.neighbours(n, unit)
-    laws = [_law(domain.statistics(chosen), budget) for chosen in data_sets]
+    universe, budget = TextUniverse(texts), Budget(exact(epsilon), exact(delta, "delta"), unit)
+    data_sets, (first, second) = universe.data_sets(n, unit), universe.neighbours(n, unit)
+    laws = [_law(universe.statistics(chosen), budget) for chosen in data_sets]
     pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
     pairs += [(b, a) for a, b in pairs]
     deltas = [_delta(laws[a], laws[b], epsilon) for a, b in pairs]
     worst = int(np.argmax(deltas))
-    records = [tuple(domain.records[i] for i in data_sets[side]) for side in pairs[worst]]
+    records = [tuple(universe.records[i] for i in data_sets[side]) for side in pairs[worst]]
     return DeltaEnumeration(deltas[worst], epsilon, delta, (records[0], records[1]), len(pairs))
 
 

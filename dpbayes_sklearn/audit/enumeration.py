@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.audit._domains import DataSet, Domain, domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
-from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Placed, Step, shared_laws
+from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Placed, StepLaw, shared_laws
+from dpbayes_sklearn.audit._universes import DataSet, Universe, universe_of
 from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import Noise
@@ -23,7 +23,7 @@ from dpbayes_sklearn.release import Facts, RecordCount, size_share
 
 __all__ = ["Enumeration", "enumerate_loss", "readers_of"]
 
-Rows = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 _CLEAR = 1e-9  # Below (1 - 1e-9) epsilon floats decide; closer, compare exact fractions.
 
 
@@ -75,7 +75,7 @@ def enumerate_loss(
     transcripts: int = 2,
     noise: type[Noise] = Noise,
 ) -> Enumeration:
-    """Compute the worst loss over all neighbouring data sets of n records of a small domain.
+    """Compute the worst loss over all neighbouring data sets of n records of a universe.
 
     Every data set is counted by the production statistics and released by the production
     mechanism, with recorders in place of its samplers. The distributions that would have been
@@ -118,25 +118,25 @@ def enumerate_loss(
     (((0,), (0,), (0,), (0,), (1,)), ((0,), (0,), (0,), (0,), (0,)))
     """
     chosen = None if mechanism is None else resolve_mechanism(mechanism)
-    domain = domain_of(structure)
+    universe = universe_of(structure)
     budget = Budget(exact(epsilon), unit=PrivacyUnit.of(unit))
-    data_sets = domain.data_sets(n, budget.unit)
-    first, second = domain.neighbours(n, budget.unit)
+    data_sets = universe.data_sets(n, budget.unit)
+    first, second = universe.neighbours(n, budget.unit)
     size = known_size(n, budget)
     if not len(first):
         raise ValueError("There are no two neighbouring data sets in this world.")
-    readers = readers_of(chosen, domain, data_sets, prior, budget, transcripts, noise)
+    readers = readers_of(chosen, universe, data_sets, prior, budget, transcripts, noise)
     found = [
-        _Comparison([read(domain.observed(d, size)) for d in data_sets], first, second)
+        _Comparison([read(universe.observed(d, size)) for d in data_sets], first, second)
         for read in readers
     ]
     worst = max(found, key=lambda c: c.loss)
-    pair = [tuple(domain.records[i] for i in data_sets[side]) for side in worst.pair]
+    pair = [tuple(universe.records[i] for i in data_sets[side]) for side in worst.pair]
     return Enumeration(
         worst.loss,
         float(budget.epsilon),
         all(c.within(Fraction(budget.epsilon)) for c in found),
-        domain.is_finite,
+        universe.is_finite,
         (pair[0], pair[1]),
         len(first),
         sum(c.n_outcomes for c in found),
@@ -153,21 +153,21 @@ def known_size(n: int, budget: Budget) -> Facts | None:
 
 def readers_of(
     mechanism: Mechanism | None,
-    domain: Domain,
+    universe: Universe,
     data_sets: list[DataSet],
     prior: Any,
     budget: Budget,
     transcripts: int,
     noise: type[Noise] = Noise,
-) -> list[Callable[[Any], list[Step]]]:
+) -> list[Callable[[Any], list[StepLaw]]]:
     """Return ways to read the laws of statistics: one, or one for each transcript."""
-    belief = domain.prior(prior)
-    if domain.is_finite:
+    belief = universe.prior(prior)
+    if universe.is_finite:
         return [lambda statistics: laws_of_release(mechanism, statistics, belief, budget, noise)]
     size = known_size(len(data_sets[-1]), budget)
     starts = (data_sets[seed * 7919 % len(data_sets)] for seed in range(transcripts))
     return [
-        Transcript(mechanism, domain.observed(s, size), belief, budget, seed).laws
+        Transcript(mechanism, universe.observed(s, size), belief, budget, seed).laws
         for seed, s in enumerate(starts)
     ]
 
@@ -175,7 +175,7 @@ def readers_of(
 class _Comparison:
     """The losses of all pairs, in both directions, added up over the steps of the release."""
 
-    def __init__(self, laws: list[list[Step]], first: Rows, second: Rows) -> None:
+    def __init__(self, laws: list[list[StepLaw]], first: Indices, second: Indices) -> None:
         steps = max(map(len, laws))
         self._laws = [[*own, *[Fixed(b"")] * (steps - len(own))] for own in shared_laws(laws)]
         self._here, self._there = (
@@ -187,13 +187,13 @@ class _Comparison:
         worst = int(np.argmax(self._total))
         self.pair = int(self._here[worst]), int(self._there[worst])
 
-    def _add(self, step: int) -> Rows:
+    def _add(self, step: int) -> Indices:
         """Add the loss of every pair at one step; return numbers that tell losses apart.
 
         Equal laws are compared only once.
         """
         numbers: dict[bytes, int] = {}
-        laws: list[Step] = []
+        laws: list[StepLaw] = []
         number_of = np.empty(len(self._laws), np.intp)
         for i, own in enumerate(self._laws):
             number_of[i] = numbers.setdefault(own[step].key(), len(laws))
@@ -241,7 +241,7 @@ class _Comparison:
         return rest <= epsilon and ratio <= _exp_from_below(epsilon - rest)
 
 
-def _losses(pairs: list[tuple[Step, Step]]) -> list[Fraction | float]:
+def _losses(pairs: list[tuple[StepLaw, StepLaw]]) -> list[Fraction | float]:
     """Return the loss of every pair; with the same noise it depends on their difference only."""
     known: dict[tuple[int, bytes], Fraction | float] = {}
     losses = []

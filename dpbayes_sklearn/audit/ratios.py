@@ -27,9 +27,9 @@ import numpy.typing as npt
 from scipy.special import kve
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._domains import released
 from dpbayes_sklearn.audit._parts import ModeSearch, Scored
-from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, Step
+from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, StepLaw
+from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.mechanisms import Mechanism
@@ -74,8 +74,8 @@ def drawn_steps(
 
 
 def log_ratios(
-    here: Sequence[Step],
-    there: Sequence[Step],
+    here: Sequence[StepLaw],
+    there: Sequence[StepLaw],
     runs: int,
     sharper: bool = False,
     random_state: int | None = 0,
@@ -126,8 +126,8 @@ def _(step: Mode, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
 
 
 def audit_ratios(
-    here: Sequence[Step],
-    there: Sequence[Step],
+    here: Sequence[StepLaw],
+    there: Sequence[StepLaw],
     runs: int,
     sharper: bool = False,
     delta: float = 0.0,
@@ -180,7 +180,7 @@ def _mode_ratio(one: Mode, other: Mode, outcomes: npt.NDArray[Any]) -> FloatArra
     return one.log_density(outcomes) - other.log_density(outcomes)
 
 
-_RATIOS: dict[type[Step], Callable[..., FloatArray]] = {
+_RATIOS: dict[type[StepLaw], Callable[..., FloatArray]] = {
     Added: _noise_ratio,
     Choice: _choice_ratio,
     Scored: _choice_ratio,

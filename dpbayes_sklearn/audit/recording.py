@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._domains import released
 from dpbayes_sklearn.audit._parts import Calibrated, ModeSearch, Scored, Texts, worst_of_choice
 from dpbayes_sklearn.audit._steps import (
     Added,
@@ -27,10 +26,11 @@ from dpbayes_sklearn.audit._steps import (
     LogisticMode,
     Mode,
     Placed,
-    Step,
+    StepLaw,
     seen_records,
     weighed_records,
 )
+from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.logistic.mode import LogisticLoss
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
@@ -62,8 +62,8 @@ class Recording:
     """
 
     def __init__(self, along: Recording | None = None) -> None:
-        self.steps: list[Step] = []
-        self.said: list[tuple[type[Step], Any]] = []
+        self.steps: list[StepLaw] = []
+        self.said: list[tuple[type[StepLaw], Any]] = []
         self.runs: list[int] = []
         self._past = None if along is None else along.said
         self.leads = along is None or not along.steps  # bounds are the same for all that follow
@@ -79,7 +79,7 @@ class Recording:
         declared, self.declared = self.declared, None
         return declared
 
-    def answer(self, step: Step, draw: Callable[[], Any], owner: Noise, start: int) -> Any:
+    def answer(self, step: StepLaw, draw: Callable[[], Any], owner: Noise, start: int) -> Any:
         """Note a step; return what was said at its place before, if it was of the same kind."""
         past, place = self._past, len(self.steps)
         known = past is not None and place < len(past) and past[place][0] is type(step)
@@ -101,7 +101,7 @@ class _Recorder(Noise):
         self._log, self._start = log, len(log.steps)
         self._inside: list[Any] | None = None  # what is drawn for a step that knows its records
 
-    def _answer(self, step: Step, draw: Callable[[], Any]) -> Any:
+    def _answer(self, step: StepLaw, draw: Callable[[], Any]) -> Any:
         return self._log.answer(step, draw, self, self._start)
 
     def add(self, arrays: Sequence[IntArray], law: NoiseLaw) -> tuple[npt.NDArray[Any], ...]:
@@ -218,7 +218,7 @@ class Transcript:
         self._said = Recording()
         released(mechanism, statistics, prior, budget, self._said.noise(random_source(seed)))
 
-    def laws(self, statistics: Any) -> list[Step]:
+    def laws(self, statistics: Any) -> list[StepLaw]:
         """Return the laws of a data set along this transcript; first what carries no noise."""
         (mechanism, prior, budget), own = self._public, Recording(self._said)
         posterior = released(mechanism, statistics, prior, budget, own.noise())

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 
 from dpbayes_sklearn._messages import progress
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.audit._domains import released as plan_release
+from dpbayes_sklearn.audit._universes import released as plan_release
 from dpbayes_sklearn.audit.leaks import numbers
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts

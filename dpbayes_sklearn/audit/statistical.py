@@ -234,7 +234,7 @@ def _fits(
 Score = Callable[[FloatArray], FloatArray]
 
 _BINS = (2, 4, 8, 16, 64)
-_SINGLE = 8  # so many numbers are also tried alone
+_SINGLE = 8  # Number of single coordinates that are tried as an order of outcomes.
 _THRESHOLDS = np.linspace(0.0, 0.9999, 400)
 
 

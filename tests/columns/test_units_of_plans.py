@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
-from dpbayes_sklearn.audit._domains import ColumnDomain
+from dpbayes_sklearn.audit._universes import ColumnUniverse
 from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.columns.plans import TextCounts
@@ -47,7 +47,7 @@ STAR, PAIR = ColumnChoice(Network.star([2, 2], 2), 1), TreeChoice(Network.star([
 
 def few_numbers(plan):
     """Return a world of so few numbers that there can be many records."""
-    return ColumnDomain(QuantileQuestions((plan,)), (0.0, 3.0, np.nan))
+    return ColumnUniverse(QuantileQuestions((plan,)), (0.0, 3.0, np.nan))
 
 
 def plans_of(unit):

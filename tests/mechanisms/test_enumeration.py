@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import Enumeration, enumerate_loss
-from dpbayes_sklearn.audit._domains import domain_of
 from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Choice
+from dpbayes_sklearn.audit._universes import universe_of
 from dpbayes_sklearn.counts import dirichlet, splits
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.plans import tables_plan
@@ -203,7 +203,7 @@ def joint_law(laws: list[Any]) -> list[Fraction]:
 @pytest.mark.parametrize("unit", [RECORD, FEATURE])
 def test_the_joint_law_in_fractions(mechanism: Mechanism, unit: PrivacyUnit) -> None:
     case = Case(mechanism, star(2), 3, 1.0, 1.0, unit)
-    domain, budget = domain_of(case.network), Budget(exact(1.0), unit=unit)
+    domain, budget = universe_of(case.network), Budget(exact(1.0), unit=unit)
     laws = [
         joint_law(laws_of_release(mechanism, domain.statistics(d), domain.prior(1.0), budget))
         for d in domain.data_sets(3)

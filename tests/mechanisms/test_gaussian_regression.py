@@ -10,7 +10,7 @@ import pytest
 
 from dpbayes_sklearn import BayesianLinearRegression
 from dpbayes_sklearn.audit import enumerate_delta
-from dpbayes_sklearn.audit._domains import MomentDomain
+from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
@@ -109,10 +109,12 @@ def test_a_neighbour_costs_at_most_rho_and_the_answers_decide_everything(epsilon
 @pytest.mark.parametrize(
     "world",
     [
-        MomentDomain(Design((Interval(-1, 1),)), levels=3),
-        MomentDomain(Design((Interval(-1, 1),), intercept=False), levels=3),
-        MomentDomain(Design((Categories([*"abc"]), Categories([*"ab"]))), levels=2),
-        MomentDomain(Design((Interval(-1, 1, missing="indicator"), Categories([*"ab"]))), levels=2),
+        MomentUniverse(Design((Interval(-1, 1),)), levels=3),
+        MomentUniverse(Design((Interval(-1, 1),), intercept=False), levels=3),
+        MomentUniverse(Design((Categories([*"abc"]), Categories([*"ab"]))), levels=2),
+        MomentUniverse(
+            Design((Interval(-1, 1, missing="indicator"), Categories([*"ab"]))), levels=2
+        ),
     ],
     ids=str,
 )

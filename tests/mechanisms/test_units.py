@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.audit import _units as audited
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._domains import MomentDomain
 from dpbayes_sklearn.audit._shifts import shifts
+from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise import Noise
@@ -98,7 +98,7 @@ ONE_COLUMN, TWO_COLUMNS = (Interval(-1, 1),), (Interval(-1, 1), Categories([*"ab
     ids=str,
 )
 def test_moments_lose_no_more_than_epsilon(unit, mechanism, columns):
-    world = MomentDomain(Design(columns), levels=2)
+    world = MomentUniverse(Design(columns), levels=2)
     found = enumerate_loss(mechanism, world, enough(unit), unit=unit, transcripts=1)
     assert found.within
     assert found.loss > 0.4  # not all steps have their worst case at the same pair
@@ -107,7 +107,7 @@ def test_moments_lose_no_more_than_epsilon(unit, mechanism, columns):
 @named
 def test_the_sensitivity_of_moments_is_what_records_do(unit):
     design = Design((Interval(-1, 1), Categories([*"abc"]), Interval(-1, 1)))
-    world, rng = MomentDomain(design, levels=3), np.random.default_rng(0)
+    world, rng = MomentUniverse(design, levels=3), np.random.default_rng(0)
     seen: dict[str, float] = {}
     for _ in range(100):
         rest, one, other = (

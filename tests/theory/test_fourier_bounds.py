@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from dpbayes_sklearn.audit._domains import CountDomain
+from dpbayes_sklearn.audit._universes import CountUniverse
 from dpbayes_sklearn.counts.fourier import CharacterSums, closure, tables_from_characters
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import leaf_levels
@@ -44,7 +44,7 @@ def errors_of(network):
     """L1 errors of every table (releases, nodes), without and with the paper's increment."""
     counts = some_counts(network)
     tables = (np.broadcast_to(table, (RELEASES, *table.shape)) for table in counts.tables)
-    many, prior = replace(counts, tables=tuple(tables)), CountDomain(network).prior(1.0)
+    many, prior = replace(counts, tables=tuple(tables)), CountUniverse(network).prior(1.0)
     mechanism = Fourier(increment="paper", t=T, noise="independent")
     released = carried_out(mechanism, many, prior, Budget(EPSILON), Noise.of(1)).posterior
     plain, raised = np.empty((2, RELEASES, len(network.sizes)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from dpbayes_sklearn.audit._domains import CountDomain
+from dpbayes_sklearn.audit._universes import CountUniverse
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
@@ -44,7 +44,7 @@ def some_counts(network, seed=0):
 def released_tables(counts, epsilon, releases=RELEASES, seed=1, unit=RECORD, budget_split=1.0):
     """Tables of many releases by the mechanism itself, along a first axis."""
     tables = (np.broadcast_to(table, (releases, *table.shape)) for table in counts.tables)
-    prior = CountDomain(counts.network).prior(1.0)  # hands back what was released
+    prior = CountUniverse(counts.network).prior(1.0)  # hands back what was released
     mechanism = Laplace(budget_split=budget_split, noise="independent")
     many, budget = replace(counts, tables=tuple(tables)), Budget(epsilon, unit=unit)
     return carried_out(mechanism, many, prior, budget, Noise.of(seed)).posterior.tables

@@ -66,7 +66,7 @@ FAULTS.rows(
         "Of a replaced record only the square that comes is counted": at(
             f"{GRAM}.law",
             lambda real, self, epsilon, grid: real(self, 2 * epsilon, grid),
-            "laplace, epsilon=1500.0, MomentDomain",
+            "laplace, epsilon=1500.0, MomentUniverse",
         ),
         "Records beyond the bound of their norm are not scaled": at(
             "regression.record_sums.RowNorm.clip", returns(None)
@@ -331,7 +331,7 @@ def _(real, self, epsilon, grid):
     return real(replace(self, norm=replace(self.norm, limit=limit)), epsilon, grid)
 
 
-@FAULTS.row(MOMENTS, f"{GRAM}.of", "laplace, epsilon=1500.0, MomentDomain")
+@FAULTS.row(MOMENTS, f"{GRAM}.of", "laplace, epsilon=1500.0, MomentUniverse")
 def _(real, cls, design, *public, **options):
     """Centred signs do not count for the norm of a record."""
     matrix = real(cls, design, *public, **options)

@@ -47,17 +47,17 @@ FAULTS.rows(
             "exponential",
         ),
         "Sums of a regression are protected for one record of a person": at(
-            f"{BLOCK}.protecting", changed(times=1), "laplace, person (2 records), MomentDomain"
+            f"{BLOCK}.protecting", changed(times=1), "laplace, person (2 records), MomentUniverse"
         ),
         "The matrix of a record that comes is thought to move by half of its square": at(
             "regression.gram.GramMatrix.bound",
             lambda real, self: real(self) / 2,
-            "gaussian, record, add_remove, MomentDomain",
+            "gaussian, record, add_remove, MomentUniverse",
         ),
         "Gaussian sums are protected for one record of a person": at(
             "regression.gram.GaussianGram.protecting",
             lambda _, self, unit: self,
-            "gaussian, person (2 records), add_remove, MomentDomain",
+            "gaussian, person (2 records), add_remove, MomentUniverse",
         ).also(f"{BLOCK}.gaussian", lambda real, self: real(replace(self, times=1))),
         "Gaussian counts are calibrated to shifts of one": at(
             "counts.tables.CountTables.shifts",

@@ -1,4 +1,4 @@
-"""Small domains: all data sets of n records, and which of them are neighbours."""
+"""Small data universes: all data sets of n records, and which of them are neighbours."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.release import Facts, Plan
 from dpbayes_sklearn.schema import Interval
 
-__all__ = ["Domain", "Known", "TextDomain", "domain_of", "plan_for", "released"]
+__all__ = ["Known", "TextUniverse", "Universe", "plan_for", "released", "universe_of"]
 
-Rows = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 DataSet = tuple[int, ...]
 Record = tuple[Any, ...]
 
@@ -83,7 +83,7 @@ def released(mechanism: Any, statistics: Any, prior: Any, budget: Budget, noise:
     return plan_for(mechanism, statistics, prior, budget).release(exact, noise)
 
 
-class Domain(ABC):
+class Universe(ABC):
     """The records that are possible, the statistics of any of them, and a prior to read them by."""
 
     is_finite: ClassVar[bool] = True
@@ -115,7 +115,7 @@ class Domain(ABC):
     def _multisets(self, n: int) -> list[DataSet]:
         return list(combinations_with_replacement(range(len(self.records)), n))
 
-    def neighbours(self, n: int, unit: PrivacyUnit) -> tuple[Rows, Rows]:
+    def neighbours(self, n: int, unit: PrivacyUnit) -> tuple[Indices, Indices]:
         """Return all pairs of neighbours, each once, as positions among `data_sets`."""
         rank = {d: i for i, d in enumerate(self.data_sets(n, unit))}
         pairs = [
@@ -168,7 +168,7 @@ class _SimplexPrior(_Untouched, SimplexPrior):
 
 
 @dataclass(frozen=True)
-class CountDomain(Domain):
+class CountUniverse(Universe):
     """Records of a discrete network: the features' codes, then the class."""
 
     network: Network
@@ -196,7 +196,7 @@ class CountDomain(Domain):
 
 
 @dataclass(frozen=True)
-class SimplexDomain(Domain):
+class SimplexUniverse(Universe):
     """Records of one variable of k categories."""
 
     n_categories: int
@@ -217,7 +217,7 @@ class SimplexDomain(Domain):
 
 
 @dataclass(frozen=True)
-class MomentDomain(Domain):
+class MomentUniverse(Universe):
     """Records of a regression: some values of every column, and of the target in [-1, 1]."""
 
     design: Design
@@ -250,7 +250,7 @@ class MomentDomain(Domain):
 
 
 @dataclass(frozen=True)
-class ChoiceDomain(CountDomain):
+class ChoiceUniverse(CountUniverse):
     """Records of naive Bayes, whose columns are chosen from."""
 
     choice: ColumnChoice
@@ -267,7 +267,7 @@ class ChoiceDomain(CountDomain):
 
 
 @dataclass(frozen=True)
-class TreeDomain(CountDomain):
+class TreeUniverse(CountUniverse):
     """Records of features and a class, among which a tree is chosen."""
 
     choice: TreeChoice
@@ -288,7 +288,7 @@ class TreeDomain(CountDomain):
 
 
 @dataclass(frozen=True)
-class ColumnDomain(Domain):
+class ColumnUniverse(Universe):
     """Records of columns whose quantiles are asked for: some numbers, ties and a missing one."""
 
     questions: QuantileQuestions
@@ -316,7 +316,7 @@ class ColumnDomain(Domain):
 
 
 @dataclass(frozen=True)
-class TextDomain(Domain):
+class TextUniverse(Universe):
     """Records of one column of a few texts."""
 
     texts: tuple[str, ...]
@@ -336,7 +336,7 @@ class TextDomain(Domain):
 
 
 @singledispatch
-def domain_of(structure: Any) -> Domain:
+def universe_of(structure: Any) -> Universe:
     """Return the small world of a network, a number of categories, a design or questions."""
     raise TypeError(
         "structure must be a Network, a number of categories, a Design, QuantileQuestions or "
@@ -345,10 +345,10 @@ def domain_of(structure: Any) -> Domain:
     )
 
 
-domain_of.register(Domain, lambda domain: domain)
-domain_of.register(Network, CountDomain)
-domain_of.register(int, SimplexDomain)
-domain_of.register(Design, MomentDomain)
-domain_of.register(QuantileQuestions, ColumnDomain)
-domain_of.register(ColumnChoice, lambda choice: ChoiceDomain(choice.network, choice))
-domain_of.register(TreeChoice, lambda choice: TreeDomain(choice.network, choice))
+universe_of.register(Universe, lambda universe: universe)
+universe_of.register(Network, CountUniverse)
+universe_of.register(int, SimplexUniverse)
+universe_of.register(Design, MomentUniverse)
+universe_of.register(QuantileQuestions, ColumnUniverse)
+universe_of.register(ColumnChoice, lambda choice: ChoiceUniverse(choice.network, choice))
+universe_of.register(TreeChoice, lambda choice: TreeUniverse(choice.network, choice))
