@@ -152,13 +152,13 @@ def _place(
     """Return the declared ball, or one around a released mode, as wide as its nominal error."""
     design = prior.design
     if prior.coef_bound is not None:
-        usual = usual_variances(design, units.variance)
+        usual = usual_variances(design, units)
         return Place(np.zeros(design.width + 1), prior.coef_bound, Fraction(1), usual)
     mode = released_mode(statistics, prior, units, share, noise)
     centre, error = mode.law.belief(mode.coefficients[None], prior.inference)
     if not design.intercept:
         centre[0] = error[0] = 0.0
-    spread = units.variance / (statistics.n * even_squares(design))
+    spread = units.variance / (statistics.n * units.squares)
     radius = _few_bits(sqrt(float((error + spread).sum())))
     return Place(on_lattice(centre), radius, LIMIT, error)
 

@@ -55,10 +55,13 @@ class Reach(NamedTuple):
         Standard deviations that the windows of the numbers and, last, of the target reach.
     signs : array or None
         The means that the signs are centred at, if they are.
+    known : bool
+        Whether products with the target are known from a first stage already.
     """
 
     deviations: FloatArray
     signs: FloatArray | None = None
+    known: bool = False
 
 
 @dataclass(frozen=True)

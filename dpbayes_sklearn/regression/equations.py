@@ -127,24 +127,24 @@ class FirstStage(NamedTuple):
         Of the target, on the scale of its bounds.
     products : array of shape (width + 1,)
         The :math:`\Lambda w` over n, with signs as they are: neither centred nor scaled.
-    error : float
-        Variance of an error of them.
+    missing, noise : float
+        Variances of their errors: of what is beyond the limit, and of u.
     """
 
     coefficients: FloatArray
     variance: float
     products: FloatArray
-    error: float
+    missing: float
+    noise: float
 
-    def averaged(
-        self, cross: FloatArray, error: FloatArray, mean: FloatArray, signs: Windows
-    ) -> tuple[FloatArray, FloatArray]:
-        """Average covariances with the target by inverse variance; ``mean`` is in the windows."""
+    def covariances(self, mean: FloatArray, signs: Windows) -> tuple[FloatArray, FloatArray]:
+        """Return covariances with the residuals, and the error that each of them has by noise 1.
+
+        ``mean`` is that of the coordinates in their windows.
+        """
         mean = signs.centres + signs.halves * mean
         own = (self.products[1:] - mean * self.products[0]) / signs.halves
-        own_error = self.error * (1 + mean**2) / signs.halves**2
-        kept = own_error / (own_error + error)
-        return kept * cross + (1 - kept) * own, kept * error
+        return own, (1 + mean**2) / signs.halves**2
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,8 @@ class Centred:
         Coefficients of the model whose residuals the target is; 0 if it is none.
     explainable : float
         Variance of the target itself.
+    first : pair of arrays of shape (width,), optional
+        Covariances with the target as a first stage tells them, and the variances of their noise.
     """
 
     design: Design
@@ -194,6 +196,7 @@ class Centred:
     contrasts: Contrasts
     baseline: FloatArray
     explainable: float
+    first: tuple[FloatArray, FloatArray] | None
 
     @property
     def own_error(self) -> FloatArray:
@@ -205,6 +208,19 @@ class Centred:
     def numbers(self) -> Location | None:
         """Where the numbers lie, if they were located."""
         return None if self.places is None else self.places.numbers
+
+    def by_first(self, variances: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return mean and variance of the change to a first stage, by what it tells alone.
+
+        So it would be if columns were not correlated and had these variances, but for numbers
+        those of their spreads. It decides where noise hides the covariances.
+        """
+        if self.first is None:
+            return None
+        (own, error), variances = self.first, variances.copy()
+        at, even = self.numbers, 1 / 3
+        variances[self.design.numbers] = even if at is None else at.squares
+        return own / variances, error / variances**2 + self.total / (self.n * variances)
 
     def with_constant(
         self, w: FloatArray, spread: FloatArray, own: float
@@ -260,11 +276,16 @@ def centred(
     contrasts = Contrasts.of(design, own)
     cross, cross_error = gram[x, t] - mean * target, noise[x, t]
     baseline, explainable = np.zeros(design.width), total
+    told = None
     if first is not None:
         half, signs = released.window.half, windows.of_signs(design)
         baseline = first.coefficients[1:] * windows.halves / half
         explainable = max(first.variance / half**2, total)
-        cross, cross_error = first.averaged(cross, cross_error, mean, signs)
+        own, by_noise = first.covariances(mean, signs)
+        told = own, first.noise * by_noise
+        error_of_own = (first.missing + first.noise) * by_noise
+        kept = error_of_own / (error_of_own + cross_error)
+        cross, cross_error = kept * cross + (1 - kept) * own, kept * cross_error
     covariance = contrasts.projection @ covariance @ contrasts.projection
     return Centred(
         design,
@@ -284,6 +305,7 @@ def centred(
         contrasts,
         baseline,
         explainable,
+        told,
     )
 
 
@@ -343,6 +365,7 @@ def solve(
     precisions: FloatArray,
     noise: float | None,
     heavy: FloatArray | None = None,
+    alone: tuple[FloatArray, FloatArray] | None = None,
 ) -> Solution:
     """Return the belief about the coefficients, for covariances c with errors ``error``.
 
@@ -358,6 +381,8 @@ def solve(
         Variance of the target around the regression; learned if None.
     heavy : array of shape (width,), optional
         Precisions of a second prior, Student's with four degrees of freedom, found by EM.
+    alone : pair of arrays of shape (width,), optional
+        Mean and variance of the coefficients by a first stage alone (`Centred.by_first`).
     """
     basis, total, identity = known.contrasts.basis, known.total, np.eye(len(c))
     g = known.cross[known.contrasts.kept]
@@ -370,13 +395,15 @@ def solve(
     if known.baseline.any():  # which is near the answer: only what is left has an error in c
         spread = np.zeros_like(spread)
     rest = total if noise is None else noise
+    centre, certain = (np.zeros(len(basis)),) * 2 if alone is None else (alone[0], 1 / alone[1])
     least = max(0.3 * float(np.sqrt(known.total_error)), 0.02 * total)
     last, part = np.inf, 1.0
     for _ in range(_MOST_ROUNDS):
         v = basis.T @ noise_of_residual(known, error, w, spread) @ basis + rest / known.n * c
         inverse_c, _ = divided(v, c)
-        inner, _ = divided(c @ inverse_c + (basis.T * prior) @ basis, identity)
-        contrast = inner @ (inverse_c.T @ g - basis.T @ (prior * known.baseline))
+        inner, _ = divided(c @ inverse_c + (basis.T * (prior + certain)) @ basis, identity)
+        pulled = certain * centre - prior * known.baseline
+        contrast = inner @ (inverse_c.T @ g + basis.T @ pulled)
         spread, new = basis @ inner @ basis.T, basis @ contrast
         if heavy is not None:
             square = (known.baseline + new) ** 2 + np.diag(spread)
@@ -392,7 +419,10 @@ def solve(
         w, last = w + part * (new - w), step
         if step <= _AGREE:
             break
-    g = g + c @ np.linalg.lstsq(basis, known.baseline, rcond=None)[0]
+    if alone is not None:
+        expected = 1 / first + alone[1]
+        square = (known.baseline + centre) ** 2
+        return Solution(w, spread, rest, -0.5 * float((square / expected + np.log(expected)).sum()))
     expected, root = divided(v + c @ inverse_prior(first) @ c, g[:, None])
     evidence = -0.5 * float(g @ expected[:, 0]) - float(np.log(np.diag(root)).sum())
     return Solution(w, spread, rest, evidence)

@@ -84,7 +84,9 @@ __all__ = [
 # Squared weights. Larger weight = less noise in this coordinate's products, more in all others.
 # A sign varies more than a number in its window, and a sum matters less than a product.
 _NUMBER, _SIGN, _LEVEL, _CONSTANT = 1.0, 0.25, 0.5, 0.3
-_TARGET = 1.5  # times the root of the sum over all columns: every product with it is needed
+# Times the root of the sum over all columns, as every product with it is needed; less if those
+# are known from a first stage already.
+_TARGET, _KNOWN_TARGET = 1.5, 0.5
 _REACH = 2.5  # standard deviations in the window of a number with the weight above
 
 _STEPS = 32  # weights are multiples of 1/32
@@ -155,7 +157,8 @@ class GramMatrix:
         """
         kinds = np.where(design.numbers, _NUMBER, np.where(design.signs, _SIGN, _LEVEL))
         _, first = np.unique(design.column, return_index=True)
-        target = _TARGET * math.sqrt(max(kinds[first].sum(), _NUMBER))
+        needed = _KNOWN_TARGET if reach is not None and reach.known else _TARGET
+        target = needed * math.sqrt(max(kinds[first].sum(), _NUMBER))
         squares = np.append(kinds, target)
         numbers, signs = np.append(design.numbers, True), np.append(design.signs, False)
         usual = np.where(numbers, _USUAL * squares, 0.0)

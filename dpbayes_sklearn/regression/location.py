@@ -78,6 +78,11 @@ class Location:
     shells: FloatArray
     shell_errors: FloatArray
 
+    @property
+    def squares(self) -> FloatArray:
+        """Mean squares in the windows, by the spreads."""
+        return np.minimum(np.exp(2 * self.log_spread) / self.half**2, 1.0)
+
     def beyond(self, part: float = 1.0) -> FloatArray:
         """Return the shares of the records outside of a part of the windows, seldom too small.
 
@@ -208,6 +213,8 @@ _LEAST_RECORDS = 10_000
 _TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
 _RESIDUAL_REACH = 2.5  # likewise for residuals
 _ANYWHERE = 1 / 3  # variance of a place within [-1, 1], of which nothing is known
+# Standard deviation of the mean residual of a model with a constant, in widths of the window.
+_SKEWED = 0.01
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
 _FARTHEST_SIGN = 0.95  # mean that a sign is centred at
 
@@ -262,7 +269,8 @@ def located_residuals(
     steps, share = Steps(asked.n, grid, shares, noise), shares.spread
     if design.intercept:
         share = _NUMBER_MEAN * shares.spread
-        mean, _ = steps.means(asked.residual_sum(baseline, grid), target_block(), share)
+        sums = asked.residual_sum(baseline, grid)
+        mean, _ = steps.means(sums, target_block(), share, _SKEWED**2)
         baseline, share = baseline.shifted(float(mean[0])), shares.spread - share
     seen, variance = steps.shells(asked.residual_counts(baseline, grid), 1, share)
     at = locate(np.zeros(1), np.zeros(1), seen, variance, _RESIDUAL_REACH * reach)
@@ -282,14 +290,17 @@ class Steps:
     def __init__(self, rows: int, grid: int, shares: Shares, noise: Noise) -> None:
         self._rows, self._grid, self._shares, self._noise = rows, grid, shares, noise
 
-    def means(self, sums: IntArray, block: Block, share: Fraction) -> tuple[FloatArray, FloatArray]:
-        """Release means, and return them, averaged with a prior, and their standard deviations.
+    def means(
+        self, sums: IntArray, block: Block, share: Fraction, prior: float = _ANYWHERE
+    ) -> tuple[FloatArray, FloatArray]:
+        """Release means, and return them and their standard deviations.
 
-        The prior is that of any place within the bounds: mean 0 and variance 1/3.
+        They are averaged with a prior of mean 0 and this variance: unless it is given, that of
+        any place within the bounds.
         """
         noisy, noise = self._noisy(sums, block, share)
         variance = noise / self._rows**2
-        kept = _ANYWHERE / (_ANYWHERE + variance)
+        kept = prior / (prior + variance)
         return kept * np.clip(noisy / self._rows, -1.0, 1.0), np.sqrt(kept * variance)
 
     def shells(self, counts: IntArray, columns: int, share: Fraction) -> tuple[FloatArray, float]:

@@ -299,11 +299,32 @@ def _minimum(
 
 
 class Units(NamedTuple):
-    """Where target and columns lie, and how the target varies in its window: all released."""
+    """Where target and columns lie, and how the target varies in its window: all released.
+
+    Attributes
+    ----------
+    window : Window
+    windows : Windows
+    variance : float
+        Of the target, in its window.
+    squares : array of shape (width + 1,)
+        Mean squares of (constant, coordinates): located ones, or those of even columns.
+    """
 
     window: Window
     windows: Windows
     variance: float
+    squares: FloatArray
+
+    @classmethod
+    def of(cls, design: Design, places: Located, windows: Windows) -> Units:
+        """Return the units of columns in these windows."""
+        at, squares = places.target, even_squares(design)
+        spread = float(np.exp(at.log_spread[0] + at.log_spread_sd[0] / 2))
+        if places.numbers is not None:
+            squares[1:][design.numbers] = places.numbers.squares
+        variance = min((spread / places.window.half) ** 2, 1.0)
+        return cls(places.window, windows, variance, squares)
 
 
 class DrawLaw(NamedTuple):
@@ -358,10 +379,10 @@ def posterior_of_draws(
     return CoefficientDraws(**vars(scaled), draws=moved)
 
 
-def usual_variances(design: Design, target_variance: float) -> FloatArray:
+def usual_variances(design: Design, units: Units) -> FloatArray:
     """Variances of (constant, coefficients) that explain a public share of the target's."""
     columns = len(design.features) + design.intercept
-    return EXPLAINED * target_variance / (columns * even_squares(design))
+    return EXPLAINED * units.variance / (columns * units.squares)
 
 
 def even_squares(design: Design) -> FloatArray:
@@ -371,9 +392,10 @@ def even_squares(design: Design) -> FloatArray:
 
 
 class ReleasedMode(NamedTuple):
-    """A released mode, and what is nominally known about its error."""
+    """A released mode, how it was released, and what is nominally known about its error."""
 
     coefficients: FloatArray
+    plan: ModePlan
     law: DrawLaw
 
 
@@ -387,12 +409,10 @@ def shares_of(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Shar
 def read_units(statistics: Moments, prior: GaussianPrior, shares: Shares, noise: Noise) -> Units:
     """Release where target and columns lie; a declared variance stands for the released one."""
     places = located(statistics, shares, noise, widening(statistics.n * float(shares.per_record)))
-    window = places.window
-    spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
-    variance = min((spread / window.half) ** 2, 1.0)
-    if prior.noise_variance is not None:
-        variance = prior.noise_variance / window.half**2
-    return Units(window, places.windows(statistics.design), variance)
+    units = Units.of(statistics.design, places, places.windows(statistics.design))
+    if prior.noise_variance is None:
+        return units
+    return units._replace(variance=prior.noise_variance / units.window.half**2)
 
 
 def has_mode(design: Design, unit: PrivacyUnit) -> bool:
@@ -422,23 +442,31 @@ def released_mode(
     precisions = units.variance * prior.precisions(units.window, units.windows)[first:]
     plan = plan_mode(design, statistics.n, precisions, epsilon, statistics.unit)
     mode = perturbed_mode(statistics, units.window, units.windows, plan, noise)
-    seen = statistics.n * even_squares(design)
+    seen = statistics.n * units.squares
     even = seen.copy()
     even[first:] += plan.ridge
     declared = prior.precisions(units.window, units.windows)
-    usual = 1 / (1 / usual_variances(design, units.variance) + declared)
+    usual = 1 / (1 / usual_variances(design, units) + declared)
     law = DrawLaw(np.zeros(len(seen)), seen / even, plan.noise / even**2, usual)
-    return ReleasedMode(mode, law)
+    return ReleasedMode(mode, plan, law)
 
 
 class PerturbedStage(NamedTuple):
-    """A released mode and the noise that it has; signs are neither centred nor scaled for it."""
+    """A released mode, whose residuals are asked for next.
 
+    Attributes
+    ----------
+    mode : ReleasedMode
+    units : Units
+        Those of the mode: signs are neither centred nor scaled.
+    baseline : Baseline
+        The mode in windows in which signs are.
+    n : int
+    """
+
+    mode: ReleasedMode
+    units: Units
     baseline: Baseline
-    variance: float
-    pull: FloatArray
-    noise: float
-    limit: float
     n: int
 
     def told(self, residuals: Location, within: Window) -> FirstStage:
@@ -447,33 +475,32 @@ class PerturbedStage(NamedTuple):
         A residual beyond the limit pulls with the limit. If a share q of them are, the products
         are those of residuals times 1 - q, and half of q standard deviations may be missing.
         """
-        window, windows = self.baseline.window, self.baseline.windows
+        plan, window, windows = self.mode.plan, self.baseline.window, self.baseline.windows
         twice = self.baseline.half / window.half  # the unit of residuals, in that of the mode
-        beyond = float(residuals.beyond(self.limit / (twice * residuals.half[0]))[0])
+        limit = plan.limit / plan.grid
+        beyond = float(residuals.beyond(limit / (twice * residuals.half[0]))[0])
         start = windows.to_bounds() @ self.baseline.coefficients * window.half
         start[0] += window.centre
         unit = max(1 - beyond, _LEAST_BELOW) * within.half * twice
         missing = _MISSING * beyond * twice * float(np.exp(residuals.log_spread[0]))
-        error = self.noise / self.n**2 + missing**2
-        products = self.pull / (self.n * unit)
-        return FirstStage(start, self.variance * window.half**2, products, error / unit**2)
+        pull = np.append(np.zeros(len(self.mode.coefficients) - len(plan.ridge)), plan.ridge)
+        return FirstStage(
+            start,
+            self.units.variance * window.half**2,
+            pull * self.mode.coefficients / (self.n * unit),
+            missing**2 / unit**2,
+            plan.noise / (self.n * unit) ** 2,
+        )
 
 
 def first_stage(
     statistics: Moments, prior: GaussianPrior, epsilon: Fraction, places: Located, noise: Noise
 ) -> PerturbedStage:
     """Release the perturbed mode in the windows of target and numbers."""
-    design, window, windows = statistics.design, places.window, places.windows(statistics.design)
-    first, signs = 0 if design.intercept else 1, windows.of_signs(design)
+    design, windows = statistics.design, places.windows(statistics.design)
+    signs = windows.of_signs(design)
     plain = Windows(windows.centres - signs.centres, windows.halves / signs.halves)
-    spread = float(np.exp(places.target.log_spread[0] + places.target.log_spread_sd[0] / 2))
-    variance = min((spread / window.half) ** 2, 1.0)
-    precisions = variance * prior.precisions(window, plain)[first:]
-    plan = plan_mode(design, statistics.n, precisions, epsilon, statistics.unit)
-    mode = perturbed_mode(statistics, window, plain, plan, noise)
-    pull = np.zeros(len(mode))
-    pull[first:] = plan.ridge * mode[first:]
-    moved = np.linalg.solve(windows.to_bounds(), plain.to_bounds()) @ mode
-    baseline = Baseline(moved, window, windows)
-    limit = plan.limit / plan.grid
-    return PerturbedStage(baseline, variance, pull, plan.noise, limit, statistics.n)
+    units = Units.of(design, places, plain)
+    mode = released_mode(statistics, prior, units, epsilon, noise)
+    moved = np.linalg.solve(windows.to_bounds(), plain.to_bounds()) @ mode.coefficients
+    return PerturbedStage(mode, units, Baseline(moved, places.window, windows), statistics.n)

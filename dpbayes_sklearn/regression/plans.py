@@ -69,7 +69,7 @@ from dpbayes_sklearn.release import Facts, Plan, Step
 
 __all__ = ["MomentsPlan", "mechanism_names", "plan"]
 
-_FIRST_STAGE = Fraction(2, 5)
+_FIRST_STAGE = Fraction(1, 2)
 """Part of the model's share that the first of two stages has."""
 
 _WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
@@ -151,7 +151,7 @@ class NoisyProducts(SharedPlan):
     def _block(self, places: Located) -> GramMatrix | Block | GaussianGram:
         """Return the products of values in their windows."""
         design, unit = self.prior.design, self.cost.unit
-        reach = places.reach(design)
+        reach = places.reach(design)._replace(known=self.stages is Stages.BOTH)
         if self.shares.gaussian:
             deviations = gaussian_deviations(self._n_epsilon)
             return gaussian_gram(design, reach, deviations).protecting(unit)

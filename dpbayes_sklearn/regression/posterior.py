@@ -72,8 +72,9 @@ def predictive_belief(known: Centred, precisions: FloatArray, noise: float | Non
         Variance of the target around the regression; learned if None.
     """
     s, c, error = _predictive_covariances(known)
+    alone = known.by_first(s**2)
     found = [
-        solve(known, c, error, precisions, noise, s * s.sum() / (share * known.explainable))
+        solve(known, c, error, precisions, noise, s * s.sum() / (share * known.explainable), alone)
         for share in _SHARES
     ]
     log_weight = np.array([one.evidence for one in found]) + np.log(_SHARE_WEIGHTS)

@@ -66,9 +66,10 @@ __all__ = [
 _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
 _MOST_WEIGHTED = 20_000  # likewise for each weighted sum
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
-_LEAST_MODE, _IDENTIFIED, _TWO_STAGES = 20, 150, 1500  # records times epsilon for each column
+_LEAST_MODE, _TWO_STAGES = 20, 600  # records times epsilon for each column
 _TWO_STAGES_WIDER_FROM = 2500.0  # records times epsilon, from which windows are wider
 _RESIDUALS_WIDER_FROM = 1000.0  # likewise of residuals, which no earlier answer tells apart
+_USUAL_TAIL = 0.03  # standard deviation of the mean of what is clipped, in halves of the window
 _DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
 
 GramBlock = GramMatrix | GaussianGram | Block
@@ -145,15 +146,14 @@ class Stages(Enum):
 def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
     """Return what is released, by public facts: n times epsilon over the number of columns.
 
-    Below 150 no coefficient is told from its noise by moments, and predictions by a mode are
-    better, down to 20, where there is nothing but the mean of the target to learn. From 1,500 on
-    two stages have the smaller errors, if the model has a constant.
+    With less than 20 there is nothing but the mean of the target to learn. Below 600 predictions
+    by a mode are better, and moments beside it would hardly tell a coefficient from its noise. A
+    mode needs a constant, and a search that is sure to end.
     """
     design, features = statistics.design, max(1, len(statistics.design.features))
     records = statistics.n * Fraction(budget.unit.equivalent(budget.epsilon)) / features
-    pays = _LEAST_MODE <= records < _IDENTIFIED or records >= _TWO_STAGES
     sought = design.intercept and has_mode(design, budget.unit)
-    if not (pays and sought and prior.inference == "noise_aware"):
+    if not (records >= _LEAST_MODE and sought and prior.inference == "noise_aware"):
         return Stages.MOMENTS
     with suppress(ValueError):  # if there is no exact noise for a part of epsilon
         check_mode(statistics, Fraction(budget.epsilon) / 16, budget)
@@ -206,16 +206,21 @@ def _with_tail(
     shares: Shares,
     noise: Noise,
 ) -> GaussianPosterior:
-    """Release the mean of what clipping takes of the residuals, and add it to the constant."""
+    """Release the mean of what clipping takes of the residuals, and add it to the constant.
+
+    It is averaged with 0, which it is near unless the residuals are skewed.
+    """
     n, grid = statistics.n, shares.grid(statistics.design, statistics.n)
     sums = statistics.clipped_excess(baseline, half, grid)
     total, variance = step_noise.add_noise(
         sums, shares.step(target_block()), grid, shares.mean, noise
     )
     unit = TAIL * half * baseline.half / n
+    error, expected = unit**2 * float(variance[0]), (_USUAL_TAIL * half * baseline.half) ** 2
+    kept = expected / (expected + error)
     constant = np.zeros(statistics.design.width + 1)
-    constant[0] = unit * total[0]
-    return found.shifted(constant, unit**2 * float(variance[0]))
+    constant[0] = kept * unit * total[0]
+    return found.shifted(constant, kept * error)
 
 
 Posterior = TypeVar("Posterior", bound=GaussianPosterior)

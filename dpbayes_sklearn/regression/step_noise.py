@@ -29,7 +29,9 @@ _RESIDUAL_RECORDS = 50  # likewise for the residuals
 _WEIGHTED_RECORDS = 50  # likewise for each sum of residuals weighted by a coordinate
 _LEAST_WEIGHTED_RECORDS = 1000  # for each such sum; with fewer, noise is larger than its error
 _TAIL_RECORDS = 600  # likewise for what clipping takes of them, which few records decide
-_SPREAD = Fraction(1, 16)  # of what is left for the model: for mean and spread of residuals
+_TAIL_FROM = 9600  # with fewer, the tail gets less: noise would hide it
+_SPREAD_RECORDS = 100  # likewise for mean and spread of residuals
+_SPREAD = Fraction(1, 16)  # of what is left for the model, at least for them
 
 # A share of rho shrinks noise with its root only, so these are records over the noise of a release
 # of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.
@@ -97,11 +99,13 @@ class Shares(NamedTuple):
         >>> str(parts.mode), round(float(parts.model), 3), parts.total
         ('1/3', 0.484, Fraction(1, 1))
         """
-        tail = _within(_TAIL_RECORDS / (n * self.per_record), 50, 16) * self.total * bool(self.mean)
+        records = n * self.per_record
+        tail = _within(_TAIL_RECORDS / records, 50, 16) * min(Fraction(1), records / _TAIL_FROM)
+        tail *= self.total * bool(self.mean)
         rest = self.model + self.mean - tail - (0 if self.gaussian else mode)
-        return self._replace(
-            mean=tail, model=rest * (1 - _SPREAD), spread=rest * _SPREAD, mode=mode
-        )
+        least = _within(_SPREAD_RECORDS / records, 100, 8) * self.total
+        spread = min(max(rest * _SPREAD, least), rest / 2)
+        return self._replace(mean=tail, model=rest - spread, spread=spread, mode=mode)
 
     def grid(self, design: Design, n: int) -> int:
         """Return the finest grid on which all noise is exact."""

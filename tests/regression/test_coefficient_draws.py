@@ -18,7 +18,9 @@ def posterior(
     prior = GaussianPrior(design, inference=inference)
     ones = np.ones(design.width + 1)
     law = DrawLaw(centre * ones, gain * ones, noise * ones, 0.05 * ones)
-    return posterior_of_draws(draws, law, Units(window, Windows.whole(design.width), 0.05), prior)
+    return posterior_of_draws(
+        draws, law, Units(window, Windows.whole(design.width), 0.05, ones), prior
+    )
 
 
 def test_taken_as_they_are_the_mean_is_their_average():
