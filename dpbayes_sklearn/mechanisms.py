@@ -151,6 +151,7 @@ __all__ = [
     "Mechanism",
     "Sampler",
     "mechanism_class",
+    "registered_names",
     "resolve_mechanism",
 ]
 
@@ -491,6 +492,12 @@ _BY_NAME: dict[str, type[Mechanism]] = {
 def mechanism_class(name: str) -> type[Mechanism] | None:
     """Return the mechanism of that name, if there is one."""
     return _BY_NAME.get(name)
+
+
+def registered_names(plan: Any) -> set[str]:
+    """Return the names of the mechanisms that a dispatching function of plans takes."""
+    names = (kind.name() for kind in plan.registry if kind is not object)
+    return {name for name in names if mechanism_class(name) in plan.registry}
 
 
 def resolve_mechanism(mechanism: str | Mechanism) -> Mechanism:

@@ -17,12 +17,16 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit.catalogue import every_case
-from dpbayes_sklearn.counts import dirichlet, plans
+from dpbayes_sklearn.base import estimator as estimators
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.counts import dirichlet
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateStandardScaler
+from dpbayes_sklearn.privacy import gaussian
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.regression import plans as regression
 
 CASES = {case.name: case for case in every_case(n=60)}
 ADDED = PrivacyUnit(neighbours="add_remove")
@@ -109,27 +113,40 @@ def test_what_is_not_declared_is_asked_for(model: Any, message: str) -> None:
         model.plan(0)
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "sampler", "fourier", "map", "auto"])
-def test_a_law_is_derived_once_in_a_fit(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+DERIVED: list[tuple[Any, str]] = [
+    (CountTables, "law"),
+    (CharacterSums, "law"),
+    (SimplexCounts, "law"),
+    (gaussian, "gaussian_variance"),
+    (dirichlet, "sampler_law"),
+    (dirichlet, "mode_law"),
+    (regression, "laplace_shares"),
+    (regression, "gaussian_shares"),
+    (estimators, "resolve_mechanism"),
+]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_a_law_is_derived_once_in_a_fit(
+    name: str, delta: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: Counter[str] = Counter()
+    model = clone(CASES[name].estimator)
+    if delta is not None and "delta" in model.get_params():
+        model.set_params(delta=delta)
 
     def counting(owner: Any, name: str) -> None:
         real = getattr(owner, name)
 
         def counted(*args: Any, **options: Any) -> Any:
-            calls[name] += 1
+            calls[f"{owner.__name__}.{name}"] += 1
             return real(*args, **options)
 
         monkeypatch.setattr(owner, name, counted)
 
-    for owner, name in (
-        (CountTables, "law"),
-        (CharacterSums, "law"),
-        (plans, "gaussian_variance"),
-        (dirichlet, "sampler_law"),
-        (dirichlet, "mode_law"),
-    ):
-        counting(owner, name)
-    BayesianNaiveBayes(mechanism=mechanism, delta=1e-6, **BAYES).fit(X, Y)
-    assert calls
-    assert set(calls.values()) == {1}
+    for owner, what in (*DERIVED, (type(model), "_plan")):
+        counting(owner, what)
+    model.fit(CASES[name].X, CASES[name].y)
+    assert calls[f"{type(model).__name__}._plan"] == 1
+    assert {what: count for what, count in calls.items() if count > 1} == {}

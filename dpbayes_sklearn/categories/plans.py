@@ -45,10 +45,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, singledispatch
+from functools import lru_cache, partial, singledispatch
 from typing import Any, TypeVar
 
 import numpy as np
@@ -78,7 +77,14 @@ from dpbayes_sklearn.mechanisms import (
     Local,
     Mechanism,
 )
-from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw
+from dpbayes_sklearn.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Noise,
+    NoiseLaw,
+    ZeroSum,
+    least_noise,
+)
 from dpbayes_sklearn.noise.discrete_gaussian import drawable
 from dpbayes_sklearn.noise.finite import rounding_loss
 from dpbayes_sklearn.privacy.budget import Budget
@@ -339,26 +345,18 @@ def categories_plan(
 
 @categories_plan.register
 def _noise_in_counts(
-    mechanism: Laplace | LaplaceImproved | Geometric | Gaussian,
+    mechanism: Auto | Laplace | LaplaceImproved | Geometric | Gaussian,
     prior: SimplexPrior,
     facts: Facts,
     budget: Budget,
 ) -> NoisyCounts:
     counts = SimplexCounts.of_size(0, len(prior.concentration))
     law = noise_of_counts(mechanism, counts, budget)
-    cost = budget._replace(delta=Fraction(0))
+    cost, used = budget.without_delta, Geometric if isinstance(mechanism, Auto) else mechanism
     if isinstance(law, DiscreteGaussian):
-        cost = budget._replace(rho=_rho(law, counts.shifts(budget.unit)))
+        cost, used = budget._replace(rho=_rho(law, counts.shifts(budget.unit))), Gaussian
     n = None if budget.unit.size_is_secret else facts.n
-    return NoisyCounts(cost=cost, mechanism=mechanism.name(), prior=prior, law=law, n=n)
-
-
-@categories_plan.register
-def _(
-    mechanism: Auto, prior: SimplexPrior, facts: Facts, budget: Budget
-) -> Plan[SimplexCounts, Dirichlet]:
-    counts = SimplexCounts.of_size(0, len(prior.concentration))
-    return categories_plan(_least_noise(counts, budget), prior, facts, budget)
+    return NoisyCounts(cost=cost, mechanism=used.name(), prior=prior, law=law, n=n)
 
 
 @categories_plan.register
@@ -368,7 +366,7 @@ def _(mechanism: Exponential, prior: SimplexPrior, facts: Facts, budget: Budget)
             f"The {mechanism.name()} mechanism chooses among all posteriors of a public number of "
             "records; where their number is secret use mechanism='geometric'."
         )
-    cost = budget if mechanism.spends_delta else budget._replace(delta=Fraction(0))
+    cost = budget if mechanism.spends_delta else budget.without_delta
     if cost.delta and budget.unit.max_records > 1:
         raise ValueError(
             f"The {mechanism.name()} mechanism has no delta for a person of several records; use "
@@ -390,15 +388,6 @@ def per_record(budget: Budget) -> Budget:
     return Budget(Fraction(budget.epsilon) / budget.unit.max_records, budget.delta)
 
 
-def _least_noise(counts: SimplexCounts, budget: Budget) -> Geometric | Gaussian:
-    """Return the mechanism with less variance on average over the counts."""
-    with suppress(ValueError):  # without a delta, or with too small an epsilon
-        pure, other = (noise_of_counts(m, counts, budget) for m in (Geometric(), Gaussian()))
-        if other.variances.mean() < pure.variances.mean():
-            return Gaussian()
-    return Geometric()
-
-
 def _rho(law: DiscreteGaussian, shifts: Shifts) -> Fraction:
     return gaussian_rho(law.parameters[0], shifts) if shifts else Fraction(0)
 
@@ -413,6 +402,10 @@ _NOISE: dict[type[Mechanism], str] = {
 
 def noise_of_counts(mechanism: Mechanism, counts: SimplexCounts, budget: Budget) -> NoiseLaw:
     """Return the law of the noise that a mechanism adds to counts of these public sizes."""
+    if isinstance(mechanism, Auto):
+        either = (Geometric(), Gaussian())
+        laws = {m.name(): partial(noise_of_counts, m, counts, budget) for m in either}
+        return least_noise("auto", laws)
     if isinstance(mechanism, Gaussian):
         return gaussian_law(counts, budget)
     return counts.law(_NOISE[type(mechanism)], budget.unit, Fraction(budget.epsilon))
@@ -434,13 +427,12 @@ def outcome_law(
     if not isinstance(mechanism, MECHANISMS):
         raise ValueError(f"The {mechanism.name()} mechanism has no law of categories.")
     k, counts = len(prior), SimplexCounts.of_size(n, len(prior))
-    if isinstance(mechanism, Auto):
-        mechanism = _least_noise(counts, budget)
     if isinstance(mechanism, Exponential):
         return choice_law(mechanism, n, prior, budget)
-    if isinstance(mechanism, Gaussian):
-        (variance,) = gaussian_law(counts, budget).parameters
-        return GaussianNoise(n, k, variance, counts.shifts()[1, 1])
-    cells = k - 1 if isinstance(mechanism, LaplaceImproved) else k if k > 2 else 1
-    sensitivity = 2 if isinstance(mechanism, Laplace) else min(2, cells)
-    return noise_law(n, prior, cells, sensitivity / Fraction(budget.epsilon))
+    law = noise_of_counts(mechanism, counts, budget)
+    if isinstance(law, DiscreteGaussian):
+        return GaussianNoise(n, k, law.parameters[0], counts.shifts()[1, 1])
+    if isinstance(law, ZeroSum):  # for two categories (d, -d) of scale b, which is d of scale b/2
+        return noise_law(n, prior, *((1, law.scale / 2) if k == 2 else (k, law.scale)))
+    assert isinstance(law, DiscreteLaplace)
+    return noise_law(n, prior, sum(law.sizes), law.scales[0])

@@ -147,7 +147,7 @@ class QuantilePlan(Plan[SortedColumns, Answers]):
     @classmethod
     def of(cls, questions: QuantileQuestions, budget: Budget) -> QuantilePlan:
         """Return the plan that spends epsilon and no delta."""
-        cost = budget._replace(delta=Fraction(0))
+        cost = budget.without_delta
         return cls(cost=cost, mechanism="quantiles", questions=questions)
 
     def release(self, statistics: SortedColumns, noise: Noise) -> Answers:
@@ -230,7 +230,7 @@ class FramePlan(Plan[FrameContents, tuple[Answers, Found]]):
 
         of_numbers, of_texts = shares(n_numbers, n_texts, budget)
         return cls(
-            cost=budget if n_texts else budget._replace(delta=Fraction(0)),
+            cost=budget if n_texts else budget.without_delta,
             mechanism="domains",
             numbers=QuantilePlan.of(questions, of_numbers) if n_numbers else None,
             texts=TextPlan.of(n_texts, of_texts) if n_texts else None,
@@ -264,7 +264,7 @@ class ChoicePlan(Plan[Scored, tuple[Hashable, ...]]):
                 f"One of up to {choice.most_candidates} candidates would be chosen at a time, and "
                 f"exact draws are from {MAX_POINTS} at most: give fewer columns."
             )
-        cost = budget._replace(delta=Fraction(0))
+        cost = budget.without_delta
         return cls(cost=cost, mechanism="permute_and_flip", choice=choice)
 
     def release(self, statistics: Scored, noise: Noise) -> tuple[Hashable, ...]:

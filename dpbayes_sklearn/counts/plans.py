@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, singledispatch
 from math import prod
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,13 +59,13 @@ from dpbayes_sklearn.mechanisms import (
     Laplace,
     Mechanism,
     Sampler,
-    mechanism_class,
+    registered_names,
 )
 from dpbayes_sklearn.noise import Noise, NoiseLaw
-from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
+from dpbayes_sklearn.noise.discrete_gaussian import drawable
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.privacy.gaussian import gaussian_rho, gaussian_variance
+from dpbayes_sklearn.privacy.gaussian import calibrated_variance, gaussian_rho
 from dpbayes_sklearn.release import Facts, Plan, Step, drawn_sample
 
 __all__ = [
@@ -391,9 +390,7 @@ def mechanism_names() -> set[str]:
     >>> sorted(mechanism_names())
     ['auto', 'fourier', 'gaussian', 'laplace', 'map', 'sampler']
     """
-    registered: Any = tables_plan.registry  # whose keys mypy does not know for classes
-    names = (kind.name() for kind in registered if kind is not object)
-    return {name for name in names if mechanism_class(name) in registered}
+    return registered_names(tables_plan)
 
 
 @tables_plan.register
@@ -404,7 +401,7 @@ def _laplace(
     weight = Fraction(exact(mechanism.budget_split, "budget_split"))
     law = structure.law(mechanism.noise, budget.unit, Fraction(budget.epsilon), weight)
     return NoisyTables(
-        cost=_pure(budget), mechanism=mechanism.name(), prior=prior, facts=facts, law=law
+        cost=budget.without_delta, mechanism=mechanism.name(), prior=prior, facts=facts, law=law
     )
 
 
@@ -412,21 +409,11 @@ def _laplace(
 def _gaussian(
     mechanism: Gaussian, prior: DirichletPrior, facts: Facts, budget: Budget
 ) -> NoisyTables:
-    structure, unit = CountTables(prior.network, (), facts.n_bound), budget.unit
-    shifts = structure.shifts(unit)
-    variance = rho = Fraction(0)
-    if shifts:
-        together = Fraction(budget.epsilon) + Fraction(budget.pure_epsilon)
-        # several records make many patterns of shifts: only their largest norm is looked at
-        several = unit.max_records > 1
-        variance = gaussian_variance(
-            together, budget.delta, shifts, pure=budget.pure_epsilon, zcdp_only=several
-        )
-        rho = gaussian_rho(variance, shifts)
-    law = structure.gaussian_law(unit, variance)
-    if max(law.parameters, default=0) > MAX_VARIANCE:
-        raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
-    cost = budget._replace(rho=rho)
+    structure = CountTables(prior.network, (), facts.n_bound)
+    shifts = structure.shifts(budget.unit)
+    variance = calibrated_variance(budget)(shifts) if shifts else Fraction(0)
+    law = drawable(structure.gaussian_law(budget.unit, variance))
+    cost = budget._replace(rho=gaussian_rho(variance, shifts) if shifts else Fraction(0))
     return NoisyTables(cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts, law=law)
 
 
@@ -446,7 +433,7 @@ def _(mechanism: Fourier, prior: DirichletPrior, facts: Facts, budget: Budget) -
     structure = CharacterSums(prior.network, {}, facts.n_bound)
     law = structure.law(mechanism.noise, budget.unit, Fraction(budget.epsilon))
     return NoisyCharacters(
-        cost=_pure(budget),
+        cost=budget.without_delta,
         mechanism=mechanism.name(),
         prior=prior,
         facts=facts,
@@ -475,7 +462,7 @@ def _(mechanism: Sampler, prior: DirichletPrior, facts: Facts, budget: Budget) -
 def _(mechanism: MAP, prior: DirichletPrior, facts: Facts, budget: Budget) -> DrawnTables:
     turns, most = dirichlet.most_turns(facts)
     return DrawnTables(
-        cost=_pure(budget),
+        cost=budget.without_delta,
         mechanism=mechanism.name(),
         prior=prior,
         facts=facts,
@@ -487,9 +474,6 @@ def _(mechanism: MAP, prior: DirichletPrior, facts: Facts, budget: Budget) -> Dr
 def _exact(
     mechanism: Mechanism, prior: DirichletPrior, facts: Facts, budget: Budget
 ) -> ExactTables:
-    return ExactTables(cost=_pure(budget), mechanism=mechanism.name(), prior=prior, facts=facts)
-
-
-def _pure(budget: Budget) -> Budget:
-    """Return the cost of a purely private release."""
-    return budget._replace(delta=Fraction(0), rho=None)
+    return ExactTables(
+        cost=budget.without_delta, mechanism=mechanism.name(), prior=prior, facts=facts
+    )

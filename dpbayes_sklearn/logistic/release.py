@@ -346,7 +346,7 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
             f"The model has {blocks.parameters} parameters, more than {_MOST_PARAMETERS}: merge "
             "categories, or use BayesianNaiveBayes."
         )
-    cost, draws = budget._replace(delta=Fraction(0)), isinstance(mechanism, Sampler)
+    cost, draws = budget.without_delta, isinstance(mechanism, Sampler)
     if draws and prior.intervals:
         raise ValueError("intervals=True needs mechanism='map': draws tell no curvature.")
     name = "sampler" if draws else "map"

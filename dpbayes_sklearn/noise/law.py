@@ -331,7 +331,7 @@ def least_noise(noise: str, laws: Mapping[str, Callable[[], NoiseLaw]]) -> Noise
             possible.append(law())
     if not possible:
         return next(iter(laws.values()))()  # raises its own error
-    return min(possible, key=lambda law: float(law.variances.sum()))
+    return min(possible, key=lambda law: float(law.variances.mean()))
 
 
 MAX_TERM = 2**56

@@ -98,6 +98,11 @@ class Budget(NamedTuple):
     pure_epsilon: Exact = Fraction(0)
 
     @property
+    def without_delta(self) -> Budget:
+        """The cost of a purely private release."""
+        return self._replace(delta=Fraction(0), rho=None)
+
+    @property
     def infinite(self) -> bool:
         """True where no privacy is asked for: exact Bayes, no noise."""
         return math.isinf(self.epsilon)

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, singledispatch
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from dpbayes_sklearn.mechanisms import (
     Laplace,
     Mechanism,
     Sampler,
-    mechanism_class,
+    registered_names,
 )
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.source import random_source
@@ -209,7 +208,7 @@ def plan(mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budge
     """Return how a regression is released; what cannot be released is refused."""
     make = moments_plan.dispatch(type(mechanism))
     if budget.infinite and make is not moments_plan.dispatch(object):
-        cost = budget._replace(delta=Fraction(0))
+        cost = budget.without_delta
         return ExactMoments(cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts)
     made: MomentsPlan = make(mechanism, prior, facts, budget)
     return made
@@ -234,9 +233,7 @@ def mechanism_names() -> set[str]:
     >>> sorted(mechanism_names())
     ['auto', 'fourier', 'gaussian', 'laplace', 'map', 'sampler']
     """
-    registered: Any = moments_plan.registry  # whose keys mypy does not know for classes
-    names = (kind.name() for kind in registered if kind is not object)
-    return {name for name in names if mechanism_class(name) in registered}
+    return registered_names(moments_plan)
 
 
 @moments_plan.register
@@ -246,7 +243,7 @@ def _laplace(
     shares = laplace_shares(prior, facts.n, budget)
     shares.grid(prior.design, facts.n)  # refuses noise that cannot be drawn
     return NoisyProducts(
-        cost=_pure(budget),
+        cost=budget.without_delta,
         mechanism=mechanism.name(),
         prior=prior,
         facts=facts,
@@ -288,7 +285,7 @@ def _(mechanism: Fourier, prior: GaussianPrior, facts: Facts, budget: Budget) ->
     shares = laplace_shares(prior, facts.n, budget, centre_signs=False)
     shares.grid(prior.design, facts.n)
     return ChebyshevSums(
-        cost=_pure(budget),
+        cost=budget.without_delta,
         mechanism=mechanism.name(),
         prior=prior,
         facts=facts,
@@ -317,7 +314,7 @@ def _(mechanism: Sampler, prior: GaussianPrior, facts: Facts, budget: Budget) ->
 @moments_plan.register
 def _(mechanism: MAP, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
     check_draws(structure_of(prior, facts, budget.unit), prior, budget)
-    cost, name = _pure(budget), mechanism.name()
+    cost, name = budget.without_delta, mechanism.name()
     if in_a_ball(prior, budget.unit).coef_bound is None:
         return PerturbedMode(cost=cost, mechanism=name, prior=prior, facts=facts)
     return DrawnCoefficients(
@@ -329,11 +326,6 @@ def _(mechanism: MAP, prior: GaussianPrior, facts: Facts, budget: Budget) -> Mom
         n_draws=1,
         sharp=True,
     )
-
-
-def _pure(budget: Budget) -> Budget:
-    """Return the cost of a purely private release."""
-    return budget._replace(delta=Fraction(0), rho=None)
 
 
 def laplace_shares(

@@ -80,7 +80,7 @@ FAULTS.rows(
     GAUSSIAN,
     {
         "The standard deviation is five percent too small": at(
-            ("privacy.gaussian.gaussian_variance", "counts.plans.gaussian_variance"),
+            "privacy.gaussian.gaussian_variance",
             times(Fraction(95, 100) ** 2),
         ),
         "The L2 sensitivity is taken for its square": at(
@@ -124,10 +124,10 @@ FAULTS.rows(
     PARTS,
     {
         "Gaussian noise of counts has a tenth less variance": at(
-            "counts.plans.gaussian_variance", times(1 / TENTH), "counts, gaussian, record"
+            "privacy.gaussian.gaussian_variance", times(1 / TENTH), "counts, gaussian, record"
         ),
         "Gaussian noise is calibrated as if no temperature were chosen": at(
-            "counts.plans.gaussian_variance",
+            "privacy.gaussian.gaussian_variance",
             lambda real, *a, pure, **o: real(*a, pure=0, **o),
             "counts, gaussian, record",
         ),
