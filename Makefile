@@ -64,7 +64,7 @@ $(VENV)-diffprivlib/.installed: setup.cfg pyproject.toml
 	$(VENV)-diffprivlib/bin/python -m pip install -qq -e . diffprivlib==0.6.6 scikit-learn==1.6.1
 	@touch $@
 
-bench: bench-data  ## run all benchmarks and write docs/benchmarks (45 minutes at most on 2 cores)
+bench: bench-data  ## run all benchmarks and write docs/benchmarks (50 minutes at most on 2 cores)
 	$(BIN)/python -m benchmarks.report
 
 bench-peers: bench-data  ## only the table beside diffprivlib

@@ -1,6 +1,6 @@
 """The benchmark report: runs every experiment and writes what the documentation shows.
 
-``python -m benchmarks.report`` (or ``make bench``) runs all sections, 45 minutes at most on two
+``python -m benchmarks.report`` (or ``make bench``) runs all sections, 50 minutes at most on two
 cores, and writes ``docs/benchmarks``. ``--only accuracy speed`` runs some of them; the others keep
 their results, which are in ``benchmarks/results/report``. ``--render`` runs nothing and writes the
 page again. ``--quick`` tries the machinery in a few minutes and leaves everything under

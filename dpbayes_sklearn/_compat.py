@@ -66,10 +66,9 @@ def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], M
         def fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
             for name in kwargs:
                 if name not in known:
-                    why = " Weights would change how much one person counts." * ("weight" in name)
                     raise TypeError(
                         f"{type(estimator).__name__}.{method.__name__}() got an unexpected keyword "
-                        f"argument {name!r}.{why}"
+                        f"argument {name!r}."
                     )
             return validated(estimator, *args, **kwargs)
 
@@ -99,6 +98,17 @@ def _parameter_names(cls: Any) -> tuple[str, ...]:
 
 class HelpfulEstimator(BaseEstimator):
     """scikit-learn's base class, with the nearest valid name after its error messages."""
+
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        """Refuse a parameter that there is not, and list those that there are."""
+        known = cls._get_param_names() if params else []
+        for name in params:
+            if name not in known:
+                raise TypeError(
+                    f"{cls.__name__}.__init__() got an unexpected keyword argument {name!r}. Valid "
+                    f"parameters are: {known!r}.{did_you_mean(name, known)}"
+                )
+        return super().__new__(cls)  # type: ignore[no-any-return]
 
     @classmethod
     def _get_param_names(cls) -> list[str]:

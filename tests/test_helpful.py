@@ -79,3 +79,10 @@ def test_a_mistyped_column():
     frame = pd.DataFrame({"age": Y, "job": Y})
     with pytest.raises(ValueError, match=r"lacks the columns \['agee'\].*Did you mean 'age'\?$"):
         BayesianNaiveBayes(schema=schema).fit(frame, Y)
+
+
+def test_a_parameter_that_there_is_not():
+    with pytest.raises(TypeError, match=r"'n_draws'\. Valid parameters are: .*'n_samples'"):
+        mechanisms.Sampler(n_draws=2)
+    with pytest.raises(TypeError, match=r"Did you mean 'epsilon'\?$"):
+        BetaBinomial(epsilonn=1)

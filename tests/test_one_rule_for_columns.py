@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.feature_selection import RFE, SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -45,6 +46,18 @@ def test_undeclared_columns_are_ignored_with_a_message_and_order_does_not_matter
     assert found == private_score(model, of(X), Y, **score)["accuracy"].value
     with pytest.raises(ValueError, match="feature names"):
         model.predict(of(X[["a", "b"]]))
+
+
+def test_selectors_that_drop_names_pass_columns_that_are_all_alike():
+    numbers = {"n_features_to_select": 2}
+    steps = (RFE(MODEL, **numbers), SequentialFeatureSelector(MODEL, cv=2, **numbers))
+    for selector in steps:
+        assert selector.fit(X, Y).get_support().sum() == 2
+    line = BayesianLinearRegression(5.0, bounds_X=(-3, 5), bounds_y=(-3, 5))
+    assert RFE(line, **numbers).fit(X, X["b"]).get_support()[1]
+    other = Schema({**SCHEMA.columns, "c": Interval(-9, 9, bins=4)}, SCHEMA.target)
+    with pytest.raises(ValueError, match="pass some columns without their names"):
+        RFE(BayesianNaiveBayes(5.0, schema=other), **numbers).fit(X, Y)
 
 
 def test_a_schema_may_declare_more_columns_but_a_misspelt_one_is_refused():

@@ -246,7 +246,8 @@ class SupervisedEstimator(PrivateEstimator):
                 "ensembles of scikit-learn pass them. Predictions are codes, too."
             )
         unnamed = [f"x{j}" for j in range(table.n_columns)]
-        names = table.names or ([*self.schema.columns] if self.schema is not None else unnamed)
+        listed = unnamed if self.schema is None else [*self.schema.columns]
+        names = table.names or (listed if len(listed) == table.n_columns else unnamed)
         public = Schema(dict(zip(names, domains, strict=True)), target)
         return public, (*leaks, *conditions, *self._paid_before())
 

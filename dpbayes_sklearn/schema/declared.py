@@ -50,11 +50,15 @@ def declared_domains(
     if schema is None:
         return [None] * n_features
     if names is None:
-        if len(schema) != n_features:
+        domains = [*schema.columns.values()]
+        alike = n_features < len(domains) and len({*domains}) == 1  # whichever columns these are
+        if len(domains) != n_features and not alike:
             raise ValueError(
-                f"The schema declares {len(schema)} columns, but X has {n_features} features."
+                f"The schema declares {len(domains)} columns, but X has {n_features} features. "
+                "RFE and SequentialFeatureSelector pass some columns without their names: give "
+                f"{parameter} as two numbers, or use SelectFromModel."
             )
-        return [*schema.columns.values()]
+        return [*domains[:n_features]]
     missing = [name for name in schema.columns if name not in names]
     if missing and not {*names} <= {*schema.columns}:
         hint = did_you_mean(missing[0], [name for name in names if name not in schema.columns])

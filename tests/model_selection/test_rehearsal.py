@@ -83,7 +83,7 @@ def refusal(model, X, y=LABELS, **persons):
         ([by_schema("d")], "lacks the columns"),
         ([bayes(bounds=([0] * 4, [1] * 4))], "each of the 2 features"),
         ([PrivateKBinsDiscretizer([2, 2, 2], epsilon=0.5), bayes()], "each of the 2 features"),
-        ([PrivateMinMaxScaler(0.5), by_schema("abc")], "3 columns, but X has 2"),
+        ([PrivateMinMaxScaler(0.5), by_schema("a")], "1 columns, but X has 2"),
     ],
 )
 def test_the_error_of_a_later_step_does_not_tell_what_was_selected(later, match):
