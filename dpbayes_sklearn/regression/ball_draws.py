@@ -26,7 +26,6 @@ With ``coef_bound`` there is no mode: c is 0, h is 1 (the target itself), and B 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from math import ceil, frexp, isqrt, ldexp, sqrt
 from typing import NamedTuple
@@ -37,10 +36,10 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact
 from dpbayes_sklearn.privacy.composition import zcdp_rho
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.mode import (
     LIMIT,
+    MOST_COLUMNS,
     CoefficientDraws,
     DrawLaw,
     Units,
@@ -64,7 +63,6 @@ __all__ = [
     "DrawPlan",
     "check_draws",
     "draws_cost",
-    "in_a_ball",
     "loss_of_a_draw",
     "release_draws",
     "score_range",
@@ -75,7 +73,6 @@ REAL_ARITHMETIC = (
     "the Gaussian draws behave as draws of real numbers (they are made in 64-bit floats and "
     "rounded to a public lattice)"
 )
-_BOUND = 0.375  # norm of coefficients that explain a target in the units of the windows
 _MODE = Fraction(1, 2)  # of the budget, for where draws are centred
 _SPARE = 1 - 2.0**-30  # pays for the rounding of floats
 _MOST_EVIDENCE = 10**13  # records times epsilon, from which floats cannot hold the density
@@ -117,7 +114,6 @@ def release_draws(
     n_draws: int = 1,
 ) -> CoefficientDraws:
     """Read the units, draw as ``plan(affordable kappa, target's variance)`` says, calibrate."""
-    prior = in_a_ball(prior, budget.unit)
     shares = shares_of(statistics, prior, budget)
     units = read_units(statistics, prior, shares, noise)
     share = _mode_share(prior, shares.model)
@@ -133,13 +129,6 @@ def release_draws(
         noise,
     )
     return scaled_by_residuals(drawn, statistics, shares, noise)
-
-
-def in_a_ball(prior: GaussianPrior, unit: PrivacyUnit) -> GaussianPrior:
-    """Return the prior with a bound of the coefficients where no mode can be sought."""
-    if prior.coef_bound is None and not has_mode(prior.design, unit):
-        return replace(prior, coef_bound=_BOUND)
-    return prior
 
 
 def _mode_share(prior: GaussianPrior, epsilon: Fraction) -> Fraction:
@@ -205,7 +194,6 @@ def draws_cost(
     statistics: Moments, prior: GaussianPrior, budget: Budget, n_draws: int
 ) -> tuple[Fraction, bool]:
     """Return the zCDP of all steps, and whether the draws need the budget's delta."""
-    prior = in_a_ball(prior, budget.unit)
     shares = shares_of(statistics, prior, budget)
     mode = _mode_share(prior, shares.model)
     loss = loss_of_a_draw(shares.model - mode, budget.delta, n_draws)
@@ -215,7 +203,15 @@ def draws_cost(
 
 
 def check_draws(statistics: Moments, prior: GaussianPrior, budget: Budget) -> None:
-    """Refuse, from public facts, budgets at which floats could not hold the density."""
+    """Refuse, from public facts, budgets at which floats could not hold the density.
+
+    Refused, too, is a mode of more coefficients than a search can find.
+    """
+    if prior.coef_bound is None and not has_mode(prior.design):
+        raise ValueError(
+            f"The model has {prior.design.width} coefficients, more than the {MOST_COLUMNS} for "
+            "which a mode can be sought; give coef_bound, or use mechanism='laplace'."
+        )
     if statistics.n * budget.epsilon > _MOST_EVIDENCE:
         raise ValueError(
             f"epsilon={float(budget.epsilon):g} is too large for draws of coefficients from "
@@ -223,7 +219,6 @@ def check_draws(statistics: Moments, prior: GaussianPrior, budget: Budget) -> No
         )
     epsilon = Fraction(budget.epsilon) / budget.unit.max_records
     grid_for(statistics.design, statistics.n, epsilon)
-    prior = in_a_ball(prior, budget.unit)
     share = _mode_share(prior, shares_of(statistics, prior, budget).model)
     if share:
         check_mode(statistics, share, budget)

@@ -86,6 +86,7 @@ from dpbayes_sklearn.regression.step_noise import Shares, widening
 
 __all__ = [
     "LIMIT",
+    "MOST_COLUMNS",
     "CoefficientDraws",
     "DrawLaw",
     "ModePlan",
@@ -117,7 +118,9 @@ _NARROW = 2.0**-20  # parts of a step that are not told apart
 _RECORDS_PER_RIDGE = 2**10  # The ridge is at least n / 1024.
 # Cap on the prior precision, in units of n + noise. Beyond it the release is the prior anyway.
 _MOST_PRIOR_PRECISION = 2**8
-_MOST_COLUMNS = 500
+MOST_COLUMNS = 500
+"""Coefficients that a mode may have at most."""
+
 _LEAST_BELOW = 0.1  # of the residuals; if fewer are below the limit, the mode tells nothing
 _MISSING = 0.5  # standard deviations of a product, for each residual beyond the mode's limit
 _UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
@@ -415,19 +418,19 @@ def read_units(statistics: Moments, prior: GaussianPrior, shares: Shares, noise:
     return units._replace(variance=prior.noise_variance / units.window.half**2)
 
 
-def has_mode(design: Design, unit: PrivacyUnit) -> bool:
-    """Tell whether the search for a mode is sure to end.
+def has_mode(design: Design) -> bool:
+    """Tell whether the search for a mode is sure to end: thousands of coefficients leave its range.
 
-    It is only if n bounds the number of records and coefficients are few: a released n may be far
-    too small, and thousands of coefficients leave its range.
+    It needs a bound of the number of records, too: a secret one exceeds the bound that was released
+    with a chance of 1e-20 (:attr:`~dpbayes_sklearn.release.Facts.n_bound`).
     """
-    return not unit.size_is_secret and design.width <= _MOST_COLUMNS
+    return design.width <= MOST_COLUMNS
 
 
 def check_mode(statistics: Moments, epsilon: Fraction, budget: Budget) -> None:
     """Refuse, from public facts, budgets for which there is no exact noise."""
     nothing = np.zeros(statistics.design.width + statistics.design.intercept)
-    plan_mode(statistics.design, statistics.n, nothing, epsilon, budget.unit)
+    plan_mode(statistics.design, statistics.n_bound, nothing, epsilon, budget.unit)
 
 
 def released_mode(
@@ -440,7 +443,7 @@ def released_mode(
     """Release the perturbed mode of the posterior in the windows."""
     design, first = statistics.design, 0 if statistics.design.intercept else 1
     precisions = units.variance * prior.precisions(units.window, units.windows)[first:]
-    plan = plan_mode(design, statistics.n, precisions, epsilon, statistics.unit)
+    plan = plan_mode(design, statistics.n_bound, precisions, epsilon, statistics.unit)
     mode = perturbed_mode(statistics, units.window, units.windows, plan, noise)
     seen = statistics.n * units.squares
     even = seen.copy()

@@ -375,6 +375,11 @@ class Moments:
             return self.size.n
         return self.records.n if self.sample is None else len(self.sample)
 
+    @property
+    def n_bound(self) -> int:
+        """A public number that the number of records does not exceed."""
+        return self.n if self.size is None else self.size.n_bound
+
     def sized(self, size: Facts) -> Moments:
         """Return the same queries, with a released number of records for the exact one."""
         return replace(self, size=size)

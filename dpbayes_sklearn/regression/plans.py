@@ -35,7 +35,6 @@ from dpbayes_sklearn.regression.ball_draws import (
     DrawPlan,
     check_draws,
     draws_cost,
-    in_a_ball,
     release_draws,
 )
 from dpbayes_sklearn.regression.design import Design, Scale
@@ -315,7 +314,7 @@ def _(mechanism: Sampler, prior: GaussianPrior, facts: Facts, budget: Budget) ->
 def _(mechanism: MAP, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
     check_draws(structure_of(prior, facts, budget.unit), prior, budget)
     cost, name = budget.without_delta, mechanism.name()
-    if in_a_ball(prior, budget.unit).coef_bound is None:
+    if prior.coef_bound is None:
         return PerturbedMode(cost=cost, mechanism=name, prior=prior, facts=facts)
     return DrawnCoefficients(
         cost=cost,

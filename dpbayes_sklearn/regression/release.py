@@ -152,7 +152,7 @@ def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
     """
     design, features = statistics.design, max(1, len(statistics.design.features))
     records = statistics.n * Fraction(budget.unit.equivalent(budget.epsilon)) / features
-    sought = design.intercept and has_mode(design, budget.unit)
+    sought = design.intercept and has_mode(design)
     if not (records >= _LEAST_MODE and sought and prior.inference == "noise_aware"):
         return Stages.MOMENTS
     with suppress(ValueError):  # if there is no exact noise for a part of epsilon

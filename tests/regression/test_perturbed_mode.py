@@ -145,6 +145,20 @@ def test_the_exact_density_of_neighbours_stays_within_the_budget():
     assert worst > 0.6 * float(epsilon)
 
 
+def test_a_record_that_comes_stays_within_the_budget():
+    """Add one of all records to a small world: less than epsilon, and most of it used."""
+    added, values = PrivacyUnit("record", neighbours="add_remove"), (-1.0, 0.0, 1.0)
+    plan, w = plan_for(2, 3, unit=added), np.linspace(-40, 40, 4001)[:, None]
+
+    def law(X, y):
+        log = step(moments(X, y), plan).log_density(w)
+        return log - np.log(np.exp(log - log.max()).sum()) - log.max()
+
+    without = law([1.0], [1.0])
+    worst = max(np.abs(without - law([1.0, x], [1.0, t])).max() for x in values for t in values)
+    assert 0.6 * 2 < worst + float(2 / plan.jitter.scale) <= 2
+
+
 def audited(plan, runs=300):
     sides = [moments([1.0, 1.0], [1.0, t]) for t in (1.0, -1.0)]
     ratios = []

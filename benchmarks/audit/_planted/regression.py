@@ -397,8 +397,7 @@ def _(_, epsilon, delta, n_draws):
 def _(real, statistics, prior, budget, n_draws):
     """Residuals are left out of the zCDP of a draw."""
     rho, needs_delta = real(statistics, prior, budget, n_draws)
-    within = ball_draws.in_a_ball(prior, budget.unit)
-    shares = ball_draws.shares_of(statistics, within, budget)
+    shares = ball_draws.shares_of(statistics, prior, budget)
     return rho - shares.residuals**2 / 2, needs_delta
 
 
