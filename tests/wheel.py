@@ -1,8 +1,9 @@
 """Build the distributions and try them in empty environments, where nothing else is installed.
 
 Run ``make test-wheel``, or ``python tests/wheel.py --python python3.11 python3.13``. Each
-environment gets the wheel with or without the extra ``plot`` and the newest or the oldest supported
-scikit-learn; then the demonstration, the commands and a fit are run from an empty folder.
+environment gets the sdist, or the wheel with or without the extra ``plot`` and the newest or the
+oldest supported scikit-learn; then the demonstration, the commands and a fit are run from an empty
+folder. ``--dist FOLDER`` tries distributions that were built before, for a Python elsewhere.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import dpbayes_sklearn
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, from_json
 
 assert "site-packages" in dpbayes_sklearn.__file__
+assert find_spec("pandas") is None
 rng = np.random.default_rng(0)
 X = rng.random((500, 3))
 model = BayesianNaiveBayes(1.0, bounds=(0, 1), classes=[0, 1]).fit(X, (X[:, 0] > 0.5).astype(int))
@@ -45,8 +47,8 @@ def run(*command: object, cwd: Path | None = None) -> str:
     return done.stdout
 
 
-def build(folder: Path) -> Path:
-    """Build sdist and wheel, check what is in them, and return the wheel."""
+def build(folder: Path) -> None:
+    """Build sdist and wheel, and check what is in them."""
     for leftover in (ROOT / "build" / "lib", ROOT / "build" / "bdist.linux-x86_64"):
         shutil.rmtree(leftover, ignore_errors=True)
     run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
@@ -58,15 +60,16 @@ def build(folder: Path) -> Path:
         files = {name.partition("/")[2] for name in archive.getnames()}
     assert ours | {"LICENSE", "README.md", "setup.cfg", "pyproject.toml"} <= files
     print(f"{wheel.name}: {len(packed)} files; {sdist.name}: {len(files)} files")
-    return wheel
 
 
-def requirements(wheel: Path) -> Iterator[tuple[str, str]]:
+def requirements(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield what is installed, and for which scikit-learn."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     needed = setup["options"]["install_requires"].split()
     oldest = next(line.partition(">=")[2] for line in needed if line.startswith("scikit-learn"))
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    yield str(sdist), "scikit-learn"
     yield str(wheel), "scikit-learn"
     yield str(wheel), f"scikit-learn=={oldest}.*"
     yield f"{wheel}[plot]", "scikit-learn"
@@ -101,11 +104,14 @@ def main() -> None:
     """Try every environment."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", nargs="+", default=[sys.executable], help="interpreters")
+    parser.add_argument("--dist", type=Path, help="folder with sdist and wheel; built by default")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        wheel = build(Path(folder))
+    with tempfile.TemporaryDirectory() as name:
+        folder = options.dist or Path(name)
+        if options.dist is None:
+            build(folder)
         for python in options.python:
-            for what, sklearn in requirements(wheel):
+            for what, sklearn in requirements(folder):
                 try_out(python, what, sklearn)
     print("All environments work.")
 
