@@ -75,12 +75,22 @@ def requirements(folder: Path) -> Iterator[tuple[str, str]]:
     yield f"{wheel}[plot]", "scikit-learn"
 
 
+def has_wheel(python: Path, sklearn: str, folder: Path) -> bool:
+    """Tell whether a scikit-learn was made for a Python: an old one is not, for a new Python."""
+    command = [python, "-m", "pip", "download", "-qq", "--no-deps", "--only-binary", ":all:"]
+    done = subprocess.run([*map(str, command), "-d", str(folder), sklearn], capture_output=True)
+    return done.returncode == 0
+
+
 def try_out(python: str, wheel: str, sklearn: str) -> None:
     """Install into an empty environment and use it from an empty folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run(python, "-m", "venv", folder / "env")
         own = folder / "env" / "bin" / "python"
+        if not has_wheel(own, sklearn, folder):
+            print(f"{python}: there is no wheel of {sklearn} for it")
+            return
         run(own, "-m", "pip", "install", "-qq", wheel, sklearn)
         work = folder / "work"
         work.mkdir()
