@@ -1,4 +1,4 @@
-"""Draw ``picture.svg`` of the README, and its panels for the first page of the documentation.
+"""Draw ``picture.svg`` of the README, and two panels for the first page of the documentation.
 
 Run ``python docs/figures/make_picture.py``; takes two minutes. The background is transparent, and
 the grey of the texts can be read on white and on black.
@@ -134,7 +134,7 @@ def finish(figure: Any, axes: Any, name: str) -> None:
 
 
 def main() -> None:
-    """Draw the panels, together and one by one."""
+    """Draw the panels together, and the first two by themselves."""
     mpl.use("Agg")
     greys = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     mpl.rcParams.update({"font.size": 10.5, "svg.fonttype": "path", "svg.hashsalt": "picture"})
@@ -146,7 +146,7 @@ def main() -> None:
     for draw, ax in zip(panels.values(), axes, strict=True):
         draw(ax)
     finish(figure, axes, "picture")
-    for name, draw in panels.items():
+    for name, draw in [*panels.items()][:2]:
         figure, ax = plt.subplots(figsize=(4.6, 3.5), layout="constrained")
         draw(ax)
         finish(figure, [ax], name)
