@@ -381,6 +381,7 @@ class LogisticMode(StepLaw):
 
     records: FloatArray
     plan: LogisticPlan
+    objective: Any = field(default=None, compare=False, repr=False)
 
     def key(self) -> bytes:
         """Return everything, the records in one order."""

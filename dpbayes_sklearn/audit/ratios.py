@@ -28,7 +28,7 @@ from scipy.special import kve
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._parts import ModeSearch, Scored
-from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Mode, StepLaw
+from dpbayes_sklearn.audit._steps import Added, Ball, Choice, LogisticMode, Mode, StepLaw
 from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
@@ -118,8 +118,9 @@ def _(step: Ball, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
     return noise.ball(times * step.precision, times * step.linear, step.radius, runs)
 
 
-@redrawn.register
-def _(step: Mode, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+@redrawn.register(Mode)
+@redrawn.register(LogisticMode)
+def _(step: Any, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
     pull = halved(step.plan.pull) if sharper else step.plan.pull
     own = replace(step.objective, plan=step.plan._replace(pull=pull))
     return np.array([noise.minimum(own) for _ in range(runs)])
@@ -175,9 +176,9 @@ def _ball_ratio(one: Ball, other: Ball, outcomes: npt.NDArray[Any]) -> FloatArra
     )
 
 
-def _mode_ratio(one: Mode, other: Mode, outcomes: npt.NDArray[Any]) -> FloatArray:
+def _mode_ratio(one: Any, other: Any, outcomes: npt.NDArray[Any]) -> FloatArray:
     """Return the difference of the log densities of the minimum without the noise of the search."""
-    return one.log_density(outcomes) - other.log_density(outcomes)
+    return np.asarray(one.log_density(outcomes) - other.log_density(outcomes))
 
 
 _RATIOS: dict[type[StepLaw], Callable[..., FloatArray]] = {
@@ -186,6 +187,7 @@ _RATIOS: dict[type[StepLaw], Callable[..., FloatArray]] = {
     Scored: _choice_ratio,
     Ball: _ball_ratio,
     Mode: _mode_ratio,
+    LogisticMode: _mode_ratio,
 }
 
 

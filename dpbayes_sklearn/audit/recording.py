@@ -197,7 +197,7 @@ def _(objective: RobustLoss, pull: NoiseLaw, jitter: NoiseLaw) -> Mode:
 @mode_of.register
 def _(objective: LogisticLoss, pull: NoiseLaw, jitter: NoiseLaw) -> LogisticMode:
     plan = objective.plan._replace(pull=pull, jitter=jitter)  # type: ignore[arg-type]
-    return LogisticMode(weighed_records(objective.records), plan)
+    return LogisticMode(weighed_records(objective.records), plan, objective)
 
 
 def _rows(weights: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -33,10 +33,10 @@ by the same factor. ∎
 \tfrac12)/L` from its lattice point in the norm, so :math:`s = (m + 2\delta)/\varepsilon` takes the
 place of :math:`m/\varepsilon`. A computed w whose gradient is g has :math:`|w - w^*| \le
 (|g| + \eta)/\lambda` with the smallest entry :math:`\lambda` of :math:`\Lambda` and a bound
-:math:`\eta` on rounding and on the place in the cell. The search goes on until this is at most one
-step of a public lattice. There w and :math:`w^*` differ by one step at most, and noise in the sup
-norm of scale :math:`2/\varepsilon_2` steps covers it on either data set: together
-:math:`\varepsilon_1 + \varepsilon_2`. ∎
+:math:`\eta` on rounding (:func:`_rounding`) and on the place in the cell. The search goes on until
+this is at most one step of a public lattice. There w and :math:`w^*` differ by one step at most,
+and noise in the sup norm of scale :math:`2/\varepsilon_2` steps covers it on either data set:
+together :math:`\varepsilon_1 + \varepsilon_2`. ∎
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ _MOST_SEARCH = Fraction(64)  # from there on the jitter is far below any other e
 _EXPECTED = Fraction(17, 20)  # share of epsilon that the noise usually has; sets the ridge
 _RIDGE, _LEAST, _MOST = 20.0, 0.5, 60.0  # ridge over noise: 20/sqrt(n epsilon/p), between these
 _FINEST_NOISE = 40  # power of two: steps of the noise's lattice from 0 to 1
+_FARTHEST = 256  # scales of the noise beyond twice the mean of its norm, which are never seen
 _FINEST = -30  # power of two: the finest lattice of what is released
 _RECORDS = 2.0**20  # the ridge is at least n over this, so that coefficients stay below 2^11
 _NARROW = 2.0**-20  # parts of a step that are not told apart
@@ -138,7 +139,7 @@ def plan_mode(
     search = min(epsilon * _SEARCH, _MOST_SEARCH)
     ridge, volume = _ridge(blocks, n, epsilon - search, unit, rho, prior)
     pull, lattice = _pull(blocks, epsilon - search - volume, unit)
-    error = _reachable(blocks, n, ridge, lattice)
+    error = _reachable(blocks, n, ridge, _slack(blocks, n, lattice, _farthest(pull, lattice)))
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
     jitter = SupNorm.of((1,) * blocks.parameters, 2, search)
     return ModePlan(blocks, ridge, pull, lattice, error, step, jitter)
@@ -177,11 +178,42 @@ def determinant_bound(blocks: Blocks, ridges: FloatArray, constant: float) -> fl
     return float((contrasts / ridges).sum() + blocks.intercept / constant) / 4 * _UPWARD
 
 
-def _reachable(blocks: Blocks, n: int, ridge: FloatArray, lattice: int) -> float:
+def _reachable(blocks: Blocks, n: int, ridge: FloatArray, slack: float) -> float:
     """Return a norm of the gradient, rounding included, that a search can go below."""
     squares, size = 1 + len(blocks.sizes), math.sqrt(blocks.parameters)
     steepest = n * squares / 4 + float(ridge.max())  # no second derivative is larger
-    return 4 * (size * steepest * LATTICE + _inexact(blocks, n) + _cell(blocks, lattice))
+    return 4 * (size * steepest * LATTICE + slack)
+
+
+def _slack(blocks: Blocks, n: int, lattice: int, farthest: float) -> float:
+    r"""Return :math:`\eta`, all that is not exact about the gradient of so many records."""
+    return _inexact(blocks, n) + _cell(blocks, lattice) + _rounding(blocks, n + farthest)
+
+
+def _farthest(pull: ClassRows, lattice: int) -> float:
+    r"""Return a norm that the noise does not reach.
+
+    In units of its scale the norm is Gamma(k) with k - 1 dimensions, and exceeds 2k + 256 with a
+    probability below :math:`e^{-200}`: by Chernoff, :math:`e^{-(k + 256) + k\ln(2 + 256/k)}`.
+    """
+    k = 2 + sum(size - 1 for size in pull.values)
+    return (2 * k + _FARTHEST) * float(pull.scale) / lattice
+
+
+def _rounding(blocks: Blocks, largest: float) -> float:
+    r"""Return how far floats may be off in the gradient, and in the parameters times the ridge.
+
+    Let u = 2^-53, K the largest block, and R the sum of n and of the noise's largest norm. A
+    product with a contrast adds K numbers whose absolute values add to R at most: it errs by
+    :math:`(K + 5)uR`, its division and the sums' included, and p of them by :math:`\sqrt p` as
+    much. Parameters that are computed from coefficients err by :math:`(K + 5)u|w_j|` each, so
+    :math:`\Lambda w` by :math:`\sqrt K(K + 5)u|\Lambda w|`, and near the minimum
+    :math:`|\Lambda w| \le \sqrt{1 + d}\,R`; this counts for the gradient, for the place of w, and
+    as much again for adding up.
+    """
+    size, squares = max(blocks.sizes), 1 + len(blocks.sizes)
+    parts = math.sqrt(blocks.parameters) + 4 * math.sqrt(size * squares)
+    return 2.0**-53 * 1.01 * (size + 5) * parts * largest
 
 
 def _cell(blocks: Blocks, lattice: int) -> float:
@@ -223,7 +255,11 @@ class LogisticLoss:
     def minimum(self, *pulls: npt.NDArray[Any]) -> FloatArray:
         """Return the mode, tilted by the noise of every block and of the constant."""
         plan = self.plan
-        search = _Search(self.records, plan.blocks, plan.ridge, tilt_of(plan, *pulls), plan.lattice)
+        farthest = _farthest(plan.pull, plan.lattice)
+        if max(float(np.abs(each).sum()) for each in pulls) > farthest * plan.lattice:
+            raise RuntimeError("The source of random bytes cannot be used for noise.")
+        slack = _slack(plan.blocks, self.records.records.n, plan.lattice, farthest)
+        search = _Search(self.records, plan.blocks, plan.ridge, tilt_of(plan, *pulls), slack)
         return search.minimum(plan.error)
 
 
@@ -235,9 +271,10 @@ def tilt_of(plan: ModePlan, *pulls: npt.NDArray[Any]) -> FloatArray:
 
 def exact_mode(records: MappedRecords, blocks: Blocks, ridge: FloatArray) -> FloatArray:
     """Return the mode without noise, where no privacy is asked for."""
-    lattice = 2**_FINEST_NOISE
-    search = _Search(records, blocks, ridge, np.zeros(blocks.parameters), lattice)
-    return search.minimum(_reachable(blocks, records.records.n, ridge, lattice))
+    n = records.records.n
+    slack = _slack(blocks, n, 2**_FINEST_NOISE, 0.0)
+    search = _Search(records, blocks, ridge, np.zeros(blocks.parameters), slack)
+    return search.minimum(_reachable(blocks, n, ridge, slack))
 
 
 class _Point(NamedTuple):
@@ -264,10 +301,10 @@ class _Search:
         blocks: Blocks,
         ridge: FloatArray,
         tilt: FloatArray,
-        lattice: int,
+        slack: float,
     ) -> None:
         self.records, self.blocks, self.ridge, self.tilt = records, blocks, ridge, tilt
-        self.cell, self.n = _cell(blocks, lattice), records.records.n
+        self.slack, self.n = slack, records.records.n
 
     def minimum(self, error: float) -> FloatArray:
         """Return parameters at which the gradient, with its errors, is at most so large."""
@@ -317,7 +354,7 @@ class _Search:
         sums, rows = records.gradient(coefficients)
         gradient = self.n / max(rows, 1) * (sums @ self.blocks.basis)
         descent = -(gradient + self.ridge * w + self.tilt)
-        error = float(np.linalg.norm(descent)) + _inexact(self.blocks, rows) + self.cell
+        error = float(np.linalg.norm(descent)) + self.slack
         return _Point(w, coefficients, descent, error)
 
     def _inverse(self, records: MappedRecords, here: _Point) -> FloatArray:

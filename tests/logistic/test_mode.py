@@ -13,12 +13,12 @@ from scipy.optimize import minimize
 from scipy.stats import kstest
 
 from dpbayes_sklearn.audit._steps import LogisticMode, weighed_records
-from dpbayes_sklearn.audit.statistical import bound_from_outcomes
+from dpbayes_sklearn.audit.ratios import audit_ratios
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.logistic import mode as module
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
-from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
+from dpbayes_sklearn.logistic.mode import LogisticLoss, perturbed_mode, plan_mode
 from dpbayes_sklearn.logistic.records import LabelledRecords, MappedRecords
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
@@ -157,21 +157,53 @@ def test_forgetting_the_determinant_or_the_hull_exceeds_the_budget():
     assert worst(plan._replace(pull=half)) > 2
 
 
-def audited(plan, runs=300):
-    sides = [mapped([1, x], [1, y]) for x, y in ((1, 1), (1, 0))]
-    ratios = []
-    for seed, side in enumerate(sides):
-        found = draws(side, plan, runs, seed)
-        one, other = (step(s, plan).log_density(found) for s in sides)
-        ratios.append(one - other)
-    return bound_from_outcomes(*ratios).epsilon
+def worst_sides(plan, others=30):
+    """Two neighbours with residuals of -1 and 1, where others hold the mode most of the time."""
+    apart = [0.0] * others + [1.0] * others, [0] * others + [1] * others
+    sides = [mapped([*apart[0], x], [*apart[1], y]) for x, y in ((0.0, 1), (1.0, 0))]
+    return [LogisticMode(weighed_records(s), plan, LogisticLoss(s, plan)) for s in sides]
 
 
-def test_audit_and_its_power():
-    plan = plan_for(2, 2)
-    assert audited(plan) <= 2
-    less = replace(plan.pull, scale=plan.pull.scale / 8)
-    assert audited(plan._replace(pull=less)) > 2
+def test_audit_sees_half_the_noise():
+    sides = worst_sides(plan_for(2, 61, prior=1e-6))
+    assert sides[0].loss(sides[1]) > 1.99
+    assert audit_ratios([sides[0]], [sides[1]], 2000).epsilon <= 2
+    assert audit_ratios([sides[0]], [sides[1]], 2000, sharper=True).epsilon > 2
+
+
+def test_what_floats_round_is_within_its_bound():
+    """Gradient and parameters beside the same in longer floats, for blocks small and large."""
+    rng, shares = np.random.default_rng(0), []
+    for sizes in ((2,), (3, 2, 40), (300, 2), (2,) * 60):
+        blocks = Blocks(tuple(Categories(range(k)) for k in sizes))
+        X = np.column_stack([rng.integers(0, k, 500) for k in sizes])
+        records, plan = mapped(X, rng.integers(0, 2, 500), blocks), plan_for(1, 500, blocks)
+        pulls = Noise.of(1).add([np.zeros(k, np.int64) for k in plan.pull.sizes], plan.pull)
+        tilt = module.tilt_of(plan, *pulls)
+        search = module._Search(records, blocks, plan.ridge, tilt, 0.0)
+        here = search._point(records, search.minimum(plan.error))
+        long = np.longdouble(blocks.basis)
+        w = np.longdouble(here.coefficients) @ long
+        means = np.add.reduceat(np.longdouble(here.coefficients), blocks.starts[:-1])
+        w[0] += (means / np.array(blocks.sizes)).sum()
+        sums = np.longdouble(records.gradient(here.coefficients)[0])
+        noise = np.concatenate([pulls[-1], *pulls[:-1]])
+        tilted = np.longdouble(noise) @ long / plan.lattice
+        exact = -(sums @ long + plan.ridge * w + tilted)
+        off = np.linalg.norm(np.float64(exact - here.descent))
+        off += np.linalg.norm(np.float64(plan.ridge * (w - here.w)))
+        farthest = module._farthest(plan.pull, plan.lattice)
+        assert max(np.abs(each).sum() for each in pulls) < farthest * plan.lattice
+        shares.append(off / module._rounding(blocks, 500 + farthest))
+    assert max(shares) <= 1
+    assert max(shares) > 1e-4  # the bound counts the worst of all orders, and noise never seen
+
+
+def test_noise_beyond_all_reason_is_refused():
+    plan = plan_for(1, 4)
+    far = [np.array([2**60, 0]), np.array([2**60])]
+    with pytest.raises(RuntimeError, match="random bytes"):
+        LogisticLoss(mapped(*RECORDS), plan).minimum(*far)
 
 
 def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
@@ -196,7 +228,8 @@ def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
         plan = plan_for(Fraction(float(10 ** rng.uniform(-2, 7))), n, blocks)
         records = mapped(X, y, blocks)
         tilt = rng.normal(size=blocks.parameters) * np.sqrt(plan.noise)
-        search = module._Search(records, blocks, plan.ridge, tilt, plan.lattice)
+        slack = module._slack(blocks, n, plan.lattice, float(np.abs(tilt).max()))
+        search = module._Search(records, blocks, plan.ridge, tilt, slack)
         w = search.minimum(plan.error)
         x = weighed_records(records)
         z = x[:, :-1] @ blocks.basis @ w
