@@ -1,15 +1,16 @@
-"""Statistical audit of linear regression, step by step: the target, the moments, the residuals.
+"""Statistical audit of regressions, step by step: the target, the moments, the residuals.
 
 A regression is released in several steps, each with a share of epsilon. For every step the worst
 neighbours are looked for among all records of a small world: those whose laws lose most. Then the
 step is drawn many times on both sides and judged by the exact log likelihood ratio of the law that
 it draws from. No step may lose more than its share, and if its noise is halved it must be seen.
+Of a logistic regression these are histograms, the mode, the curvature and draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -24,17 +25,30 @@ from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
+from dpbayes_sklearn.logistic.draws import DrawPlan
+from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
+from dpbayes_sklearn.logistic.records import CodedRecords, LabelledRecords, MappedRecords
+from dpbayes_sklearn.logistic.release import CurvaturePlan, LookPlan, largest_norm
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.gram import GramMatrix
 from dpbayes_sklearn.regression.posterior import GaussianPrior
-from dpbayes_sklearn.schema import Interval
+from dpbayes_sklearn.schema import Categories, Interval
 
 __all__ = ["CASES", "Case", "run"]
 
-RUNS = {"noise": 400_000, "draws": 1_000_000}
+RUNS = {"noise": 400_000, "draws": 1_000_000, "modes": 20_000}
+LEAST = {"noise": 20_000, "draws": 60_000, "modes": 2_500}  # enough to see half the noise
+
+
+ADDED = PrivacyUnit("record", neighbours="add_remove")
 
 
 class Worst(NamedTuple):
@@ -145,6 +159,58 @@ def matrix_steps(epsilon: Fraction = Fraction(2)) -> Worst:
     return Worst(*sides, epsilon)
 
 
+class _Labelled(NamedTuple):
+    """Rows of (value, label) of one column."""
+
+    blocks: Blocks
+    rows: tuple[tuple[float, int], ...]
+
+    @property
+    def coded(self) -> CodedRecords:
+        table = np.array([row[:1] for row in self.rows], float).reshape(-1, 1)
+        records = LocalRecords([(Table(table), np.array([row[1] for row in self.rows], int))])
+        return LabelledRecords(self.blocks, Categories([0, 1]), records).read()
+
+    @property
+    def mapped(self) -> MappedRecords:
+        return self.coded.mapped(even_nodes(len(self.blocks.numbers)))
+
+
+def logistic_steps() -> Iterator[tuple[str, Worst, str]]:
+    """Yield the steps of logistic regressions at neighbours that lose all, and what runs they need.
+
+    Two records with residuals of -1 and 1 move the gradient most; others hold the mode where they
+    have these. One more keeps most draws at one end, and the few at the other end tell most.
+    """
+    two, levels = Fraction(2), Blocks((Categories(range(2)),))
+    number, slope = Blocks((Interval(0, 1),), "linear"), replace(levels, intercept=False)
+    look = LookPlan.of(number, two, RECORD)
+    ends = [_Labelled(number, ((x, 0),)) for x in (0.0, 1.0)]
+    steps = [_step(lambda noise, s=s: look.release(s.coded, 1, noise)) for s in ends]
+    yield "histograms", Worst(*steps, two), "noise"
+    apart = ((0.0, 0),) * 30 + ((1.0, 1),) * 30
+    sides = [_Labelled(levels, (*apart, own)).mapped for own in ((0.0, 1), (1.0, 0))]
+    mode = plan_mode(levels, 61, two, RECORD, 100.0, 1e-6)
+    steps = [_step(lambda noise, s=s: perturbed_mode(s, mode, noise)) for s in sides]
+    yield "mode", Worst(*steps, two), "modes"
+    curvature = CurvaturePlan.of(number, 2, two, ADDED, largest_norm(number))
+    sides = [_Labelled(number, ((1.0, 0),) * k).mapped for k in (0, 1)]
+    steps = [_step(lambda noise, s=s: curvature.release(s, np.zeros(2), noise)) for s in sides]
+    yield "curvature", Worst(*steps, two), "noise"
+    around = plan_mode(slope, 2, two, ADDED, 100.0, 1e-6)
+    draws = DrawPlan.of(around, 2, two, ADDED, 1e-6, 1)
+    sides = [_Labelled(slope, ((0.0, 1),) * k).mapped for k in (1, 2)]
+    steps = [_step(lambda noise, s=s: draws.release(s, np.array([-30.0]), noise)) for s in sides]
+    yield "draw", Worst(*steps, two), "draws"
+
+
+def _step(release: Callable[[Noise], Any]) -> Step:
+    """Return the first step that a release takes."""
+    recording = Recording()
+    release(recording.noise())
+    return recording.steps[0]
+
+
 def relative_bounds(case: Case, worst: Sequence[Worst], scale: float, sharper: bool) -> Any:
     """Return for every step the bound on its loss over its share.
 
@@ -160,15 +226,15 @@ def relative_bounds(case: Case, worst: Sequence[Worst], scale: float, sharper: b
 
 def run(scale: float) -> Iterator[Row]:
     """Audit every step of every mechanism, as it is and with half the noise."""
-    one, other, whole = matrix_steps()
-    share, runs = float(whole or 0), max(20_000, int(RUNS["noise"] * scale / 2))
-    for sharper, what in ((False, "as it is"), (True, "with half the noise")):
-        bound = audit_ratios([one], [other], runs, sharper).epsilon / share
-        passed = bound > 1 if sharper else bound <= 1
-        must = "> 1" if sharper else "<= 1"
-        yield Row(
-            "regression", f"matrix noise {what}", f"bound / share = {bound:.3f}", must, passed
-        )
+    steps = [("matrix noise", matrix_steps(), "noise")]
+    steps += [(f"logistic regression, {name}", *rest) for name, *rest in logistic_steps()]
+    for name, (one, other, whole), kind in progress(steps, "steps"):
+        share, runs = float(whole or 0), max(LEAST[kind], int(RUNS[kind] * scale / 2))
+        for sharper, what in ((False, "as it is"), (True, "with half the noise")):
+            bound = audit_ratios([one], [other], runs, sharper).epsilon / share
+            passed, must = (bound > 1, "> 1") if sharper else (bound <= 1, "<= 1")
+            what = f"{name} {what}"
+            yield Row("regression", what, f"bound / share = {bound:.3f}", must, passed)
     for case in CASES:
         worst = case.worst_steps()
         total, name = sum(case.shares(worst)), str(case)
