@@ -204,7 +204,7 @@ def logistic_steps() -> Iterator[tuple[str, Worst, str]]:
     yield "draw", Worst(*steps, two), "draws"
 
 
-def _step(release: Callable[[Noise], Any]) -> Step:
+def _step(release: Callable[[Noise], Any]) -> StepLaw:
     """Return the first step that a release takes."""
     recording = Recording()
     release(recording.noise())
