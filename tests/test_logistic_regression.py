@@ -154,7 +154,7 @@ def test_a_release_is_charged_once_and_its_parts_add_up():
     for options in ({}, {"intervals": True}, {"effects": "linear"}):
         fitted = model(Fraction(1), accountant=ledger, **options)
         fitted.fit(X, y)
-        plan = fitted._plan(fitted.schema_, _facts(500), fitted._budget())
+        plan = fitted._plan(fitted._prior(fitted.schema_), _facts(500), fitted._budget())
         assert sum(step.cost.epsilon for step in plan.steps) == 1
     assert len(ledger) == 3
     assert ledger.remaining().epsilon == 0
