@@ -17,7 +17,7 @@ noise is relative to what the data do, not to the width of their bounds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -47,6 +47,7 @@ _USUAL, _USUAL_SD = 0.3, 0.8  # a spread on the scale of the bounds, and its log
 _SHIFTS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.75])  # delta, in errors of the mean
 _SHAPE = 0.03  # share of the records by which a shell differs from the model
 _STUDENT, _STUDENT_SCALE = 6.0, 0.85
+_PARTS = 30  # sizes that a window may have
 _NOT_LOCATED = 2.5  # standard deviations that bounds reach, if nothing is known
 
 
@@ -94,6 +95,17 @@ class Location:
         outside = np.clip((outer - end) / np.maximum(outer - inner, 1e-9), 0.0, 1.0)
         error = np.sqrt((self.shell_errors * outside**2).sum(axis=1))
         return np.asarray(np.clip((self.shells * outside).sum(axis=1) + error / 2, 0.0, 1.0))
+
+    def narrowed(self, share: float, least: float) -> Location:
+        """Return windows that leave out this share of the records, or ``least`` deviations wide.
+
+        None is wider than it was.
+        """
+        parts = np.geomspace(0.2, 1.0, _PARTS)
+        enough = np.stack([self.beyond(part) <= share for part in parts])
+        enough &= parts[:, None] * self.half >= least * np.exp(self.log_spread)
+        enough[-1] = True
+        return replace(self, half=parts[np.argmax(enough, axis=0)] * self.half)
 
 
 @dataclass(frozen=True)

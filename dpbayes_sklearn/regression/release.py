@@ -6,6 +6,7 @@ already released: never from the data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -44,9 +45,9 @@ from dpbayes_sklearn.regression.moments import (
     weighted_block,
 )
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.record_sums import TAIL, Baseline
+from dpbayes_sklearn.regression.record_sums import TAIL, Baseline, Predictive
 from dpbayes_sklearn.regression.slopes import Weighted
-from dpbayes_sklearn.regression.step_noise import Shares, widening
+from dpbayes_sklearn.regression.step_noise import Shares, weighted_rows, widening
 from dpbayes_sklearn.release import drawn_sample
 
 __all__ = [
@@ -64,12 +65,15 @@ __all__ = [
 
 
 _MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
-_MOST_WEIGHTED = 20_000  # likewise for each weighted sum
 _RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
 _LEAST_MODE, _TWO_STAGES = 20, 600  # records times epsilon for each column
 _TWO_STAGES_WIDER_FROM = 2500.0  # records times epsilon, from which windows are wider
 _RESIDUALS_WIDER_FROM = 1000.0  # likewise of residuals, which no earlier answer tells apart
 _USUAL_TAIL = 0.03  # standard deviation of the mean of what is clipped, in halves of the window
+# Share of the records whose residuals, or whose values in a column, may lie outside of a window.
+# The former is over the root of n: its bias stays below half of the sampling error.
+_RESIDUALS_OUTSIDE, _VALUES_OUTSIDE = 0.4, 0.002
+_LEAST_REACH = 2.5  # standard deviations that a window reaches at least
 _DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
 
 GramBlock = GramMatrix | GaussianGram | Block
@@ -177,9 +181,12 @@ def two_stages(
     grid = shares.grid(design, n)
     reach = widening(n * float(shares.per_record), _TWO_STAGES_WIDER_FROM)
     places = located(statistics, shares, noise, reach)
+    if places.numbers is not None:
+        places = replace(places, numbers=places.numbers.narrowed(_VALUES_OUTSIDE, _LEAST_REACH))
     mode = first_stage(statistics, prior, shares.mode, places, noise)
     farther = widening(n * float(shares.per_record), _RESIDUALS_WIDER_FROM)
     baseline, residuals = located_residuals(statistics, mode.baseline, shares, noise, farther)
+    residuals = residuals.narrowed(_RESIDUALS_OUTSIDE / math.sqrt(n), _LEAST_REACH)
     mode, places = mode._replace(baseline=baseline), replace(places, target=residuals)
     block = products.block(places)
     places, windows = replace(places, target_end=block.target_end), mode.baseline.windows
@@ -264,10 +271,12 @@ def uneven(
     def ask(model: GaussianPosterior) -> Weighted:
         design, n = statistics.design, statistics.n
         grid, block = shares.grid(design, n), weighted_block(design)
-        every = max(1, int(n * shares.per_record / (_MOST_WEIGHTED * len(block))))
+        every = max(1, -(-n // weighted_rows(n, len(block))))
         asked = statistics.about(drawn_sample(n, every, statistics.unit, noise))
-        reach = _RESIDUALS_AT * widening(asked.n * float(shares.per_record))
-        sums = asked.weighted_residuals(model.as_predictive(reach), grid)
+        plain = Predictive(
+            model.coefficients[:, None], model.noise_variance, _RESIDUALS_AT, model.windows
+        )
+        sums = asked.weighted_residuals(plain, grid)
         return Weighted(*step_noise.add_noise(sums, shares.step(block), grid, shares.uneven, noise))
 
     return ask

@@ -63,6 +63,7 @@ _UNEVEN_SD, _UNEVEN_ENDS = 0.5, (0.25, 9.0)  # prior of it where it is: deviatio
 # of rp of a slope, and the error of that.
 _TAKEN, _TAKEN_SD = 0.3, 0.33
 _LEAST_SIZE = 1e-200  # of the variance of a row that depends on no coefficient
+_COLUMN = 0.8  # part of rp of a slope that clipping a column may change
 _OUTSIDE = 0.8  # standard deviations that clipped targets may be away from their windows
 
 
@@ -267,7 +268,7 @@ def _covariances(known: Centred) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _clipping(known: Centred, w: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Return what scaling of records takes of the slopes w, and the variance that clipping hides.
 
-    .. math:: (0.33\, w r_t p_t)^2 + (w' r_x p_x)^2 + (0.8\, q\sqrt T/s)^2
+    .. math:: (0.33\, w r_t p_t)^2 + (0.8\, w' r_x p_x)^2 + (0.8\, q\sqrt T/s)^2
 
     A share p of the values of the target, or of a column, is clipped r standard deviations away,
     where the window ends, or nearer, where records are scaled because of their target; the q lie
@@ -280,6 +281,6 @@ def _clipping(known: Centred, w: FloatArray, own: FloatArray) -> tuple[FloatArra
         p_x[known.design.numbers] = known.numbers.beyond()
     scaled, outside = (float(target.beyond(part)[0]) for part in (end, 1.0))
     taken = w * scaled * end / np.sqrt(known.total)
-    columns = (known.baseline + w) ** 2 * p_x**2 / own
+    columns = (_COLUMN * (known.baseline + w) * p_x) ** 2 / own
     hidden = (_TAKEN_SD * taken) ** 2 + columns + (_OUTSIDE * outside) ** 2 * known.total / own
     return _TAKEN * taken, np.asarray(hidden)

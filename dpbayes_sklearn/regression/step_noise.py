@@ -15,7 +15,15 @@ from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.moments import Block, largest_grid
 
-__all__ = ["ReleaseStep", "Shares", "add_noise", "gaussian_grid", "grid_for", "widening"]
+__all__ = [
+    "ReleaseStep",
+    "Shares",
+    "add_noise",
+    "gaussian_grid",
+    "grid_for",
+    "weighted_rows",
+    "widening",
+]
 
 _TARGET_RECORDS = 150  # the target's location gets the budget that so many records are worth
 _MEAN_RECORDS = 80  # likewise for its mean in its window
@@ -28,6 +36,7 @@ _LEAST_OF_SIGNS = 10_000  # signs get at least so small a part: what grids are m
 _RESIDUAL_RECORDS = 50  # likewise for the residuals
 _WEIGHTED_RECORDS = 50  # likewise for each sum of residuals weighted by a coordinate
 _LEAST_WEIGHTED_RECORDS = 1000  # for each such sum; with fewer, noise is larger than its error
+_MOST_WEIGHTED_CELLS = 2**23  # records times sums that are asked for at most
 _TAIL_RECORDS = 600  # likewise for what clipping takes of them, which few records decide
 _TAIL_FROM = 9600  # with fewer, the tail gets less: noise would hide it
 _SPREAD_RECORDS = 100  # likewise for mean and spread of residuals
@@ -148,8 +157,9 @@ class Shares(NamedTuple):
         centred = 0 < _LEAST_SIGN_RECORDS * signs <= records
         third = _within(_SIGN_RECORDS * signs / records, _LEAST_OF_SIGNS, 10) * centred
         last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
-        known = 0 < _LEAST_WEIGHTED_RECORDS * weighted <= records
-        uneven = _within(_WEIGHTED_RECORDS * weighted / records, 50, 20) * known
+        asked = records * weighted_rows(n, weighted) / n
+        known = 0 < _LEAST_WEIGHTED_RECORDS * weighted <= asked
+        uneven = _within(_WEIGHTED_RECORDS * weighted / asked, 50, 20) * known
         rest = 1 - first - second - third - own - last - uneven
         first, second, third, own, rest, last, uneven = (
             epsilon * f for f in (first, second, third, own, rest, last, uneven)
@@ -184,8 +194,9 @@ class Shares(NamedTuple):
         centred = 0 < _GAUSSIAN_LEAST_SIGN**2 * signs <= records
         third = _within(_GAUSSIAN_SIGN**2 * signs / records, _LEAST_OF_SIGNS, 21) * centred
         last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
-        known = 0 < _GAUSSIAN_LEAST_WEIGHTED**2 * weighted <= records
-        uneven = _within(_GAUSSIAN_WEIGHTED**2 * weighted / records, 50, 12) * known
+        asked = records * Fraction(weighted_rows(n, weighted), n) ** 2
+        known = 0 < _GAUSSIAN_LEAST_WEIGHTED**2 * weighted <= asked
+        uneven = _within(_GAUSSIAN_WEIGHTED**2 * weighted / asked, 50, 12) * known
         rest, epsilon = 1 - first - second - third - own - last - uneven, Fraction(budget.epsilon)
         first, second, third, own, rest, last, uneven = (
             rho * f for f in (first, second, third, own, rest, last, uneven)
@@ -197,6 +208,11 @@ class Shares(NamedTuple):
 def _within(share: Fraction, least: int, most: int) -> Fraction:
     """Return the share, at least 1/least and at most 1/most."""
     return min(max(share, Fraction(1, least)), Fraction(1, most))
+
+
+def weighted_rows(n: int, sums: int) -> int:
+    """Return of how many records weighted residuals are asked: so many that it takes no time."""
+    return max(1, min(n, _MOST_WEIGHTED_CELLS // max(sums, 1)))
 
 
 class ReleaseStep(Protocol):

@@ -64,3 +64,21 @@ def test_places_become_windows_of_the_numbers_and_signs_that_were_located():
     centred = Located(place, None, np.array([-0.5])).windows(design)
     assert centred.halves.tolist() == [1.5, 1.0]
     assert centred.centres.tolist() == [-0.5, 0.0]
+
+
+@pytest.mark.parametrize("share", [0.002, 0.02])
+def test_windows_are_narrowed_to_what_few_records_exceed(share):
+    rng = np.random.default_rng(0)
+    light, heavy = 0.05 * rng.normal(size=50_000), 0.05 * rng.standard_t(3, 50_000)
+    found = [read(x, 0.0, reach=8.0).narrowed(share, 2.5) for x in (light, heavy)]
+    for x, at in zip((light, heavy), found, strict=True):
+        assert np.mean(np.abs(x) > at.half[0]) < share + 0.005
+        assert at.half[0] >= 2.5 * np.exp(at.log_spread[0])
+    assert found[0].half[0] < 0.6 * read(light, 0.0, reach=8.0).half[0]
+    assert found[1].half[0] > found[0].half[0]
+
+
+def test_a_window_whose_tails_the_noise_hides_stays_as_it_was():
+    x = 0.05 * np.random.default_rng(0).normal(size=50_000)
+    wide = read(x, 0.0, noise=0.05, reach=6.0)
+    assert wide.narrowed(0.001, 2.5).half[0] == wide.half[0]
