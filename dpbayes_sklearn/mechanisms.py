@@ -151,7 +151,6 @@ __all__ = [
     "Mechanism",
     "Sampler",
     "mechanism_class",
-    "registered_names",
     "resolve_mechanism",
 ]
 
