@@ -53,6 +53,19 @@ def test_targets_of_a_regression_are_left_out():
     assert errors["the middle"] > 10  # the number of records is public, so all of them count
 
 
+def test_records_that_count_once_or_not_at_all():
+    classes = Schema(COLUMNS, Categories(["no", "yes"]))
+    model = BayesianNaiveBayes(10.0, schema=classes, temperature=1, max_weight=1, random_state=0)
+    released = model.fit(X, without(CLASSES)).posterior_.released.tables[-1]
+    exact = [np.sum(CLASSES[~MISSING] == label) for label in ("no", "yes")]
+    assert np.allclose(released, exact, atol=60)
+    assert "not counted: the record is left out" in model.card()
+    assert model.guarantee_.privacy_unit == PrivacyUnit("record")
+    wages = Schema({"a": Interval(0, 1), "b": Interval(0, 1)}, Interval(0, 200))
+    line = BayesianLinearRegression(20.0, schema=wages, max_weight=1, random_state=0)
+    assert abs(line.fit(X, without(WAGES)).predict(X).mean() - WAGES.mean()) < 2
+
+
 def test_a_class_for_all_others_is_declared():
     listed = Categories(["no", "yes", "unknown"], unseen="unknown")
     for unit in (ADDED, "record"):

@@ -89,6 +89,7 @@ def worst_weighted_loss(unit: PrivacyUnit) -> Fraction:
     )  # fmt: skip
     kinds = [(*cell, weight) for cell in product((0, 1), (0, 1)) for weight in (1, 2)]
     kinds += [(0, 0, weight) for weight in (0, -1, math.nan, 7)]
+    kinds += [(1, label, 2) for label in (math.nan, 9)]  # records without a target are left out
     tables = [*product(kinds, kinds), *((kind,) for kind in kinds if unit.size_is_secret)]
     released = {table: _released(model, table) for table in tables}
     worst = Fraction(0)
