@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpbayes_sklearn._compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, once
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
+from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.categories.certify import (
     Certificate,
     certify,

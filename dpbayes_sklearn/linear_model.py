@@ -24,8 +24,9 @@ from dpbayes_sklearn.base.contributions import (
     draws_generator,
     summed_by_column,
 )
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, once
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import ScoreMixin
+from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS

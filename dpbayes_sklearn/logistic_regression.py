@@ -20,8 +20,9 @@ from dpbayes_sklearn.base.contributions import (
     Effect,
     column_number,
 )
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, once
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_naive_bayes
+from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS

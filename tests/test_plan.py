@@ -17,7 +17,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit.catalogue import every_case
-from dpbayes_sklearn.base import estimator as estimators
+from dpbayes_sklearn.base import spending
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.counts import dirichlet
 from dpbayes_sklearn.counts.fourier import CharacterSums
@@ -122,7 +122,7 @@ DERIVED: list[tuple[Any, str]] = [
     (dirichlet, "mode_law"),
     (regression, "laplace_shares"),
     (regression, "gaussian_shares"),
-    (estimators, "resolve_mechanism"),
+    (spending, "resolve_mechanism"),
 ]
 
 

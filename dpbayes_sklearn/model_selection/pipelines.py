@@ -23,7 +23,8 @@ from sklearn.pipeline import Pipeline
 
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._messages import silence
-from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator, once
+from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn.base.spending import once
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.mechanisms import Mechanism

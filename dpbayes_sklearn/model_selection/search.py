@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import Range, StrOptions, _safe_indexing
 from dpbayes_sklearn._messages import progress
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, once
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
+from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
 from dpbayes_sklearn.data.reading import in_memory, read_target

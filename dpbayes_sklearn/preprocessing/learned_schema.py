@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from dpbayes_sklearn._messages import remark
-from dpbayes_sklearn.base.estimator import DELTA, PrivateEstimator, Where
+from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
+from dpbayes_sklearn.base.spending import DELTA
 from dpbayes_sklearn.columns.plans import FrameContents, FramePlan, TextCounts
 from dpbayes_sklearn.columns.quantiles import QuantileQuestions, SortedColumns
 from dpbayes_sklearn.data.arrow import framed

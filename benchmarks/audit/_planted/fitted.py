@@ -22,7 +22,7 @@ def _(real, self, plan, given, *rest):
     return real(self, plan, given, *rest)
 
 
-@FAULTS.row("leak walk", "base.estimator.carry_out")
+@FAULTS.row("leak walk", "base.spending.carry_out")
 def _(real, plan, statistics, noise):
     """A function that is kept holds on to the exact statistics."""
     released = real(plan, statistics, noise)

@@ -49,7 +49,7 @@ FAULTS.rows(
             "base.classifier.DiscreteClassifier._sizes", returns((GUESS,)), "no room"
         ),
         "A refusal denies what the number of records has cost": at(
-            "base.estimator._told_what_was_spent", lambda *_: nullcontext(), "no room"
+            "base.estimator.told_what_was_spent", lambda *_: nullcontext(), "no room"
         ),
         "Processes are not told of the block that they work for": at(
             f"{ACTIVE}.publish", returns(None), "child"

@@ -125,7 +125,7 @@ FAULTS.rows(
         .also("privacy.active.active_branch", returns(None))
         .also("privacy.ledger.is_secret_size", returns(True)),
         "An epsilon of 0.1 is read as the binary float that it is not": at(
-            ("privacy.budget.exact", "privacy.composition.exact", "base.estimator.exact"),
+            ("privacy.budget.exact", "privacy.composition.exact", "base.spending.exact"),
             lambda _, value, name="epsilon": math.inf if value == math.inf else Fraction(value),
         ),
         "Epsilons of different units are added up": at(
@@ -163,11 +163,11 @@ FAULTS.rows(
     REPLAY,
     {
         "The mechanism is handed twice the delta that was charged": at(
-            "base.estimator.carry_out",
+            "base.spending.carry_out",
             lambda real, plan, *rest: real(with_cost(plan, delta=2 * plan.cost.delta), *rest),
         ),
         "The mechanism is handed twice the epsilon that was charged": at(
-            "base.estimator.carry_out",
+            "base.spending.carry_out",
             lambda real, plan, *rest: real(with_cost(plan, epsilon=2 * plan.cost.epsilon), *rest),
         ),
         "The delta of Gaussian noise is not charged": at(

@@ -117,7 +117,7 @@ FAULTS.rows(
             "release.RecordCount.sensitivity", returns(1)
         ),
         "The guarantee names only what was spent after the number of records": at(
-            "base.estimator._spending", lambda _, budget, rest, release: release
+            "base.estimator.spending", lambda _, budget, rest, release: release
         ),
         "All records of a person count, however many there are": at(
             COUNTED, lambda _, labels, *rest: np.arange(len(labels))
@@ -155,7 +155,7 @@ FAULTS.rows(
             "counts, laplace, record, add_remove",
         ),
         "The promised rho leaves out the number of records": at(
-            "base.estimator._spending",
+            "base.estimator.spending",
             lambda _, budget, rest, release: release,
             "counts, gaussian, record, add_remove",
         ),
