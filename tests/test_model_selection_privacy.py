@@ -20,11 +20,11 @@ from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs
-from dpbayes_sklearn.model_selection.cost import run_rho
+from dpbayes_sklearn.model_selection.rehearsal import run_rho
 from dpbayes_sklearn.model_selection.runs import POINTS, points, prepared, run, sensitivity
 from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
-from dpbayes_sklearn.noise.random_stopping import Stopping
+from dpbayes_sklearn.noise.finite import Stopping
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import boundary
 

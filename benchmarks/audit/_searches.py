@@ -27,7 +27,7 @@ from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.model_selection import runs as of_runs
 from dpbayes_sklearn.model_selection.runs import SearchPlan, held_out
 from dpbayes_sklearn.noise import Noise, made_by
-from dpbayes_sklearn.noise.random_stopping import Stopping
+from dpbayes_sklearn.noise.finite import Stopping
 from dpbayes_sklearn.privacy import guarantee
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit

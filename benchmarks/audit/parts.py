@@ -59,7 +59,7 @@ from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Sampler
-from dpbayes_sklearn.model_selection.cost import winner_epsilon
+from dpbayes_sklearn.model_selection.rehearsal import winner_epsilon
 from dpbayes_sklearn.model_selection.runs import held_out
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.preprocessing import (

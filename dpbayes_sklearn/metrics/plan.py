@@ -1,28 +1,29 @@
-r"""The plan of an evaluation: all of it follows from public facts, before a record is looked at.
+r"""The plan of an evaluation, made of public facts alone, and the metrics of what it releases.
 
 Guarantee
 ---------
 *Precondition*: the model is public, or its own guarantee is accounted for besides; what it says
-about a record depends on no other record. *Claim*: an evaluation is
-:math:`(\varepsilon, \delta)`-DP for its records. *Proof*: it releases at most one vector of bounded
-sums and some tables of counts, each with the noise of its type (`statistics`) for a fixed share of
-:math:`\varepsilon` (or of a zCDP :math:`\rho` that is within :math:`(\varepsilon, \delta)`); then,
-with the last share, sums of squares of bounded functions of the records that depend on what was
-released before. The shares add up to the whole. Metrics and intervals are post-processing. ∎
+about a record depends on no other record. *Claim*: an evaluation is :math:`(\varepsilon,
+\delta)`-DP for its records. *Proof*: it releases at most one vector of bounded sums and some tables
+of counts, each with the noise of its type (:mod:`~dpbayes_sklearn.metrics.statistics`) for a fixed
+share of :math:`\varepsilon` (or of a zCDP :math:`\rho` that is within :math:`(\varepsilon,
+\delta)`); then, with the last share, sums of squares of bounded functions of the records that
+depend on what was released before. The shares add up to the whole. Metrics and intervals are
+post-processing. ∎
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.metrics.intervals import Noisy, simulated
-from dpbayes_sklearn.metrics.released import Released, ReleasedTable
+from dpbayes_sklearn.metrics.intervals import Noisy, Score, auc, mean_of, ratio, simulated
 from dpbayes_sklearn.metrics.statistics import (
     HALF,
     BoundedSums,
@@ -30,6 +31,7 @@ from dpbayes_sklearn.metrics.statistics import (
     Classification,
     Range,
     Task,
+    score_step,
 )
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget
@@ -37,7 +39,245 @@ from dpbayes_sklearn.privacy.gaussian import composed_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Plan
 
-__all__ = ["EvaluationPlan", "plan"]
+__all__ = [
+    "CalibrationCurve",
+    "ConfusionMatrix",
+    "EvaluationPlan",
+    "Released",
+    "ReleasedTable",
+    "plan",
+]
+
+_GUESS, _DOUBT = 0.3, 0.8  # of a loss's variance over its largest possible one: median, log-sd
+
+
+class ConfusionMatrix(NamedTuple):
+    """Counts by true class (rows) and predicted class, each with an interval."""
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+class CalibrationCurve(NamedTuple):
+    """Share of right predictions in every bin of stated confidence, with an interval.
+
+    ``confidence`` is the middle of the bin on the scale of logits, ``n_records`` the noisy number
+    of records in it.
+    """
+
+    confidence: FloatArray
+    accuracy: FloatArray
+    low: FloatArray
+    high: FloatArray
+    n_records: FloatArray
+
+
+class ReleasedTable(NamedTuple):
+    """Counts after noise, and the law of the noise; None if they are exact."""
+
+    counts: FloatArray
+    law: NoiseLaw | None
+
+    def total(self, *cells: Any) -> Noisy:
+        """Return the sum of some cells, given by their indices; () is all of them."""
+        errors = simulated(self.law, self.counts.size).reshape(-1, *self.counts.shape)
+        values = [float(self.counts[cell].sum()) for cell in cells]
+        drawn = [errors[:, *cell].reshape(len(errors), -1).sum(axis=1) for cell in cells]
+        return Noisy(sum(values), np.sum(drawn, axis=0))
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise in a cell."""
+        return 0.0 if self.law is None else self.law.variance()
+
+
+@dataclass(frozen=True)
+class Released:
+    """The noisy statistics of an evaluation.
+
+    Attributes
+    ----------
+    task : Classification or Regression
+    n : int or None
+        Number of records, unless it is secret.
+    sums : mapping of str to Noisy
+        Sums of losses about the middle of their range; the number of records too, if it is secret.
+    tables : mapping of str to ReleasedTable
+    spreads : mapping of str to Noisy
+        Sums of squared influences of records on a metric, about the middle of their range.
+    """
+
+    task: Task
+    n: int | None
+    sums: Mapping[str, Noisy] = field(default_factory=dict)
+    tables: Mapping[str, ReleasedTable] = field(default_factory=dict)
+    spreads: Mapping[str, Noisy] = field(default_factory=dict)
+
+    def score(self, metric: str, level: float) -> Any:
+        """Return a metric with its interval."""
+        of_name: dict[str, Callable[[float], Any]] = {
+            "balanced_accuracy": self._balanced_accuracy,
+            "calibration_curve": self._calibration_curve,
+            "confusion_matrix": self._confusion_matrix,
+            "r2": self._r2,
+            "rmse": self._rmse,
+            "roc_auc": lambda at: auc(*self._scores, at),
+        }
+        if metric == "accuracy" and self._by_class is not None:
+            return self._table_accuracy(level)
+        if metric in of_name:
+            return of_name[metric](level)
+        return self._mean(self.task.columns[metric][0], metric, level)
+
+    @property
+    def records(self) -> Noisy:
+        """The number of records."""
+        if self.n is not None:
+            return Noisy.exact(self.n)
+        if "count" in self.sums:
+            return self.sums["count"]
+        return next(iter(self.tables.values())).total(())
+
+    def mean(self, column: str) -> float:
+        """Return the mean of a loss, within its range."""
+        bounds, n = self.task.ranges[column], max(self.records.value, 1.0)
+        return float(np.clip(bounds.middle + self.sums[column].value / n, bounds.low, bounds.high))
+
+    def influence(self, records: Any, metric: str) -> tuple[FloatArray, float]:
+        """Return by how much every record moves n times a metric, and a bound that is public."""
+        first = self.task.columns[metric][0]
+        loss, width = self.task.losses(records, first), 2 * self.task.ranges[first].half
+        if metric != "r2":
+            return loss - self.mean(first), width
+        about = self.task.losses(records, "target") - self.mean("target")
+        unexplained = self.mean("squared_error") / self._target_variance
+        return loss - min(unexplained, 1.0) * about**2, width
+
+    @property
+    def _target_variance(self) -> float:
+        variance = self.mean("target_squared") - self.mean("target") ** 2
+        return max(variance, self.task.ranges["target_squared"].high / 1e4)
+
+    def _spread(self, metric: str) -> float:
+        r"""Return the variance of a record's influence.
+
+        The noisy one is combined with a guess: a loss in [0, c] of mean m has at most the variance
+        m(c - m), and usually a third of it (log-normal, with standard deviation 0.8).
+        """
+        column = self.task.columns[metric][0]
+        bounds, mean = self.task.ranges[column], self.mean(column)
+        most = max((mean - bounds.low) * (bounds.high - mean), (0.01 * bounds.half) ** 2)
+        width = 2 * bounds.half
+        seen = self.spreads[metric].times(1 / max(self.records.value, 1.0))
+        seen = Noisy(seen.value + width**2 / 2, seen.errors)
+        if not seen.errors.any():
+            return seen.value
+        shares = np.geomspace(1e-3, 1.0, 200)
+        prior = -(np.log(shares / _GUESS) ** 2) / (2 * _DOUBT**2)
+        error = (seen.value - shares * most) / (np.std(seen.errors) / math.sqrt(2))
+        weight = np.exp(prior - np.abs(error) - (prior - np.abs(error)).max())
+        return float(weight @ shares / weight.sum() * most)
+
+    def _mean(self, column: str, metric: str, level: float) -> Score:
+        bounds = self.task.ranges[column]
+        n = max(self.records.value, 1.0)
+        if metric == "accuracy":
+            score = ratio(
+                self.sums[column], self.records, lambda a: n * (0.25 - a**2), (-0.5, 0.5), level
+            )
+        else:
+            variance = n * self._spread(metric)
+            ends = (-bounds.half, bounds.half)
+            score = ratio(self.sums[column], self.records, lambda a: variance, ends, level)
+        return score.mapped(lambda centred: centred + bounds.middle, 1.0)
+
+    def _rmse(self, level: float) -> Score:
+        mean = self._mean("squared_error", "rmse", level)
+        root = math.sqrt(max(mean.value, 0.0))
+        return mean.mapped(lambda x: math.sqrt(max(x, 0.0)), 0.5 / max(root, 1e-12))
+
+    def _r2(self, level: float) -> Score:
+        """Return 1 - u, u the squared errors over squared deviations of the target."""
+        n, middle = self.records, self.task.ranges
+        errors, squares = (
+            self.sums[c] + n.times(middle[c].middle) for c in ("squared_error", "target_squared")
+        )
+        target = self.sums["target"]
+        size = max(n.value, 1.0)
+        squared_mean = Noisy(
+            target.value**2 / size, (2 * target.value * target.errors - target.errors**2) / size
+        )
+        about = squares + squared_mean.times(-1.0)
+        variance = size * self._spread("r2")
+        unexplained = ratio(errors, about, lambda u: variance, (0.0, math.inf), level)
+        return unexplained.mapped(lambda u: 1.0 - u, -1.0)
+
+    @property
+    def _by_class(self) -> tuple[ReleasedTable, bool] | None:
+        """The table of true classes, and whether it has a column for every predicted class."""
+        if "confusion" in self.tables:
+            return self.tables["confusion"], True
+        return (self.tables["recall"], False) if "recall" in self.tables else None
+
+    def _right(self, code: int) -> tuple[Any, ...]:
+        """Return the cell of the right predictions of a class."""
+        assert self._by_class is not None
+        return (code, code) if self._by_class[1] else (code, 1)
+
+    def _table_accuracy(self, level: float) -> Score:
+        table, _ = self._by_class  # type: ignore[misc]
+        right = table.total(*(self._right(c) for c in range(len(table.counts))))
+        n = self.records
+        return ratio(right, n, lambda a: max(n.value, 1.0) * a * (1 - a), (0.0, 1.0), level)
+
+    def _balanced_accuracy(self, level: float) -> Score:
+        table, _ = self._by_class  # type: ignore[misc]
+        recalls = [
+            _share(table.total(self._right(c)), table.total((c,)), level)
+            for c in range(len(table.counts))
+        ]
+        return mean_of(recalls)
+
+    def _confusion_matrix(self, level: float) -> ConfusionMatrix:
+        table, n = self.tables["confusion"], self.records
+        places = [*np.ndindex(table.counts.shape)]
+        scores = [
+            ratio(
+                table.total(cell),
+                n,
+                lambda a: max(n.value, 1.0) * a * (1 - a),
+                (0.0, 1.0),
+                level,
+            )
+            for cell in places
+        ]
+        ends = [[s.low, s.high] for s in scores]
+        low, high = np.reshape(ends, (*table.counts.shape, 2)).transpose(2, 0, 1)
+        return ConfusionMatrix(table.counts, n.value * low, n.value * high)
+
+    @property
+    def _scores(self) -> tuple[FloatArray, float, float]:
+        """Counts by bin and class, the variance of their noise, and the width of a bin."""
+        table = self.tables["scores"]
+        exact = table.law is None
+        return table.counts, table.variance, 0.0 if exact else score_step(len(table.counts))
+
+    def _calibration_curve(self, level: float) -> CalibrationCurve:
+        table = self.tables["confidence"]
+        assert isinstance(self.task, Classification)
+        places = range(len(table.counts))
+        found = [_share(table.total((b, 1)), table.total((b,)), level) for b in places]
+        accuracy, low, high = np.array([[s.value, s.low, s.high] for s in found]).T
+        stated = self.task.confidences(len(table.counts))
+        return CalibrationCurve(stated, accuracy, low, high, table.counts.sum(axis=1))
+
+
+def _share(part: Noisy, whole: Noisy, level: float) -> Score:
+    """Return the share of some records among others."""
+    n = max(whole.value, 1.0)
+    return ratio(part, whole, lambda a: n * a * (1 - a), (0.0, 1.0), level)
+
 
 BESIDES = "the evaluated model is accounted for besides, if it was fitted to the same people"
 COUNT = "count"

@@ -24,8 +24,7 @@ from dpbayes_sklearn.data.reading import check_kinds, in_memory, read_table, rea
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import Table, column_kind
 from dpbayes_sklearn.metrics.intervals import CrossValidation, Evaluation
-from dpbayes_sklearn.metrics.plan import plan
-from dpbayes_sklearn.metrics.released import Released
+from dpbayes_sklearn.metrics.plan import Released, plan
 from dpbayes_sklearn.metrics.statistics import (
     Classification,
     Labelled,

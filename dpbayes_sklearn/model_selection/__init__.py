@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpbayes_sklearn.model_selection.cost import SearchCost
+from dpbayes_sklearn.model_selection.rehearsal import SearchCost
 from dpbayes_sklearn.model_selection.search import PrivateSearchCV
 
 __all__ = ["PrivateSearchCV", "SearchCost"]

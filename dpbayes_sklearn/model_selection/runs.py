@@ -21,7 +21,7 @@ sets; what holds given all splits, or coins, holds for their mixture.
 
 A run that fails publishes its candidate and the type of its error, which ends the search. Its
 outcome counts as higher than every score, so it is the winner if there is one such run, and costs
-what a winner does (:mod:`dpbayes_sklearn.noise.random_stopping`). The text of an error could show
+what a winner does (:mod:`dpbayes_sklearn.noise.finite`). The text of an error could show
 more than the fit has spent, so nobody sees it.
 
 With a delta, every fit is :math:`\rho`-zCDP and the score has discrete Gaussian noise of
@@ -58,8 +58,8 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.model_selection.pipelines import steps_of
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
+from dpbayes_sklearn.noise.finite import Stopping
 from dpbayes_sklearn.noise.law import representable_scale
-from dpbayes_sklearn.noise.random_stopping import Stopping
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import NOTHING_KNOWN, Plan, Step, size_share
@@ -356,8 +356,8 @@ class Selection(Mechanism):
     """Run candidates drawn at random, a random number of times, and keep the best run.
 
     Guarantee: three times (logarithmic stopping: twice) the epsilon of one run, see
-    :mod:`dpbayes_sklearn.noise.random_stopping`; with a delta by the zCDP of a run, see
-    :mod:`dpbayes_sklearn.model_selection.cost`. The number of runs is secret, so a run prints
+    :mod:`dpbayes_sklearn.noise.finite`; with a delta by the zCDP of a run, see
+    :mod:`dpbayes_sklearn.model_selection.rehearsal`. The number of runs is secret, so a run prints
     nothing: no warning, log line or progress, in this process or in a worker.
 
     Parameters

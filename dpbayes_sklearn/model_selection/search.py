@@ -24,7 +24,6 @@ from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
 from dpbayes_sklearn.data.reading import in_memory, read_target
 from dpbayes_sklearn.data.table import column_kind
-from dpbayes_sklearn.model_selection.cost import SearchCost, run_rho, search_cost
 from dpbayes_sklearn.model_selection.pipelines import (
     Prepaid,
     PrivatePipeline,
@@ -34,7 +33,7 @@ from dpbayes_sklearn.model_selection.pipelines import (
     shared_ledger,
     with_params,
 )
-from dpbayes_sklearn.model_selection.rehearsal import rehearsed
+from dpbayes_sklearn.model_selection.rehearsal import SearchCost, rehearsed, run_rho, search_cost
 from dpbayes_sklearn.model_selection.runs import (
     HeldOutSplit,
     SearchPlan,
@@ -45,7 +44,7 @@ from dpbayes_sklearn.model_selection.runs import (
     prepared,
 )
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise.random_stopping import PRICE
+from dpbayes_sklearn.noise.finite import PRICE
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
@@ -133,7 +132,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     **Privacy.** A search spends ``epsilon``, for the unit of its estimator, in one entry of the
     ledger, before the first run; if that is a person, ``fit`` needs ``groups``, and either all
     records of a person are held out or none. Statements and proofs are in
-    :mod:`dpbayes_sklearn.model_selection.runs` and :mod:`dpbayes_sklearn.noise.random_stopping`.
+    :mod:`dpbayes_sklearn.model_selection.runs` and :mod:`dpbayes_sklearn.noise.finite`.
     Before the charge every candidate is fitted to stand-ins of the same shape and types, made of
     public facts alone, so that what cannot be fitted is refused unpaid and tells nothing about the
     records. Only domains that are not declared allow an error that depends on the records: of the

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace, truncated_laplace
-from dpbayes_sklearn.noise.finite import finite_draw
+from dpbayes_sklearn.noise.finite import Stopping, finite_draw, number_of_runs
 from dpbayes_sklearn.noise.integers import (
     Positions,
     random_order,
@@ -28,7 +28,6 @@ from dpbayes_sklearn.noise.integers import (
     uniform_below,
 )
 from dpbayes_sklearn.noise.law import NoiseLaw, add, draw
-from dpbayes_sklearn.noise.random_stopping import Stopping, number_of_runs
 from dpbayes_sklearn.noise.source import RandomSource, Seed, random_source
 
 __all__ = ["Noise", "Objective", "Weights", "made_by"]

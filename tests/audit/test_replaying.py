@@ -23,7 +23,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import Replay, replay
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, SEARCH
-from dpbayes_sklearn.base import estimator
+from dpbayes_sklearn.base import spending
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
@@ -217,7 +217,7 @@ def test_statistics_that_cannot_be_made_of_every_value(monkeypatch: pytest.Monke
 
 
 def test_a_charge_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    spend, release = BudgetAccountant.spend, vars(estimator)["carry_out"]
+    spend, release = BudgetAccountant.spend, vars(spending)["carry_out"]
     owed: list[Any] = []
 
     def late(self: Any, *args: Any, **options: Any) -> None:
@@ -229,7 +229,7 @@ def test_a_charge_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
         return released
 
     monkeypatch.setattr(BudgetAccountant, "spend", late)
-    monkeypatch.setattr(estimator, "carry_out", then_pay)
+    monkeypatch.setattr(spending, "carry_out", then_pay)
     assert noticed("released before it was charged")
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbayes_sklearn.noise import random_stopping
-from dpbayes_sklearn.noise.finite import finite_draw
-from dpbayes_sklearn.noise.random_stopping import PRICE, Stopping, number_of_runs
+from dpbayes_sklearn.noise import finite
+from dpbayes_sklearn.noise.finite import PRICE, Stopping, finite_draw, number_of_runs
 from dpbayes_sklearn.noise.source import random_source
 
 DRAWS = 4000
@@ -194,9 +193,9 @@ def first_proposal(inverse, longest, monkeypatch):
         law = [(g, p ** (g - 1) / mean) for g in range(1, longest + 2)]
         return drawn([*law, (longest + 2, p ** (longest + 1))])  # which stands for all above
 
-    monkeypatch.setattr(random_stopping, "_one_below", below)
-    monkeypatch.setattr(random_stopping, "_geometric", geometric)
-    monkeypatch.setattr(random_stopping, "_PROPOSALS", 2)  # counted from 1: a single one
+    monkeypatch.setattr(finite, "_one_below", below)
+    monkeypatch.setattr(finite, "_geometric", geometric)
+    monkeypatch.setattr(finite, "_PROPOSALS", 2)  # counted from 1: a single one
     while paths:
         (path, weight), taken = paths.pop(), []
         try:

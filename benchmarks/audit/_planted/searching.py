@@ -19,8 +19,8 @@ from dpbayes_sklearn._compat import _safe_indexing
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.model_selection import pipelines, rehearsal, runs
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise
+from dpbayes_sklearn.noise.finite import Stopping, _geometric
 from dpbayes_sklearn.noise.integers import rounds, uniform_below
-from dpbayes_sklearn.noise.random_stopping import Stopping, _geometric
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.schema.values import as_cells
@@ -163,7 +163,7 @@ FAULTS.rows(
             "many runs",
         ),
         "Logarithmic stopping takes every number of a power of two alike": at(
-            "noise.random_stopping._one_below",
+            "noise.finite._one_below",
             lambda real, bound, source: real(1 << (bound.bit_length() - 1), source),
             "many runs",
         ),
