@@ -14,7 +14,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import PerColumn, long_rows
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
-from dpbayes_sklearn.schema.values import as_numbers
+from dpbayes_sklearn.schema.values import Column, as_numbers
 
 __all__ = ["MISSING", "WHOLE_WINDOW", "Design", "Feature", "Reach", "Scale", "Window", "Windows"]
 
@@ -243,13 +243,18 @@ class Design:
         return centres, halves
 
     def chunks(
-        self, table: Table, grid: int | None = None, windows: Windows | None = None
+        self,
+        table: Table,
+        grid: int | None = None,
+        windows: Windows | None = None,
+        levels: bool = True,
     ) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield ``(rows, coordinates)``; the array is used again for the next chunk.
+        """Yield ``(rows, coordinates)``; the array may be written to, and is used again.
 
         Numbers are clipped, and a missing one is what stands in for it. With ``windows`` they are
         clipped and mapped further, and signs are mapped too. With a ``grid`` the coordinates are
-        multiplied by it and rounded to integers.
+        multiplied by it and rounded to integers. Without ``levels`` there are only numbers and
+        signs.
         """
         maps = self._maps if windows is None else self._narrowed(windows)
         width = max(1, self.width, table.n_columns)
@@ -257,49 +262,51 @@ class Design:
         buffer = np.empty((min(step, table.n_rows), self.width))
         for block, chunk in table.chunks(step * max(1, _BLOCK_ROWS // step)):
             whole: Any = table.as_numbers(chunk) if self.numbers.all() and self.width else None
-            features = None if whole is not None else self._read(table, chunk)
+            if whole is None:
+                cells = [table.cells(column, chunk) for column in range(len(self.domains))]
+                single = self._mapped(cells, grid, maps)
+                places = self._level_places(cells) if levels and self.levels.any() else None
             for start in range(0, block.stop - block.start, step):
                 some = slice(start, min(start + step, block.stop - block.start))
                 out = buffer[: some.stop - start]
-                if features is None:
+                if whole is not None:
                     _map_together(whole[some], out, grid, maps)
+                elif places is None:
+                    out = single[some]
                 else:
-                    self._fill([feature[some] for feature in features], out, grid, maps)
+                    out[:] = 0
+                    out[:, self.single] = single[some]
+                    out.reshape(-1)[
+                        places[some] + len(self.column) * np.arange(len(out))[:, None]
+                    ] = grid or 1
                 yield slice(block.start + start, block.start + some.stop), out
 
-    def _read(self, table: Table, chunk: Any) -> list[npt.NDArray[Any]]:
-        """Return the numbers or codes of every feature."""
-        cells = [table.cells(column, chunk) for column in range(len(self.domains))]
-        return [
-            as_numbers(cells[column])
-            if isinstance(domain, Interval)
-            else domain.encode(np.isnan(as_numbers(cells[column])))
-            if domain is MISSING
-            else domain.encode(cells[column])
-            for column, domain in self.features
-        ]
+    def _mapped(self, cells: Sequence[Column], grid: int | None, maps: _Maps) -> FloatArray:
+        """Return numbers and signs of all records."""
+        number = [j for j, (_, domain) in enumerate(self.features) if domain.is_numeric]
+        sign = [j for j, (_, domain) in enumerate(self.features) if self._is_sign(domain)]
+        single = np.empty((len(cells[0]), len(number) + len(sign)))
+        numbers = _side_by_side([as_numbers(cells[self.features[j].column]) for j in number])
+        mapped = np.empty(numbers.shape)
+        _map_numbers(numbers, [each.each[number] for each in maps], mapped, grid or 1)
+        factor, shift, _ = (each.each[sign] for each in maps)
+        codes = _side_by_side([self._codes(cells, j) for j in sign])
+        is_number = self.numbers[self.single]
+        single[:, is_number] = mapped
+        single[:, ~is_number] = (grid or 1) * (factor * (2 * codes - 1) - shift)
+        return np.rint(single, out=single) if grid else single
 
-    def _fill(
-        self, features: list[npt.NDArray[Any]], out: FloatArray, grid: int | None, maps: _Maps
-    ) -> None:
-        for j, (values, (_, domain)) in enumerate(zip(features, self.features, strict=True)):
-            first, last = self._places[j : j + 2]
-            mapped = out[:, first:last]
-            if isinstance(domain, Interval):
-                _map_numbers(values[:, None], [each.each[j] for each in maps], mapped, grid or 1)
-            elif self._is_sign(domain):
-                factor, shift, _ = (each.each[j] for each in maps)
-                mapped[:, 0] = (grid or 1) * (factor * (2 * values - 1) - shift)
-            else:
-                mapped[:] = 0
-                mapped[np.arange(len(values)), values] = grid or 1
-        if grid:
-            np.rint(out, out=out)
+    def _level_places(self, cells: Sequence[Column]) -> npt.NDArray[Any]:
+        """Return which coordinate of every column of levels is 1."""
+        _, first = np.unique(self.column, return_index=True)
+        levels = [j for j, start in enumerate(first) if self.levels[start]]
+        return _side_by_side([self._codes(cells, j) + first[j] for j in levels])
 
-    @cached_property
-    def _places(self) -> list[int]:
-        """Where the coordinates of every feature start, and where the last ones end."""
-        return [*map(int, np.searchsorted(self.column, np.arange(len(self.features) + 1)))]
+    def _codes(self, cells: Sequence[Column], j: int) -> npt.NDArray[Any]:
+        column, domain = self.features[j]
+        if domain is MISSING:
+            return domain.encode(np.isnan(as_numbers(cells[column])))
+        return domain.encode(cells[column])
 
     @cached_property
     def _maps(self) -> _Maps:
@@ -342,6 +349,10 @@ class _Maps(NamedTuple):
     factor: PerColumn
     shift: PerColumn
     missing: PerColumn
+
+
+def _side_by_side(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return np.column_stack(columns) if columns else np.empty((1, 0))
 
 
 def _map_together(whole: Any, out: FloatArray, grid: int | None, maps: _Maps) -> None:

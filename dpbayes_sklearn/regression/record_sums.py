@@ -220,8 +220,8 @@ class Baseline(NamedTuple):
 def location_sums(shard: Shard, design: Design, scale: Scale, grid: int) -> IntArray:
     """Return the sums of numbers, signs and target in units of 1/grid², exactly."""
     total = np.zeros(1 + int(design.single.sum()), np.int64)
-    for x, y in _scaled(shard, design, scale, grid):
-        steps = np.append(x.sum(axis=0)[design.single], np.rint(grid * y).sum())
+    for x, y in _scaled(shard, design, scale, grid, levels=False):
+        steps = np.append(x.sum(axis=0), np.rint(grid * y).sum())
         total += grid * steps.astype(np.int64)
     return total
 
@@ -229,8 +229,9 @@ def location_sums(shard: Shard, design: Design, scale: Scale, grid: int) -> IntA
 def shell_counts(shard: Shard, design: Design, scale: Scale, centres: FloatArray) -> IntArray:
     """Count for numbers and target how many lie in each shell around its centre."""
     total = np.zeros((len(centres), len(RADII)), np.int64)
-    for x, y in _scaled(shard, design, scale):
-        numbers = x if design.numbers.all() else x[:, design.numbers]
+    is_number = design.numbers[design.single]
+    for x, y in _scaled(shard, design, scale, levels=False):
+        numbers = x if is_number.all() else x[:, is_number]
         total[:-1] += count_in_shells(numbers, centres[:-1])
         total[-1:] += count_in_shells(y[:, None], centres[-1:])
     return total
@@ -272,11 +273,11 @@ def clipped_excess(
 
 
 def _scaled(
-    shard: Shard, design: Design, scale: Scale, grid: int | None = None
+    shard: Shard, design: Design, scale: Scale, grid: int | None = None, levels: bool = True
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield coordinates and scaled targets."""
     y = as_numbers(shard.target)
-    for rows, x in design.chunks(shard.table, grid):
+    for rows, x in design.chunks(shard.table, grid, levels=levels):
         yield x, scaled_target(y[rows], scale)
 
 
@@ -340,9 +341,22 @@ def weighted_residuals(
     total = np.zeros(design.width + 1, np.int64)
     centres, halves = model.windows.centres, model.windows.halves
     for x, share in _residual_shares(shard, design, scale, model, grid):
-        inside = np.minimum(np.abs(x - grid * centres) / halves, grid)
-        steps = np.rint(np.column_stack([grid * share, inside * share[:, None]]))
-        total += (steps.astype(np.int64) ** 2).sum(axis=0)
+        x -= grid * centres  # in place: fresh memory costs more than all the rest
+        np.abs(x, out=x)
+        x /= halves
+        np.minimum(x, grid, out=x)
+        x *= share[:, None]
+        total[0] += _sum_of_squares(np.rint(grid * share[:, None]), grid)[0]
+        total[1:] += _sum_of_squares(np.rint(x, out=x), grid)
+    return total
+
+
+def _sum_of_squares(steps: FloatArray, grid: int) -> IntArray:
+    """Return the exact sums of squares of integers up to ``grid``, for every column."""
+    total, rows = np.zeros(steps.shape[1], np.int64), _DOUBLE // grid**2
+    for first in range(0, len(steps), rows):
+        some = steps[first : first + rows]
+        total += np.einsum("ij,ij->j", some, some).astype(np.int64)
     return total
 
 
