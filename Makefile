@@ -14,7 +14,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal -q
 test coverage test-oldest audit: export OPENBLAS_NUM_THREADS = 1
 test coverage test-oldest audit: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo test coverage lint format docs check audit bench bench-data bench-peers bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel release-check clean
+.PHONY: help demo test test-spark coverage lint format docs check audit bench bench-data bench-peers bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel release-check clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -33,6 +33,9 @@ demo: $(VENV)/.extra-plot  ## run the demonstration; figures and report go to de
 
 test: $(VENV)/.extra-test  ## all tests and doctests
 	$(BIN)/python $(PYTEST)
+
+test-spark: $(VENV)/.extra-test $(VENV)/.extra-spark  ## one table in Spark, DuckDB, polars and memory (needs Java)
+	$(BIN)/python -m pytest -q tests/data/test_spark.py
 
 coverage: $(VENV)/.extra-test  ## the same, and which branches they go through (half as long again)
 	$(BIN)/python $(PYTEST) --cov

@@ -84,8 +84,6 @@ def framed(X: Any, declared: Mapping[Any, Any] | None = None, coded: Collection[
         return ArrowFrame(_arrow().table(X))
     if not _is_stream(X):
         return X
-    if hasattr(X, "toArrow"):
-        return ArrowFrame(_read(X.toArrow))
     domains = {} if declared is None else declared
     kept = {name: domains[name] for name in coded}
     return ArrowFrame(_read(lambda: _spooled(_coded(_batches(_enumerated(X, domains)), kept))))
@@ -174,10 +172,22 @@ def _batches(X: Any) -> Iterator[Any]:
         X = X.to_pyarrow_batches()
     elif hasattr(X, "scanner"):
         X = X.scanner().to_reader()
+    elif hasattr(X, "toArrow"):
+        X = _of_spark(X)
     reader = X if isinstance(X, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(X)
     yield reader.schema.empty_table()
     for batch in reader:
         yield pa.table(batch)
+
+
+def _of_spark(frame: Any) -> Any:
+    """Return a Spark data frame as a stream of its partitions, or all of it at once.
+
+    Before 4.1 it has no stream, and later ones have none for times. Nothing is read to find out.
+    """
+    with suppress(Exception):
+        return _arrow().RecordBatchReader.from_stream(frame)
+    return frame.toArrow()
 
 
 def _enumerated(X: Any, declared: Mapping[Any, Any]) -> Any:

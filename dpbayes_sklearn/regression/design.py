@@ -261,13 +261,14 @@ class Design:
         step = max(1, _CHUNK_CELLS // width, min(_PRODUCT_ROWS, width))
         buffer = np.empty((min(step, table.n_rows), self.width))
         for block, chunk in table.chunks(step * max(1, _BLOCK_ROWS // step)):
+            n = block.stop - block.start
             whole: Any = table.as_numbers(chunk) if self.numbers.all() and self.width else None
             if whole is None:
                 cells = [table.cells(column, chunk) for column in range(len(self.domains))]
-                single = self._mapped(cells, grid, maps)
+                single = self._mapped(n, cells, grid, maps)
                 places = self._level_places(cells) if levels and self.levels.any() else None
-            for start in range(0, block.stop - block.start, step):
-                some = slice(start, min(start + step, block.stop - block.start))
+            for start in range(0, n, step):
+                some = slice(start, min(start + step, n))
                 out = buffer[: some.stop - start]
                 if whole is not None:
                     _map_together(whole[some], out, grid, maps)
@@ -276,16 +277,14 @@ class Design:
                 else:
                     out[:] = 0
                     out[:, self.single] = single[some]
-                    out.reshape(-1)[
-                        places[some] + len(self.column) * np.arange(len(out))[:, None]
-                    ] = grid or 1
+                    out[np.arange(len(out))[:, None], places[some]] = grid or 1
                 yield slice(block.start + start, block.start + some.stop), out
 
-    def _mapped(self, cells: Sequence[Column], grid: int | None, maps: _Maps) -> FloatArray:
-        """Return numbers and signs of all records."""
+    def _mapped(self, n: int, cells: Sequence[Column], grid: int | None, maps: _Maps) -> FloatArray:
+        """Return numbers and signs of n records."""
         number = [j for j, (_, domain) in enumerate(self.features) if domain.is_numeric]
         sign = [j for j, (_, domain) in enumerate(self.features) if self._is_sign(domain)]
-        single = np.empty((len(cells[0]), len(number) + len(sign)))
+        single = np.empty((n, len(number) + len(sign)))
         numbers = _side_by_side([as_numbers(cells[self.features[j].column]) for j in number])
         mapped = np.empty(numbers.shape)
         _map_numbers(numbers, [each.each[number] for each in maps], mapped, grid or 1)

@@ -130,10 +130,9 @@ def _restore(model: Any, read: dict[str, Any]) -> None:
     each = read.get("_answers", [None]) if columns is None else [*columns]
     if n_features != len(each):
         refuse("fitted.n_features_in_", f"must be {len(each)}")
-    if names is not None:
-        any_names = "_answers" in read and len(names) == n_features
-        if names != (*(columns or ()),) and not any_names:
-            refuse("fitted.feature_names_in_", "must be the names of the columns")
+    own = names if columns is None else (*columns,)
+    if names is not None and (len(names) != n_features or names != own):
+        refuse("fitted.feature_names_in_", "must be the names of the columns")
     try:
         model._validate_params()
         model._restore(**read)

@@ -99,6 +99,13 @@ def test_round_trip_of_parameters(epsilon, alpha, labels, low, width, mechanism,
     assert again.get_params().keys() == model.get_params().keys()
 
 
+def test_the_name_of_one_variable():
+    model = BetaBinomial(random_state=0).fit(pd.DataFrame({"smokes": [True, False] * 9}))
+    again = from_json(model.to_json())
+    assert again.feature_names_in_.tolist() == ["smokes"]
+    assert again.to_json() == model.to_json()
+
+
 def test_frames_schemas_and_objects():
     frame = pd.DataFrame({"age": [20, 50, 31, 64] * 5, "job": ["a", "b", "c", None] * 5})
     schema = Schema(
