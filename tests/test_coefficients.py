@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.accuracy.coefficient_coverage import FAMILIES, LEVELS, TARGETS
 from dpbayes_sklearn import BayesianLinearRegression, Categories, Interval, Schema
 
 SCHEMA = Schema(
@@ -174,3 +175,26 @@ def test_a_summary_without_intervals_says_why():
     assert "No intervals: " in repr(summary)
     assert "No intervals: " in summary._repr_html_()
     assert summary.to_frame()["p"].isna().all()
+
+
+EVERY = {**FAMILIES, **LEVELS, **TARGETS}
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "fourier", "gaussian", "map", "sampler"])
+@pytest.mark.parametrize("family", EVERY)
+def test_intervals_hold_or_are_not_stated(family, mechanism):
+    """Two releases of every family with fixed seeds: no error of more than 3.5 sd is stated."""
+    delta = 1e-6 if mechanism == "gaussian" else 0.0
+    for seed in range(2):
+        data = EVERY[family](4000, np.random.default_rng(seed))
+        options = {"mechanism": mechanism, "delta": delta, "schema": data.schema}
+        model = BayesianLinearRegression(2.0, random_state=seed, **options).fit(data.X, data.y)
+        table = model.coefficients()
+        assert bool(table.no_intervals) == (mechanism in {"map", "sampler"})
+        for name, truth in data.truth.items():
+            row = table[name]
+            if table.no_intervals:
+                assert np.isnan([row.sd, row.low, row.high, row.p]).all()
+            else:
+                assert abs(row.estimate - truth) < 3.5 * row.sd
+                assert row.identified or np.isinf([row.low, row.high]).all()
