@@ -40,7 +40,7 @@ ACCENTS = {"good": "#1f9e89", "weak": "#d98a1f", "bad": "#d1495b"}
 STYLE = """
 .dpbayes-card{border:1px solid rgba(128,128,128,.35);border-left:4px solid var(--dpbayes-accent);
 border-radius:6px;background:rgba(128,128,128,.06);padding:.7em 1em .8em;margin:.6em 0;
-max-width:46em;font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+max-width:52em;font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .dpbayes-card p{margin:.35em 0 0}
 .dpbayes-card header{font-size:1.08em}
 .dpbayes-card h4{margin:1em 0 0;font-size:1em}
@@ -55,6 +55,7 @@ min-width:3.2em}
 .dpbayes-meter{height:.55em;border-radius:.3em;background:rgba(128,128,128,.22);overflow:hidden;
 margin:.6em 0 .2em}
 .dpbayes-meter div{height:100%;background:var(--dpbayes-accent)}
+.dpbayes-scroll{overflow-x:auto}
 .dpbayes-card table{border-collapse:collapse;margin:.6em 0 0;width:100%;font-size:.93em;border:0;
 font-variant-numeric:tabular-nums}
 .dpbayes-card table th,.dpbayes-card table td{text-align:right;padding:.22em .7em;border:0;
@@ -119,7 +120,8 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[object]], text: Iterable
         return tag("tr", *marked)
 
     body = (line("td", row) for row in rows)
-    return tag("table", tag("thead", line("th", heads)), tag("tbody", *body))
+    lines = tag("table", tag("thead", line("th", heads)), tag("tbody", *body))
+    return tag("div", lines, class_="dpbayes-scroll")
 
 
 class _Sampled(Protocol):
