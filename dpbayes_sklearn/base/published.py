@@ -71,7 +71,8 @@ def model_card(
 
 
 def _data(model: Any, description: str | None) -> _Section:
-    released = getattr(model.posterior_, "released", model.posterior_)
+    own = model.posterior_
+    released = getattr(own, "released", getattr(own, "slopes", own))
     n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
     features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
     parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
