@@ -250,7 +250,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         bins = Bins(self.n_bins, n, table.n_columns, epsilon, splits, known)
         bins.check()
         cut = [bins.cut(domain, j, table.kind(j)) for j, domain in enumerate(domains)]
-        looked = any(bins.looks_at_types(domain) for domain in declared)
+        looked = any(map(bins.looks_at_types, {*declared}))
         return cut, (PUBLIC_TYPES,) if looked else ()
 
     def _alphas(self, network: Network) -> tuple[FloatArray, ...]:

@@ -25,7 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn.data.records import Addable, Shard, asked
-from dpbayes_sklearn.data.table import SealedTable, Table, column_kind, is_frame, one_column
+from dpbayes_sklearn.data.table import (
+    SealedTable,
+    Table,
+    column_kind,
+    is_frame,
+    is_partitioned,
+    one_column,
+)
 from dpbayes_sklearn.schema.values import Kind, cells_of, joined, kind_of
 
 __all__ = [
@@ -35,7 +42,6 @@ __all__ = [
     "as_declared",
     "column_here",
     "gathered",
-    "is_partitioned",
     "reader_of",
     "rowwise",
 ]
@@ -139,11 +145,6 @@ _FAN_IN = 8  # One task adds up this many answers.
 
 A = TypeVar("A", bound=Addable)
 Positions = npt.NDArray[np.intp]
-
-
-def is_partitioned(X: object) -> bool:
-    """Tell whether ``X`` is a dask array, data frame or series, without importing dask."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "_meta")
 
 
 def _dask(module: str = "") -> Any:

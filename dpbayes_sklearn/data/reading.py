@@ -21,12 +21,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from dpbayes_sklearn.data.arrow import framed, framed_column
-from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable, is_partitioned
+from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.records import LocalRecords, Records
 from dpbayes_sklearn.data.table import (
     Table,
     column_kind,
     is_frame,
+    is_partitioned,
     one_column,
 )
 from dpbayes_sklearn.schema import Domain, Schema

@@ -26,6 +26,7 @@ __all__ = [
     "Table",
     "column_kind",
     "is_frame",
+    "is_partitioned",
     "one_column",
     "read_once",
     "rows_at_once",
@@ -39,6 +40,11 @@ _MOST_ROWS = 1 << 17  # Rows read at a time.
 def rows_at_once(n_columns: int) -> int:
     """Return how many rows of so many columns are read at a time."""
     return max(1, min(_MOST_ROWS, CHUNK_CELLS // max(1, n_columns)))
+
+
+def is_partitioned(X: object) -> bool:
+    """Tell whether ``X`` is a dask array, data frame or series, without importing dask."""
+    return hasattr(X, "__dask_graph__") and hasattr(X, "_meta")
 
 
 def is_frame(X: object) -> bool:

@@ -15,11 +15,11 @@ from dpbayes_sklearn.base.spending import DELTA
 from dpbayes_sklearn.columns.plans import FrameContents, FramePlan, TextCounts
 from dpbayes_sklearn.columns.quantiles import QuantileQuestions, SortedColumns
 from dpbayes_sklearn.data.arrow import framed
-from dpbayes_sklearn.data.dask import PartitionedTable, is_partitioned
+from dpbayes_sklearn.data.dask import PartitionedTable
 from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import read_unlabelled
 from dpbayes_sklearn.data.records import Records
-from dpbayes_sklearn.data.table import Table, is_frame
+from dpbayes_sklearn.data.table import Table, is_frame, is_partitioned
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, too_few
 from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee

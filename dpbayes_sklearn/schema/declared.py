@@ -188,23 +188,23 @@ class Bins:
     n_classes: int = 2
 
     def cut(self, domain: Domain, j: int, kind: Kind) -> Domain:
-        """Return the domain of column ``j`` with its number of bins settled."""
+        """Return the domain of column ``j`` in bins; columns that are alike share one."""
+        alike = domain, kind if isinstance(self.n_bins, str) else self._given[j]
+        if alike not in self._made:
+            self._made[alike] = self._in_bins(domain, j, kind)
+        return self._made[alike]
+
+    @cached_property
+    def _made(self) -> dict[tuple[Domain, Kind | int], Domain]:
+        return {}
+
+    def _in_bins(self, domain: Domain, j: int, kind: Kind) -> Domain:
         if domain.has_codes:
             return domain
         if not isinstance(self.n_bins, str):
-            return self._with_bins(domain, self._given[j])
+            return domain.in_bins(self._given[j])
         whole = self.looks_at_types(domain) and kind in WHOLE_KINDS
-        return self._with_bins(domain, domain.n_integers if whole else self._rule())
-
-    def _with_bins(self, domain: Domain, bins: int | None) -> Domain:
-        """Return an interval in bins; columns that are alike share one."""
-        if (domain, bins) not in self._made:
-            self._made[domain, bins] = domain.in_bins(bins)
-        return self._made[domain, bins]
-
-    @cached_property
-    def _made(self) -> dict[tuple[Domain, int | None], Domain]:
-        return {}
+        return domain.in_bins(domain.n_integers if whole else self._rule())
 
     def looks_at_types(self, domain: Domain | None) -> bool:
         """Return whether the bins of a domain depend on the dtype of its column."""
