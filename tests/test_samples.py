@@ -8,8 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from benchmarks.audit._listed import sorted_tables
-from benchmarks.audit._order import places
+from benchmarks.audit.order import places, sorted_tables
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table

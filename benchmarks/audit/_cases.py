@@ -23,21 +23,7 @@ import dpbayes_sklearn
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS
 from dpbayes_sklearn.data import records
-
-__all__ = [
-    "HEADER",
-    "Case",
-    "Pair",
-    "Rng",
-    "Row",
-    "Subject",
-    "cases_of",
-    "circumstance",
-    "first_finding",
-    "line",
-    "markdown",
-    "versions",
-]
+from dpbayes_sklearn.release import boundary
 
 
 class Case(NamedTuple):
@@ -58,6 +44,63 @@ def first_finding(cases: Sequence[Case], first: str = "") -> str | None:
         for finding in case.findings():
             return finding
     return None
+
+
+class Crossing(NamedTuple):
+    """What crossed the one boundary of private data: a plan, exact statistics, and noise."""
+
+    plan: Any
+    statistics: Any
+    noise: Any
+
+    @property
+    def counts(self) -> Any:
+        """The statistics, without the records that a temperature is learned from."""
+        return getattr(self.statistics, "counts", self.statistics)
+
+
+@contextmanager
+def crossings() -> Iterator[list[Crossing]]:
+    """Note what crosses the boundary while a block runs."""
+    seen: list[Crossing] = []
+
+    def noted(release: Any, *given: Any) -> Any:
+        seen.append(Crossing(*given))
+        return release(*given)
+
+    with boundary(noted):
+        yield seen
+
+
+class Called(NamedTuple):
+    """One call of a function."""
+
+    args: tuple[Any, ...]
+    result: Any
+
+
+@contextmanager
+def calls_of(owner: Any, name: str) -> Iterator[list[Called]]:
+    """Note how a function or method is called while a block runs, and what it returns."""
+    seen: list[Called] = []
+    real = getattr(owner, name)
+
+    def noted(*args: Any, **options: Any) -> Any:
+        result = real(*args, **options)
+        seen.append(Called(args, result))
+        return result
+
+    with planted((owner, name, noted)):
+        yield seen
+
+
+def refused(call: Callable[[], Any], *errors: type[Exception]) -> bool:
+    """Tell whether a call raises one of these errors."""
+    try:
+        call()
+    except errors:
+        return True
+    return False
 
 
 class Row(NamedTuple):

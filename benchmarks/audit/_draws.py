@@ -15,7 +15,6 @@ import math
 import os
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -25,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import comb, ndtr
 
-from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._cases import Case, calls_of, cases_of
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -242,14 +241,14 @@ def concentration() -> list[Case]:
 def _draws_of_tables() -> Iterator[str]:
     """Flip all features of the records of one person, in balanced tables, at two points a split."""
     for (people, unit), delta in product(PEOPLE.items(), (0, DELTA)):
-        ledger, drawn = BudgetAccountant(delta=1), []
+        ledger = BudgetAccountant(delta=1)
         model = BayesianNaiveBayes(
             0.5, delta=delta, mechanism=Sampler(30, n_points=2), temperature=1, accountant=ledger,
             bounds=(0, 1), classes=[0, 1], n_bins=2, **unit,
         )  # fmt: skip
-        with _watched(plans, "draw_tables", drawn):
+        with calls_of(plans, "draw_tables") as drawn:
             model.fit(BITS, CLASSES, groups=np.arange(RECORDS) if unit else None)
-        ((_, log_law, _, n_draws, *_),) = drawn
+        (_, log_law, _, n_draws, *_) = drawn[0].args
         turned, half = PrivacyUnit.of(unit.get("privacy_unit", "record")).max_records, RECORDS // 4
         exact = n_draws * sum(_turned_rho(log_law, node, half, turned) for node in range(4))
         (entry,) = ledger
@@ -290,20 +289,20 @@ def _draws_of_coefficients() -> Iterator[str]:
     """
     cases = product(PEOPLE.items(), (0, DELTA), ((0.5, False), (None, False), (0.5, True)))
     for (people, unit), delta, (bound, intercept) in cases:
-        ledger, noises, modes, draws = BudgetAccountant(delta=1), [], [], []
+        ledger = BudgetAccountant(delta=1)
         model = BayesianLinearRegression(
             0.5, delta=delta, mechanism=Sampler(30), coef_bound=bound, fit_intercept=intercept,
             bounds_X=(0, 1), bounds_y=(0, 1), accountant=ledger, **unit,
         )  # fmt: skip
         with (
-            _watched(step_noise, "add_noise", noises),
-            _watched(ball_draws, "released_mode", modes),
-            _watched(ball_draws, "draw_coefficients", draws),
+            calls_of(step_noise, "add_noise") as noises,
+            calls_of(ball_draws, "released_mode") as modes,
+            calls_of(ball_draws, "draw_coefficients") as draws,
         ):
             groups = np.arange(RECORDS) if unit else None
             model.fit(NUMBERS, NUMBERS.mean(axis=1), groups=groups)
-        others = [Fraction(call[3]) for call in (*noises, *modes)]
-        ((statistics, prior, _, place, plan, _),) = draws
+        others = [Fraction(call.args[3]) for call in (*noises, *modes)]
+        statistics, prior, _, place, plan, _ = draws[0].args
         norm = math.sqrt(len(prior.design.features) + prior.design.intercept)
         reach, limit = place.radius * norm, float(place.limit)
         range_ = 2 * limit * reach if reach <= limit else (limit + reach) ** 2 / 2
@@ -339,16 +338,3 @@ def _planned_once() -> Iterator[str]:
         (entry,) = ledger
         if entry.rho != model.guarantee_.rho:
             yield f"charged zCDP {entry.rho!r}, released {model.guarantee_.rho!r}"
-
-
-@contextmanager
-def _watched(module: Any, name: str, calls: list[tuple[Any, ...]]) -> Iterator[None]:
-    """Remember the arguments that a function of a module is called with."""
-    real = getattr(module, name)
-
-    def watched(*arguments: Any) -> Any:
-        calls.append(arguments)
-        return real(*arguments)
-
-    with planted((module, name, watched)):
-        yield

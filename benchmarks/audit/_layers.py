@@ -13,47 +13,37 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 
 import dpbayes_sklearn
-from benchmarks.audit._accounting import accounting
+from benchmarks.audit._accounting import accounting, composition
 from benchmarks.audit._cases import Case, Subject, cases_of, circumstance
 from benchmarks.audit._command_line import command_line
-from benchmarks.audit._composition import composition
-from benchmarks.audit._declarations import declarations
 from benchmarks.audit._draws import attacks, concentration, laws, origins
-from benchmarks.audit._listed import listed_anew, sorted_tables
-from benchmarks.audit._order import places
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._rehearsals import rehearsals
 from benchmarks.audit._scopes import scopes
 from benchmarks.audit._searches import searches
 from benchmarks.audit._sums import sums
-from benchmarks.audit._unit_leaks import leaks_of_units
 from benchmarks.audit._units import replays_of_units, unit_worlds
-from benchmarks.audit._values import values
 from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise
 from benchmarks.audit.adversaries import adversaries
 from benchmarks.audit.evaluations import evaluations
 from benchmarks.audit.groups import groups_of_persons
 from benchmarks.audit.intervals import intervals
+from benchmarks.audit.leaks import leak_walk, leaks_of_units
+from benchmarks.audit.order import listed_anew, places, sorted_tables
 from benchmarks.audit.parts import parts
 from benchmarks.audit.preflight import plans
+from benchmarks.audit.values import declarations
+from benchmarks.audit.values import short_values as values
 from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
     BudgetAccountant,
-    DirichletMultinomial,
 )
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS
-from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
-from dpbayes_sklearn.counts.temperature import LabelledCounts
-from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
-from dpbayes_sklearn.release import boundary
 
 __all__ = ["LAYERS", "few_subjects", "source_code"]
 
@@ -102,45 +92,6 @@ def _replays(number: int, subject: Subject) -> Iterator[str]:
             yield f"{subject}: epsilon {found.epsilon}"
         if not found.calls or not (found.shifts or freeze is SEARCH):
             yield f"{subject}: nothing was frozen"
-
-
-def leak_walk() -> Iterator[str]:
-    """Walk fitted objects in search of exact statistics."""
-    rng = np.random.default_rng(0)
-    X, y = rng.random((400, 2)), rng.integers(0, 2, 400)
-    secrets = {"a column": X[:, 0], "the labels": y, "class counts": np.bincount(y)}
-    seen: list[Any] = []
-
-    def watched(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
-        counted = isinstance(statistics, LabelledCounts)
-        seen.append(statistics.counts if counted else statistics)
-        return release(plan, statistics, noise)
-
-    with boundary(watched):
-        for mechanism in ("laplace", "fourier", "sampler", "map", "gaussian"):
-            common = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2, "mechanism": mechanism}
-            for inference in ("plug_in", "noise_aware"):
-                model = BayesianNaiveBayes(0.1, delta=1e-3, inference=inference, **common).fit(X, y)
-                tables = {f"table {j}": t for j, t in enumerate(seen[-1].tables)}
-                yield from leaks(model, {**secrets, **tables})
-        for mechanism in ("laplace", "fourier", "sampler", "map"):
-            line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), mechanism=mechanism)
-            line.fit(X, y)
-            sums = {"sums of columns and target": seen[-1].location_sums(1)[1]}
-            yield from leaks(line, {"a column": X[:, 0], "the labels": y, **sums})
-        for mechanism in ("geometric", "exponential", "laplace_improved"):
-            codes = rng.integers(0, 3, 60)
-            multi = DirichletMultinomial(0.1, mechanism=mechanism, categories=3).fit(codes)
-            yield from leaks(multi, {"counts": seen[-1].counts, "records": codes})
-        for transformer in (PrivateMinMaxScaler(0.1), PrivateKBinsDiscretizer(4, epsilon=0.1)):
-            transformer.fit(X)
-            ordered = {"a sorted column": seen[-1].column(1), "a column": X[:, 0]}
-            yield from leaks(transformer, ordered)
-        words = pd.DataFrame({"a": X[:, 0], "b": rng.choice(["x", "y", "secret word"], 400)})
-        learner = FrameDomains(1.0, delta=1e-3).fit(words)
-        (texts,) = seen[-1].texts.columns
-        secret = {"counts of texts": np.array([*texts.values()]), "a column": X[:, 0]}
-        yield from leaks(learner, secret)
 
 
 def source_code() -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""Neighbouring data sets that were made to make trouble, for every estimator and mechanism."""
+"""Neighbouring data sets that were made to make trouble, for every estimator and mechanism.
+
+Private searches and query sessions are among them.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
-from benchmarks.audit._asked import session_and_search_subjects
 from benchmarks.audit._cases import Pair, Rng, Subject
 from benchmarks.audit._converted import container_subjects
 from dpbayes_sklearn import (
@@ -22,10 +25,16 @@ from dpbayes_sklearn import (
     BetaBinomial,
     Categories,
     DirichletMultinomial,
+    GammaExponential,
     Interval,
+    NormalMean,
+    PosteriorQuerySession,
+    PrivateSearchCV,
     Schema,
 )
 from dpbayes_sklearn.audit.catalogue import names_of
+from dpbayes_sklearn.audit.replaying import SEARCH
+from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import resolve_mechanism
 from dpbayes_sklearn.preprocessing import (
@@ -35,7 +44,57 @@ from dpbayes_sklearn.preprocessing import (
 )
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 
-__all__ = ["Subject", "subjects"]
+CLASSIFIER: dict[str, Any] = {"bounds": (-1, 2), "classes": [0, 1, 2], "n_bins": 3}
+LINE: dict[str, Any] = {"bounds_X": (-2, 1), "bounds_y": (-1, 3)}
+
+
+class Answers(BaseEstimator):
+    """Asks a session some queries and keeps what an outsider gets to see of it."""
+
+    def __init__(self, model: Any = None, queries: int = 2, accountant: Any = None) -> None:
+        self.model = model
+        self.queries = queries
+        self.accountant = accountant
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Answers:
+        model = clone(self.model)
+        target = y if isinstance(model, SupervisedEstimator) else None
+        given = {"groups": groups, "accountant": self.accountant}
+        with PosteriorQuerySession(model, X, target, **given) as session:
+            self.answers_ = [session.query(lambda drawn: drawn) for _ in range(self.queries)]
+            self.guarantee_, self.spent_ = session.guarantee(), session.spent
+            self.shown_ = repr(session), sorted(vars(model))
+        return self
+
+
+def session_and_search_subjects(numbers: Any, targets: Any) -> Iterator[Subject]:
+    """Yield searches over mechanisms and a session; the arguments make neighbours for them."""
+    sampler = BayesianNaiveBayes(0.5, mechanism="sampler", **CLASSIFIER)
+    yield Subject("PosteriorQuerySession", Answers(sampler), numbers)
+    for model in (
+        NormalMean(0.5, mechanism="sampler", bounds=(-1, 2)),
+        GammaExponential(0.5, mechanism="sampler", bounds=(0, 3)),
+        BayesianLinearRegression(0.5, mechanism="sampler", **LINE),
+    ):
+        name = f"PosteriorQuerySession of {type(model).__name__}"
+        yield Subject(name, Answers(model), targets)
+    grid = {"mechanism": ["laplace", "map"]}
+    bayes, line = BayesianNaiveBayes(**CLASSIFIER), BayesianLinearRegression(**LINE)
+    for estimator, make in ((bayes, numbers), (line, targets)):
+        search = PrivateSearchCV(estimator, grid, runs_per_candidate=1)
+        name = f"PrivateSearchCV of {type(estimator).__name__}"
+        yield Subject(name, search, _of_several(make), (SEARCH,))
+
+
+def _of_several(make: Any) -> Any:
+    def pair(rng: Rng) -> Pair:
+        while True:  # some to fit to, and some to hold out
+            X, y, X2, y2 = make(rng)
+            if len(y) > 6:
+                return X, y, X2, y2
+
+    return pair
+
 
 NUMBERS = (0.0, 1.0, 0.5, 0.25, -3.0, 7.5, 1e308, -1e308, 5e-324, -0.0, np.nan, np.inf, -np.inf)
 TEXTS = (

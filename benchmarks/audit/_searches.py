@@ -1,39 +1,44 @@
-"""Private searches: what a run gets and tells, who is held out, and that nobody hears of a run."""
+"""Private searches and pipelines: what a run gets and tells, and that nobody hears of a run."""
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import warnings
 import weakref
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
+from io import StringIO
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
-from benchmarks.audit._cases import Case, cases_of
-from benchmarks.audit._search_steps import steps_of_pipelines
+from benchmarks.audit._cases import Case, Crossing, calls_of, cases_of, crossings
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
     PrivateSearchCV,
+    from_json,
 )
 from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.model_selection import runs
-from dpbayes_sklearn.model_selection import runs as of_runs
-from dpbayes_sklearn.model_selection.runs import SearchPlan, held_out
+from dpbayes_sklearn.model_selection.pipelines import People, PipelinePlan
+from dpbayes_sklearn.model_selection.runs import HeldOutSplit, SearchPlan, held_out
 from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.noise.finite import Stopping
+from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
 from dpbayes_sklearn.privacy import guarantee
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.release import boundary
-
-__all__ = ["searches"]
 
 N = 40
 X = np.column_stack([np.arange(N), np.arange(N) % 3])  # the first column names the record
@@ -56,29 +61,14 @@ def _what_runs_get() -> Iterator[str]:
     """See that a run has a third of epsilon, for its fit and, by its own noise, for its score."""
     for model, largest in (
         (BayesianNaiveBayes(classes=[0, 1], **BAYES), 1),
-        (BayesianLinearRegression(bounds_X=(0, N), bounds_y=(0, 1)), of_runs.POINTS),
+        (BayesianLinearRegression(bounds_X=(0, N), bounds_y=(0, 1)), runs.POINTS),
     ):
-        epsilons: list[Any] = []
-        scales: list[Any] = []
-        law_of = of_runs.score_law
-
-        def fits(release: Any, plan: Any, *rest: Any, _log: Any = epsilons) -> Any:
-            if not isinstance(rest[0], of_runs.HeldOutSplit):  # of a run, not of the search
-                _log.append(plan.cost.epsilon)
-            return release(plan, *rest)
-
-        def scores(*args: Any, _log: Any = scales) -> Any:
-            law = law_of(*args)  # noqa: B023
-            _log.append(law.scales[0])
-            return law
-
         ledger = BudgetAccountant()
         search = PrivateSearchCV(model, GRID, epsilon=0.9, runs_per_candidate=3, accountant=ledger)
-        with (
-            boundary(fits),
-            planted((of_runs, "score_law", scores)),
-        ):
+        with crossings() as fits, calls_of(runs, "score_law") as scores:
             search.fit(X, Y)
+        epsilons = [fit.plan.cost.epsilon for fit in _of_runs(fits)]
+        scales = [score.result.scales[0] for score in scores]
         name, third = type(model).__name__, Fraction(3, 10)
         if any(epsilon > third for epsilon in epsilons):
             yield f"{name}: a fit has more than a third of epsilon"
@@ -90,46 +80,29 @@ def _what_runs_get() -> Iterator[str]:
             yield f"{name}: the search tells how other candidates did"
 
 
+def _of_runs(seen: list[Crossing]) -> list[Crossing]:
+    """Leave out the release of the search itself."""
+    return [one for one in seen if not isinstance(one.statistics, runs.HeldOutSplit)]
+
+
 def _noise_of_scores() -> Iterator[str]:
     """Compare exact scores of a regression with those that its runs tell."""
-    exact: list[int] = []
-    told: list[int] = []
-    points, run = of_runs.points, runs.run
-
-    def counted(*args: Any) -> Any:
-        earned = points(*args)
-        exact.append(int(earned.sum()))
-        return earned
-
-    def ran(*args: Any) -> Any:
-        one = run(*args)
-        told.append(one.score)
-        return one
-
     line = BayesianLinearRegression(bounds_X=(0, N), bounds_y=(0, 1))
-    with (
-        planted((of_runs, "points", counted)),
-        planted((runs, "run", ran)),
-    ):
+    with calls_of(runs, "points") as earned, calls_of(runs, "run") as told:
         PrivateSearchCV(line, GRID, runs_per_candidate=3).fit(X, Y)
-    if exact == told:
+    if [int(one.result.sum()) for one in earned] == [one.result.score for one in told]:
         yield "scores carry no noise"
 
 
 def _who_is_held_out() -> Iterator[str]:
     """See that nobody is both fitted to and held out, and that labels do not decide who is."""
-    split: list[Any] = []
-    real = SearchPlan.release
-
-    def watched(self: Any, statistics: Any, *rest: Any) -> Any:
-        split.append([set(part[0][:, 0].tolist()) for part in (statistics.train, statistics.test)])
-        return real(self, statistics, *rest)
-
     model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
     search = PrivateSearchCV(model, GRID, runs_per_candidate=1, random_state=3)
-    with planted((SearchPlan, "release", watched)):
+    with calls_of(SearchPlan, "release") as seen:
         for y in (Y, np.sort(Y)):
             search.fit(X, y)
+    sides = [(one.args[1].train, one.args[1].test) for one in seen]
+    split = [[set(part[0][:, 0].tolist()) for part in both] for both in sides]
     if split[0][0] & split[0][1]:
         yield "people are fitted to and held out"
     if split[0] != split[1]:
@@ -237,7 +210,7 @@ def _sides_of_persons() -> Iterator[str]:
 def _two_searches_at_once() -> Iterator[str]:
     """Let a run of one search end while a run of another is in the middle of its fit."""
     model = BayesianNaiveBayes(30.0, classes=[0, 1, 2], **BAYES)  # a class is absent: logged
-    ready, fit = of_runs.prepared(model, X, Y, None, None), BayesianNaiveBayes._fit
+    ready, fit = runs.prepared(model, X, Y, None, None), BayesianNaiveBayes._fit
     first_inside, second_inside, first_over = (threading.Event() for _ in range(3))
 
     def in_turn(self: Any, *args: Any) -> Any:
@@ -248,12 +221,12 @@ def _two_searches_at_once() -> Iterator[str]:
         return fit(self, *args)
 
     def first() -> None:
-        of_runs.run(0, ready, None, (X, Y))
+        runs.run(0, ready, None, (X, Y))
         first_over.set()
 
     def second() -> None:
         first_inside.wait(60)
-        of_runs.run(0, ready, None, (X, Y))
+        runs.run(0, ready, None, (X, Y))
 
     ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
     with (
@@ -277,32 +250,142 @@ def _two_searches_at_once() -> Iterator[str]:
 
 def _with_a_delta() -> Iterator[str]:
     """See that the fits and scores of a search with a delta are far below its own zCDP."""
-    fits: list[Any] = []
-    scores: list[Any] = []
-    law_of = of_runs.score_law
-
-    def fitted(release: Any, plan: Any, *rest: Any) -> Any:
-        cost = plan.cost
-        if not isinstance(rest[0], of_runs.HeldOutSplit):  # of a run, not of the search
-            fits.append(Fraction(cost.epsilon) ** 2 / 2 if cost.rho is None else cost.rho)
-        return release(plan, *rest)
-
-    def scored(*args: Any) -> Any:
-        law = law_of(*args)
-        scores.append(law.rho(np.ones(1, np.int64)))
-        return law
-
     model = BayesianNaiveBayes(classes=[0, 1], mechanism="gaussian", **BAYES)
     search = PrivateSearchCV(model, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3)
     secret = clone(model).set_params(privacy_unit=PrivacyUnit("record", neighbours="add_remove"))
-    with (
-        boundary(fitted),
-        planted((of_runs, "score_law", scored)),
-    ):
+    with crossings() as seen, calls_of(runs, "score_law") as laws:
         search.fit(X, Y)
         PrivateSearchCV(secret, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3).fit(X, Y)
+    costs = [fit.plan.cost for fit in _of_runs(seen)]
+    fits = [Fraction(c.epsilon) ** 2 / 2 if c.rho is None else c.rho for c in costs]
+    scores = [law.result.rho(np.ones(1, np.int64)) for law in laws]
     whole = zcdp_rho(Fraction(9, 10), Fraction(1, 1000))
     if max([*fits, *scores]) > whole / 2 or not scores:
         yield "a run has the zCDP of the whole search"
     if (search.guarantee_.epsilon, search.guarantee_.delta) != (0.9, 1e-3):
         yield f"the search promises {search.guarantee_}"
+
+
+GRID_OF_STEPS = {"model__alpha": [0.5, 1.0]}
+
+
+def steps_of_pipelines() -> list[Case]:
+    """Search over pipelines, and look at their steps."""
+    return [
+        *cases_of(_shares, _what_is_refused, _ledgers, _winner),
+        *cases_of(_what_is_printed, _cache, _persons),
+    ]
+
+
+def _step(epsilon: float = 0.5, **options: Any) -> BayesianNaiveBayes:
+    declared: dict[str, Any] = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
+    return BayesianNaiveBayes(epsilon, inference="plug_in", **declared, **options)
+
+
+def _pipe(bins: Any = None, model: Any = None, **options: Any) -> Pipeline:
+    bins = bins or PrivateKBinsDiscretizer(2, epsilon=0.5)
+    return Pipeline([("bins", bins), ("model", model or _step())], **options)
+
+
+def _shares() -> Iterator[str]:
+    """See that the steps of a pipeline share the epsilon of a run."""
+    with crossings() as seen:
+        PrivateSearchCV(_pipe(), GRID_OF_STEPS, epsilon=0.9, runs_per_candidate=1).fit(X, Y)
+    spent: list[Any] = []
+    for one in seen:
+        if isinstance(one.statistics, People):
+            spent.append(Fraction(0))
+        elif not isinstance(one.statistics, HeldOutSplit) and spent:  # and after the rehearsal
+            spent[-1] += one.plan.cost.epsilon
+    if any(total > Fraction(3, 10) for total in spent):
+        yield "the steps of a pipeline have more than a third of epsilon"
+
+
+def _what_is_refused() -> Iterator[str]:
+    """See that steps are private, of finite epsilon and for the same unit, before the charge."""
+    feature = _step(privacy_unit="feature")
+    exact = PrivateKBinsDiscretizer(2, epsilon=math.inf)
+    bad: dict[str, tuple[Any, Any]] = {
+        "that is not private": (_pipe(StandardScaler()), GRID_OF_STEPS),
+        "of infinite epsilon": (_pipe(exact), GRID_OF_STEPS),
+        "for another unit, by the grid": (_pipe(), {"model__privacy_unit": ["feature"]}),
+        "for another unit, by a candidate": (_pipe(), {"model": [feature]}),
+    }
+    for what, (pipe, grid) in bad.items():
+        ledger = BudgetAccountant()
+        try:
+            PrivateSearchCV(pipe, grid, runs_per_candidate=1, accountant=ledger).fit(X, Y)
+        except ValueError:
+            if len(ledger):
+                yield f"a step {what} is refused after the charge"
+        else:
+            yield f"a step {what} is taken"
+
+
+def _ledgers() -> Iterator[str]:
+    """See that the ledger of the first step is charged, and that two are refused."""
+    one, other = BudgetAccountant(), BudgetAccountant()
+    first = PrivateKBinsDiscretizer(2, epsilon=0.5, accountant=one)
+    PrivateSearchCV(_pipe(first), GRID_OF_STEPS, runs_per_candidate=1).fit(X, Y)
+    if [entry.epsilon for entry in one] != [1.0]:
+        yield "the ledger of the first step is not charged"
+    try:
+        PrivateSearchCV(_pipe(first, _step(accountant=other)), GRID_OF_STEPS).fit(X, Y)
+    except ValueError:
+        return
+    yield "one of two ledgers is charged"
+
+
+def _winner() -> Iterator[str]:
+    """See that a winner that is stored and read again promises what the search did."""
+    search = PrivateSearchCV(_pipe(), GRID_OF_STEPS, runs_per_candidate=1).fit(X, Y)
+    for _, step in search.best_estimator_.steps:
+        if step.guarantee_ != search.guarantee_:
+            yield "a step of the winner promises more than the search"
+    try:
+        again = from_json(search.best_estimator_[-1].to_json())
+    except ValueError:
+        yield "the parts of a stored winner promise different things"
+    else:
+        if again.guarantee_ != search.guarantee_:
+            yield "a stored winner promises more than the search"
+
+
+def _what_is_printed() -> Iterator[str]:
+    """Search with a pipeline and with workers that are asked to report what they do."""
+    out = StringIO()
+    with redirect_stdout(out), redirect_stderr(out), joblib.parallel_config(verbose=60):
+        PrivateSearchCV(_pipe(verbose=True), GRID_OF_STEPS, runs_per_candidate=1).fit(X, Y)
+    if out.getvalue():
+        yield "a search prints what tells the number of runs"
+
+
+def _cache() -> Iterator[str]:
+    """See that a pipeline with a cache draws the noise of every fit, and stores nothing."""
+    with (
+        TemporaryDirectory() as folder,
+        calls_of(PipelinePlan, "release") as fits,
+        calls_of(PrivateKBinsDiscretizer, "_set") as drawn,
+        made_by(_always(4)),
+    ):
+        PrivateSearchCV(_pipe(memory=folder), GRID_OF_STEPS, runs_per_candidate=1).fit(X, Y)
+    if len(drawn) < len(fits):
+        yield "runs share the noise of a step"
+
+
+def _persons() -> Iterator[str]:
+    """See that every step knows whose records they are."""
+    whom: dict[str, Any] = {
+        "privacy_unit": PrivacyUnit("person", max_records=2, neighbours="add_remove")
+    }
+    bins, model = (step.set_params(**whom) for step in (_bins(), _step()))
+    who = np.arange(N) // 3
+    search = PrivateSearchCV(_pipe(bins, model), GRID_OF_STEPS, epsilon=3.0, runs_per_candidate=1)
+    try:  # a step that is not told refuses
+        search.fit(X, Y, groups=who)
+    except RuntimeError:
+        yield "a step of a pipeline is not told whose records it is fitted to"
+
+
+def _bins() -> PrivateKBinsDiscretizer:
+    return PrivateKBinsDiscretizer(2, strategy="uniform", epsilon=0.5)  # which looks at n

@@ -1,4 +1,4 @@
-"""Canaries in the data: none may turn up in what is raised, warned, kept or shown.
+"""Canaries and exact statistics: none may turn up in what is raised, warned, kept or shown.
 
 Every estimator and mechanism is fitted to records with odd values that carry a mark, with all
 domains declared (which must work) and with none (which may be refused). Messages, causes, contexts
@@ -10,15 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
+from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.base import clone
 
-from benchmarks.audit._cases import Row
-from dpbayes_sklearn import BetaBinomial
+from benchmarks.audit._cases import Row, crossings
+from benchmarks.audit._units import UNITS
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BayesianNetworkClassifier,
+    BetaBinomial,
+    DirichletMultinomial,
+)
 from dpbayes_sklearn.audit.catalogue import Case, every_case
 from dpbayes_sklearn.audit.fuzzing import MARK, fit_with, odd_records
 from dpbayes_sklearn.audit.leaks import leaks
+from dpbayes_sklearn.columns.quantiles import SortedColumns
+from dpbayes_sklearn.data.persons import counted_records
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.preprocessing import (
+    PrivateKBinsDiscretizer,
+    PrivateMinMaxScaler,
+    PrivateStandardScaler,
+)
+from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
+from dpbayes_sklearn.regression.moments import Moments
 
 UNDECLARED: dict[str, Any] = {
     "bounds": None,
@@ -72,3 +92,93 @@ def run(scale: float) -> Iterator[Row]:
         found += len(leaks(deepcopy(case.estimator).fit(case.X, case.y), exact(case)))
     what = f"records in {len(cases)} fitted objects, pickle, repr, HTML, JSON"
     yield Row("leaks", what, f"{found} hits", "0", found == 0)
+
+
+N = 1237
+DISCRETE: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1]}
+MODELS = (
+    BayesianNaiveBayes(**DISCRETE),
+    BayesianNaiveBayes(mechanism="sampler", temperature=1.0, n_bins=2, **DISCRETE),
+    BayesianNetworkClassifier(parents={"x1": ["x0", "class"]}, n_bins=2, **DISCRETE),
+    BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)),
+    BetaBinomial(),
+    DirichletMultinomial(categories=2),
+    PrivateMinMaxScaler(),
+    PrivateStandardScaler(),
+    PrivateKBinsDiscretizer(4),
+    PrivateSelectKBest(1, n_bins=2, **DISCRETE),
+    PrivateSelectKBest("auto", n_bins=2, **DISCRETE),
+)
+
+
+def leaks_of_units() -> Iterator[str]:
+    """Fit every model for every unit, and look for what must not be there."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(10**6, 10**6 + N), rng.integers(1, 5, N))[:N]
+    X, y = rng.random((N, 3)), rng.integers(0, 2, N)
+    counted = len(counted_records(who, 2))
+    for model, unit in product(MODELS, UNITS):
+        persons = {"groups": who} if unit.name == "person" else {}
+        fitted = clone(model).set_params(epsilon=0.1, random_state=0, privacy_unit=unit)
+        one_column = isinstance(model, (BetaBinomial, DirichletMultinomial))
+        with crossings() as seen:
+            fitted.fit(*((y,) if one_column else (X, y)), **persons)
+        secrets: dict[str, Any] = {
+            "a column": X[:, 0],
+            "the target": y,
+            "persons": who,
+            "a person": int(who[-1]),
+        }
+        secrets |= _exact(seen[-1].counts)
+        found = leaks(fitted, secrets)
+        if unit.size_is_secret:  # its digits may be among those of other numbers
+            kept = leaks(fitted, {"all records": N, "records that count": counted})
+            found += [place for place in kept if ": object" in place]
+        yield from (f"{model}, {unit.label}: {place}" for place in found)
+
+
+def _exact(statistics: Any) -> dict[str, Any]:
+    """Return the exact numbers that a release was made from."""
+    found: dict[str, Any] = {}
+    for name in ("counts", "scores"):
+        if hasattr(statistics, name):
+            found[name] = np.asarray(getattr(statistics, name))
+    for j, table in enumerate(getattr(statistics, "tables", ())):
+        found[f"table {j}"] = table
+    if isinstance(statistics, SortedColumns):
+        found["a sorted column"] = statistics.column(1)
+    if isinstance(statistics, Moments):
+        found["sums"] = statistics.location_sums(1)[1]
+    return found
+
+
+def leak_walk() -> Iterator[str]:
+    """Walk fitted objects in search of exact statistics."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((400, 2)), rng.integers(0, 2, 400)
+    secrets = {"a column": X[:, 0], "the labels": y, "class counts": np.bincount(y)}
+    with crossings() as seen:
+        for mechanism in ("laplace", "fourier", "sampler", "map", "gaussian"):
+            common = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2, "mechanism": mechanism}
+            for inference in ("plug_in", "noise_aware"):
+                model = BayesianNaiveBayes(0.1, delta=1e-3, inference=inference, **common).fit(X, y)
+                tables = {f"table {j}": t for j, t in enumerate(seen[-1].counts.tables)}
+                yield from leaks(model, {**secrets, **tables})
+        for mechanism in ("laplace", "fourier", "sampler", "map"):
+            line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), mechanism=mechanism)
+            line.fit(X, y)
+            sums = {"sums of columns and target": seen[-1].statistics.location_sums(1)[1]}
+            yield from leaks(line, {"a column": X[:, 0], "the labels": y, **sums})
+        for mechanism in ("geometric", "exponential", "laplace_improved"):
+            codes = rng.integers(0, 3, 60)
+            multi = DirichletMultinomial(0.1, mechanism=mechanism, categories=3).fit(codes)
+            yield from leaks(multi, {"counts": seen[-1].statistics.counts, "records": codes})
+        for transformer in (PrivateMinMaxScaler(0.1), PrivateKBinsDiscretizer(4, epsilon=0.1)):
+            transformer.fit(X)
+            ordered = {"a sorted column": seen[-1].statistics.column(1), "a column": X[:, 0]}
+            yield from leaks(transformer, ordered)
+        words = pd.DataFrame({"a": X[:, 0], "b": rng.choice(["x", "y", "secret word"], 400)})
+        learner = FrameDomains(1.0, delta=1e-3).fit(words)
+        (texts,) = seen[-1].statistics.texts.columns
+        secret = {"counts of texts": np.array([*texts.values()]), "a column": X[:, 0]}
+        yield from leaks(learner, secret)

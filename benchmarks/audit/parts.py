@@ -17,8 +17,8 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from benchmarks.audit._asked import Answers
 from benchmarks.audit._cases import Case, Row, cases_of
+from benchmarks.audit._pairs import Answers
 from benchmarks.audit._parts import (
     ADDED,
     BINARY,

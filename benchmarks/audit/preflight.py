@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.audit._cases import Case, Row, cases_of
+from benchmarks.audit._cases import Case, Row, cases_of, refused
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -432,19 +432,11 @@ def too_many_candidates() -> Iterator[str]:
     """Ask for trees of which some cannot be chosen exactly."""
     for columns in (1024, 1025):
         choice = TreeChoice(Network.star([2] * columns, 2))
-        refused = _refuses(partial(ChoicePlan.of, choice, Budget(1)))
+        planned = not refused(partial(ChoicePlan.of, choice, Budget(1)), ValueError)
         half = columns // 2
         scores = np.zeros(half * (columns - half), np.int64)
-        if refused != _refuses(partial(choice_weights, scores, 1, 1.0)):
-            yield f"a tree over {columns} features is {'' if refused else 'not '}refused beforehand"
-
-
-def _refuses(call: Callable[[], Any]) -> bool:
-    try:
-        call()
-    except ValueError:
-        return True
-    return False
+        if planned == refused(partial(choice_weights, scores, 1, 1.0), ValueError):
+            yield f"a tree over {columns} features is {'not ' * planned}refused beforehand"
 
 
 def memory_of_wide_noise() -> Iterator[str]:

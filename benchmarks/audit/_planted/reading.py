@@ -224,9 +224,9 @@ def _(real, self, j):
 
 
 @FAULTS.row(REPLAY, f"{CLASSIFIER}._statistics")
-def _(real, self, public, records):
+def _(real, self, public, records, *rest):
     """The log tells how many of the declared classes occur."""
-    counted = real(self, public, records)
+    counted = real(self, public, records, *rest)
     absent = int((counted.tables[-1] == 0).sum())
     logging.getLogger("dpbayes_sklearn").warning("%d classes have no record", absent)
     return counted
