@@ -235,23 +235,23 @@ def _(real, self, rate):
 
 
 @FAULTS.row(REPLAY, "bayesian_network.PrivateTree._statistics", "PrivateTree")
-def _(real, self, public, records, *rest):
+def _(real, self, *given):
     """The scores of the edges are kept as an attribute."""
-    found = real(self, public, records, *rest)
+    found = real(self, *given)
     self.scores_ = found.scores
     return found
 
 
 @FAULTS.row(KEPT, "feature_selection.PrivateSelectKBest._statistics", "PrivateSelectKBest")
-def _(real, self, public, records, *rest):
+def _(real, self, *given):
     """The scores of the columns are kept as an attribute."""
-    found = real(self, public, records, *rest)
+    found = real(self, *given)
     self.scores_ = found.scores
     return found
 
 
 @FAULTS.row(KEPT, f"{COLUMNWISE}._statistics")
-def _(_, self, public, records, *rest):
+def _(_, self, public, prior, records):
     """A transformer keeps the smallest value of every column."""
     found = SortedColumns(records)
     self.lowest_ = [np.append(found.column(j), 0.0)[0] for j in range(found.n_columns)]
@@ -259,7 +259,7 @@ def _(_, self, public, records, *rest):
 
 
 @FAULTS.row("leak walk", f"{COLUMNWISE}._statistics")
-def _(_, self, public, records, *rest):
+def _(_, self, public, prior, records):
     """A transformer keeps the columns that it has sorted."""
     found = SortedColumns(records)
     self._sorted = [found.column(j) for j in range(found.n_columns)]
@@ -290,16 +290,16 @@ def _(real, self, columns, law):
 
 
 @FAULTS.row(KEPT, LEARNED, "Schema.learn, bins=None")
-def _(real, self, public, records, *rest):
+def _(real, self, *given):
     """A schema keeps the number of different texts."""
-    found = real(self, public, records, *rest)
+    found = real(self, *given)
     self.n_texts_ = [len(column) for column in found.texts.columns]
     return found
 
 
 @FAULTS.row("leak walk", LEARNED)
-def _(real, self, public, records, *rest):
+def _(real, self, *given):
     """A schema keeps the counts of texts."""
-    found = real(self, public, records, *rest)
+    found = real(self, *given)
     self._counts = [np.array([*column.values()]) for column in found.texts.columns]
     return found

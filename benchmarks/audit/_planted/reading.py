@@ -224,9 +224,9 @@ def _(real, self, j):
 
 
 @FAULTS.row(REPLAY, f"{CLASSIFIER}._statistics")
-def _(real, self, public, records, *rest):
+def _(real, self, *given):
     """The log tells how many of the declared classes occur."""
-    counted = real(self, public, records, *rest)
+    counted = real(self, *given)
     absent = int((counted.tables[-1] == 0).sum())
     logging.getLogger("dpbayes_sklearn").warning("%d classes have no record", absent)
     return counted
@@ -294,7 +294,7 @@ FAULTS.rows(
         ),
         "Empty lines at the end of a file are no records": at(
             "command_line.files._records",
-            lambda real, text, path, form: real(text.rstrip("\n"), path, form),
+            lambda real, text, *rest: real(text.rstrip("\n"), *rest),
             "empty lines",
         ),
     },
@@ -309,9 +309,9 @@ def _(real, self, place):
 
 
 @FAULTS.row(CONSOLE, "command_line.files._names", "lines that end otherwise")
-def _(_, first_line, path, form):
+def _(_, first_line, path, form, *rest):
     """An error quotes names that may be records."""
-    names = next(iter(files._records(first_line, path, form)), [])
+    names = next(iter(files._records(first_line, path, form, 1)), [])
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise files.FileError(f"Names that repeat: {', '.join(repeated)}.")
