@@ -46,6 +46,14 @@ def first_finding(cases: Sequence[Case], first: str = "") -> str | None:
     return None
 
 
+def beyond(what: str, found: Any, least: float = 0.0) -> Iterator[str]:
+    """Say that an enumeration found more than is claimed, or less than theory can reach."""
+    if not found.within:
+        yield f"{what}: loss {found.loss:g} of {found.claim:g}"
+    if found.ratio < least:
+        yield f"{what}: loss {found.loss:g}, where {least * found.claim:g} can be reached"
+
+
 class Crossing(NamedTuple):
     """What crossed the one boundary of private data: a plan, exact statistics, and noise."""
 

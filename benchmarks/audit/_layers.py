@@ -21,13 +21,16 @@ from benchmarks.audit._cases import Case, Subject, cases_of, circumstance
 from benchmarks.audit._command_line import command_line
 from benchmarks.audit._draws import attacks, concentration, laws, origins
 from benchmarks.audit._pairs import subjects
-from benchmarks.audit._prepared_units import replays_of_preparation, worlds_of_preparation
 from benchmarks.audit._rehearsals import rehearsals
 from benchmarks.audit._scopes import scopes
 from benchmarks.audit._searches import searches
-from benchmarks.audit._sums import sums
-from benchmarks.audit._units import replays_of_units, unit_worlds
-from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise
+from benchmarks.audit._units import (
+    replays_of_preparation,
+    replays_of_units,
+    unit_worlds,
+    worlds_of_preparation,
+)
+from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise, sums
 from benchmarks.audit.adversaries import adversaries
 from benchmarks.audit.evaluations import evaluations
 from benchmarks.audit.groups import groups_of_persons

@@ -391,12 +391,13 @@ def _signs() -> Iterator[World]:
     rng, d = np.random.default_rng(4), 6
     schema = Schema({name: Categories([*"ab"]) for name in "abcdef"}, Interval(-1, 1))
     own = [("a",) * d + (1.0,), *(("b",) * k + ("a",) * (d - k) + (-1.0,) for k in range(d + 1))]
-    rows = [(*rng.choice([*"ab"], d).tolist(), float(rng.uniform(-1, 1))) for _ in range(1000)]
-    for mechanism, delta in (("laplace", 0.0), ("gaussian", 1e-6)):
+    rows = [(*rng.choice([*"ab"], d).tolist(), float(rng.uniform(-1, 1))) for _ in range(4000)]
+    # without a delta, signs are centred where there are enough records for two stages
+    for mechanism, delta, n, least in (("laplace", 0.0, 4000, 0.9), ("gaussian", 1e-6, 1000, 0.97)):
         model = BayesianLinearRegression(
             delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
         )
-        yield World(f"signs, {mechanism}", model, frame(rows), tuple(own), RECORD, 0.97)
+        yield World(f"signs, {mechanism}", model, frame(rows[:n]), tuple(own), RECORD, least)
 
 
 def _logistic() -> Iterator[World]:

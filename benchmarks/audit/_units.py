@@ -1,4 +1,7 @@
-"""Persons, and records that are added or removed: worlds and neighbours of every unit, in short."""
+"""Persons, and records that are added or removed: worlds and neighbours of every unit, in short.
+
+Of estimators, of weights, and of private preparation.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,47 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
-from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._cases import Case, beyond, cases_of
 from benchmarks.audit._worlds import MATRIX
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
     BetaBinomial,
     BudgetAccountant,
+    Categories,
     DirichletMultinomial,
+    Interval,
     PrivateSearchCV,
+    Schema,
 )
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._universes import MomentUniverse
+from dpbayes_sklearn.audit._universes import ColumnUniverse, MomentUniverse
+from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
+from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.categories import plans
+from dpbayes_sklearn.columns.quantiles import BinEdges, OuterQuantiles, QuantileQuestions
 from dpbayes_sklearn.counts import predict
+from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.data.persons import counted_records
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.model_selection.runs import points
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
+from dpbayes_sklearn.preprocessing import (
+    PrivateKBinsDiscretizer,
+    PrivateMinMaxScaler,
+    PrivateStandardScaler,
+)
+from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.release import boundary
-from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.schema.declared import Bins
-
-__all__ = ["replay_pair", "replays_of_units", "unit_worlds", "worst_weighted_loss"]
 
 ADDED, PERSON = PrivacyUnit("record", neighbours="add_remove"), PrivacyUnit("person", max_records=2)
 THERE = PrivacyUnit("person", max_records=2, neighbours="add_remove")
@@ -150,10 +166,7 @@ def _enumerated(
     """Compare the loss of a world, with a flag for one that uses up the claim, with it."""
     plans._cached_law.cache_clear()
     found = enumerate_loss(mechanism, structure, n, unit=unit, transcripts=1)
-    if not found.within:
-        yield f"{mechanism}, {unit.label}: loss {found.loss:g} of {found.claim:g}"
-    if exact and found.ratio < 0.99:
-        yield f"{mechanism}, {unit.label}: loss {found.loss:g}, where 1 can be reached"
+    yield from beyond(f"{mechanism}, {unit.label}", found, 0.99 * exact)
 
 
 def _gaussian(structure: Any, unit: PrivacyUnit) -> Iterator[str]:
@@ -292,3 +305,99 @@ def _predictions_by_position() -> Iterator[str]:
         yield "the prediction that a search scores depends on the position of a record"
     if not np.array_equal(points(line, Z, Z.sum(axis=1)), np.concatenate(alone)):
         yield "the points of a record depend on its position"
+
+
+COIN = Categories([0, 1])
+COLUMNS = ("a", "b", "c")
+
+
+def worlds_of_preparation() -> list[Case]:
+    """Enumerate small worlds: no loss above the claim, and near it where theory says so."""
+    few = (0.0, 3.0, np.nan)  # so that there can be many records
+    median = QuantileQuestions((BinEdges(2),))
+    worlds: list[Any] = [
+        ("quantiles", ColumnUniverse(median, few), 6 * unit.max_records, unit, 0.9)
+        for unit in (ADDED, THERE)
+    ]
+    for unit in UNITS:
+        sides = OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 400, 6.0, None, unit)
+        worlds += [
+            ("quantiles", ColumnUniverse(QuantileQuestions((sides,)), few), 5, unit, 0.0),
+            ("permute_and_flip", ColumnChoice(Network.star([2, 2], 2), 1), 3, unit, 0.0),
+            ("permute_and_flip", TreeChoice(Network.star([2, 2, 2], 1)), 2, unit, 0.0),
+        ]
+    return [
+        *(Case(f"{w[0]}, {w[3].label}, {w[1]}", partial(_columns_enumerated, *w)) for w in worlds),
+        *(Case(f"texts, {unit.label}", partial(_texts, unit)) for unit in UNITS),
+    ]
+
+
+def _columns_enumerated(
+    what: str, structure: Any, n: int, unit: PrivacyUnit, least: float
+) -> Iterator[str]:
+    found = enumerate_loss(None, structure, n, epsilon=6.0, unit=unit, transcripts=1)
+    yield from beyond(f"{what}, {unit.label}", found, least)
+
+
+def _texts(unit: PrivacyUnit) -> Iterator[str]:
+    """Look at the whole law of two texts, with a delta that its noise uses up."""
+    k, reach = unit.max_records, unit.max_records + 1
+    law = TruncatedLaplace(Fraction(unit.n_changed, 4), reach)
+    delta = float(law.beyond(k)) * unit.n_changed / k * (1 + 1e-9)
+    found = enumerate_texts(("a", "b"), 2 * reach + 2, epsilon=4.0, delta=delta, unit=unit)
+    if not 0.5 * found.claim < found.delta <= found.claim:
+        yield f"texts, {unit.label}: delta {found.delta:g} of {found.claim:g}"
+
+
+def replays_of_preparation() -> list[Case]:
+    """Replay a record, and a person, that is there or not, or is another one."""
+    return [
+        Case(f"{model}, {unit.label}", partial(_replay_preparation, model, unit))
+        for model, unit in product(_transformers(), UNITS)
+    ]
+
+
+def _replay_preparation(model: Any, unit: PrivacyUnit) -> Iterator[str]:
+    ledger = BudgetAccountant(delta=1)
+    estimator = clone(model).set_params(accountant=ledger, privacy_unit=unit)
+    own = (0 if isinstance(model, PrivateTree) else 1), isinstance(model, FrameDomains)
+    for one, other in _frames(unit, *own):
+        yield from replay_pair(estimator, f"{model}, {unit.label}", one, other)
+
+
+def _transformers() -> list[Any]:
+    schema = Schema({name: Interval(0, 1, bins=2) for name in COLUMNS}, COIN)
+    return [
+        PrivateMinMaxScaler(),
+        PrivateStandardScaler(),
+        PrivateKBinsDiscretizer(4),
+        PrivateKBinsDiscretizer(4, strategy="uniform"),
+        PrivateSelectKBest(1, schema=schema),
+        PrivateSelectKBest("auto", schema=schema),
+        PrivateTree(schema=schema),
+        FrameDomains(2000.0, bins=None, delta=1e-3),
+        FrameDomains(2000.0, bins=4, delta=1e-3),
+    ]
+
+
+def _frames(unit: PrivacyUnit, label: int, texts: bool) -> Iterator[tuple[Any, Any]]:
+    """Yield neighbours: with somebody like nobody else, and with nobody else at all.
+
+    Columns depend on each other within a class only if all have the same ``label``.
+    """
+    for n in (60, unit.max_records):
+        who = np.arange(n, dtype=float)
+        own = np.zeros(n, bool)
+        own[:5] = True if unit.name == "person" else [True, *[False] * 4][: min(n, 5)]
+        who[own] = 0.0  # of a person with five records only two count
+        X, y = np.zeros((n, 3)), np.zeros(n, int)
+        X[own], y[own] = 1.0, label  # a dependence that nobody else shows
+        frame = pd.DataFrame(X, columns=[*COLUMNS])
+        if texts:
+            frame["word"] = np.where(own, "rare", "common")
+        other = frame.copy(), y.copy(), who
+        other[0].loc[own], other[1][own] = frame.iloc[-1].to_numpy(), 0
+        if unit.size_is_secret:
+            other = frame[~own], y[~own], who[~own]
+        whose = unit.name == "person"
+        yield tuple((X_, y_, w if whose else None) for X_, y_, w in ((frame, y, who), other))

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._cases import Case, beyond, cases_of
+from dpbayes_sklearn import GammaExponential, NormalMean
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._universes import MomentUniverse, TreeUniverse, plan_for
 from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.recording import Transcript
+from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.categories import plans
 from dpbayes_sklearn.columns.quantiles import (
     BinEdges,
@@ -28,11 +30,13 @@ from dpbayes_sklearn.columns.quantiles import (
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
+from dpbayes_sklearn.privacy import PrivacyUnit
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval
-
-__all__ = ["MATRIX", "common_texts", "enumeration", "gaussian_noise"]
+from dpbayes_sklearn.sums import release
+from dpbayes_sklearn.sums.release import Prior
 
 
 class Twins(MomentUniverse):
@@ -149,10 +153,7 @@ def _enumerated(world: World) -> Iterator[str]:
     one_way = world.mechanism in ("quantiles", "permute_and_flip")  # names of no option
     mechanism = None if one_way else world.mechanism
     found = enumerate_loss(mechanism, *world[1:3], **world.options, transcripts=1)
-    if not found.within:
-        yield f"{world.mechanism}: loss {found.loss:g} of {found.claim:g}"
-    if world.tight and found.ratio < 0.99:
-        yield f"{world.mechanism}: loss {found.loss:g}, where {found.claim:g} can be reached"
+    yield from beyond(f"{world.mechanism}", found, 0.99 * world.tight)
 
 
 def gaussian_noise() -> list[Case]:
@@ -230,3 +231,57 @@ def _texts() -> Iterator[str]:
         found = enumerate_texts(epsilon=epsilon, delta=delta)
         if not found.within or found.delta < least * delta:
             yield f"texts: delta {found.delta:g} of {delta:g} at epsilon {epsilon:g}"
+
+
+COARSE, FEW = 6, 4
+WHOLE = (PrivacyUnit("record"), PrivacyUnit("person", max_records=2))
+MODELS = (
+    NormalMean(bounds=(-1, 3), sigma=1.0),
+    GammaExponential(bounds=(0, 5)),
+    GammaExponential(bounds=(-2, 3), data="laplace", location=0.5),
+    GammaExponential(bounds=(-2, 3), data="normal", location=0.5),
+)
+
+
+def sums() -> list[Case]:
+    """Enumerate noise and draws of every family and unit, and replay neighbours."""
+    found = [Case(f"draws, {m}, {u.label}", partial(_draws, m, u)) for m in MODELS for u in WHOLE]
+    found += [Case(f"noise, {m}, {u.label}", partial(_noise, m, u)) for m in MODELS for u in WHOLE]
+    return [*found, *(Case(f"replay, {model}", partial(_replayed, model)) for model in MODELS)]
+
+
+def _prior(model: Any, d: int = 1) -> Prior:
+    interval = Interval(*model.bounds)
+    columns, families = zip(*[model._column(interval)] * d, strict=True)
+    return Prior(columns, families, COARSE)
+
+
+def _draws(model: Any, unit: PrivacyUnit) -> Iterator[str]:
+    sampler = Sampler(n_samples=2, n_points=33)
+    plan: Any = release.plan(sampler, _prior(model), Facts(FEW), Budget(Fraction(1), unit=unit))
+    low, step = plan.prior.bounds(0, FEW)[0], plan.prior.step(0)
+    weights = plan.weights(0, low + step * np.arange(FEW * COARSE + 1)).astype(float)
+    logs = np.log(weights / weights.sum(axis=1, keepdims=True))
+    shifts = range(1, unit.max_records * COARSE + 1)
+    loss = max(float(np.abs(logs[s:] - logs[:-s]).max()) for s in shifts) * sampler.n_samples
+    if loss > 1 + 1e-9:
+        yield f"draws of {model}: loss {loss:.4f} of 1"
+
+
+def _noise(model: Any, unit: PrivacyUnit) -> Iterator[str]:
+    for d in (1, 5):
+        budget = Budget(Fraction(1), unit=unit)
+        plan: Any = release.plan(Laplace(), _prior(model, d), Facts(FEW), budget)
+        loss = float(plan.law.privacy_loss(np.full(d, unit.max_records * COARSE)))
+        if loss > 1 + 1e-9:
+            yield f"noise of {d} sums of {model}: loss {loss:.4f} of 1"
+        close = np.eye(d, dtype=np.int64)[0]
+        if float(plan.law.privacy_loss(close)) > plan.slopes[0] * plan.prior.step(0) * (1 + 1e-9):
+            yield f"noise of {d} sums of {model}: close records lose more than their slope"
+
+
+def _replayed(model: Any) -> Iterator[str]:
+    X = np.array([[0.5], [1.0], [2.0]])
+    for value in (np.nan, -1e300, 1e300, 2.75):
+        other = np.array([[0.5], [value], [2.0]])
+        yield from replay(model, X, None, other, None).divergences

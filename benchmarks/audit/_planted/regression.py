@@ -151,8 +151,12 @@ FAULTS.rows(
         "The signs' share of rho is free": at(
             f"{SHARES}.of_rho", _with_share_of("signs"), "signs, gaussian"
         ),
-        "The signs' share of epsilon is free": at(
-            f"{SHARES}.of", _with_share_of("signs"), "signs, laplace"
+        "The signs have the model's share of epsilon, too": at(
+            f"{SHARES}.of",
+            lambda real, *args, **options: (s := real(*args, **options))._replace(
+                signs=s.signs + s.model
+            ),
+            "signs, laplace",
         ),
         "The residuals' share of epsilon is free": at(
             f"{SHARES}.of", _with_share_of("residuals"), MAP
