@@ -30,6 +30,12 @@ def test_a_planted_fault_is_seen(fault: Fault) -> None:
     assert not what.startswith(CRASHED), what
 
 
+def test_every_place_of_a_fault_exists() -> None:
+    for fault in FAULTS:
+        with fault.planted():
+            pass
+
+
 def test_there_are_enough_faults_of_every_kind() -> None:
     assert len(FAULTS) >= WANTED
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
