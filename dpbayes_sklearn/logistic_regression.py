@@ -349,7 +349,10 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # on the data of scikit-learn's accuracy check all of 200 seeds are above the required 0.83
+        # On the data of scikit-learn's accuracy check all of 200 seeds are above the required 0.83;
+        # of one draw with "sampler" 0.57 (30 seeds).
+        name = self.mechanism.name() if isinstance(self.mechanism, Mechanism) else self.mechanism
+        tags.classifier_tags.poor_score = isinstance(name, str) and name == "sampler"
         tags.classifier_tags.multi_class = False
         return tags
 
