@@ -97,8 +97,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
     coef_bound : float, optional
         Norm that the coefficients drawn by "sampler" and "map" may have, in units of the windows
         in which target and columns lie; the smaller, the less noise. Left out, there is no bound:
-        "map" releases a perturbed mode, and "sampler" draws around one. With a secret number of
-        records, or more than 500 coefficients, it is then 0.375.
+        "map" releases a perturbed mode, and "sampler" draws around one. More than 500 coefficients
+        need a bound.
     fit_intercept : bool, default=True
         Whether the model has a constant.
     bounds_X : tuple (low, high), optional
