@@ -535,7 +535,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         if isinstance(self.posterior_, CoefficientDraws):
             return (
                 "No intervals: single coefficients are not identified, because there are too few "
-                "records for so many columns. Use at least 150/epsilon records for each column."
+                "records for so many columns. Use at least 600/epsilon records for each column."
             )
         return ""
 

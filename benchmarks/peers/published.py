@@ -141,7 +141,10 @@ def print_widths(repeats: int) -> None:
             found = widths(make, n, repeats, epsilon=epsilon, **options)
             names = make(2, np.random.default_rng(0)).truth
             for each, error, inside, width in zip(names, *found, strict=True):
-                cells = f"{each} | {error:.2f} | {inside:.2f} | {width:.2f}"
+                known = f"{inside:.2f} | {width:.2f}"
+                if not math.isfinite(width):
+                    known = " | ".join(["none" if math.isnan(width) else "not identified"] * 2)
+                cells = f"{each} | {error:.2f} | {known}"
                 print(f"| {name} | {n:,} | {epsilon:g} | {how} | {cells} |", flush=True)
 
 
