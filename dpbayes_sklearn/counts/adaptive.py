@@ -76,9 +76,10 @@ __all__ = [
     "prior_variance",
 ]
 
-_REACH = 6.0  # standard deviations on either side that nodes cover
+_REACH = 6.0  # Nodes cover this many standard deviations on either side.
 _NODES = 33
-_ROUNDING_VARIANCE = 1.0 / 12.0  # of a released count: that of rounding to integers
+# Rounding to integers gives a released count at least this variance.
+_ROUNDING_VARIANCE = 1.0 / 12.0
 
 
 def prior_variance(released: FloatArray, n: float, variance: float) -> float:
@@ -185,8 +186,8 @@ def _adding_up(
 
 
 _LEAST_FEATURES = 10
-_EVIDENCE = 8.0  # what the squared effects must exceed, in squared standard errors
-_LARGEST = 0.5  # log odds, up to which an effect is nearly linear in the shares
+_EVIDENCE = 8.0  # Effects count if their squares exceed this many squared standard errors.
+_LARGEST = 0.5  # Up to this many log odds an effect is nearly linear in the shares.
 
 
 @dataclass(frozen=True)
@@ -254,8 +255,8 @@ def class_effects(
     return ClassEffects(kept * effects, 1.0 / np.sqrt(precision))
 
 
-_ROUNDS = 3  # of messages from rows to class counts
-_STEP = 0.7  # share of the way to new class counts that is gone
+_ROUNDS = 3  # Messages go this many times from rows to class counts.
+_STEP = 0.7  # Class counts move by this share of the way to their new values.
 
 
 @dataclass(frozen=True)
@@ -418,7 +419,8 @@ class _Reading:
         ]
 
 
-_LEAST_VARIANCE = 1e-12  # of noise: at a very large epsilon floats hold none
+# Noise has at least this variance: at a very large epsilon floats hold none.
+_LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)

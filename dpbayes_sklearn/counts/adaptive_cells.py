@@ -53,10 +53,10 @@ __all__ = ["beta_moments", "cell_moments", "mutual_information", "row_draws"]
 
 
 _SPACED = np.linspace(0.0, 1.0, 21)
-_LOCAL = np.linspace(-3.85, 3.85, 12)  # standard deviations
+_LOCAL = np.linspace(-3.85, 3.85, 12)  # Nodes around the mode, in standard deviations.
 _LEAST_NODE, _LARGEST_NODE = 1e-7, 1.0 - 1e-4  # outer nodes
-_CELLS = 512  # at a time: their numbers at all nodes stay in the cache
-_WORK = 1 << 11  # cells of records that are read in the time that one cell takes here
+_CELLS = 512  # This many cells are integrated at a time, so that their nodes stay in the cache.
+_WORK = 1 << 11  # One cell takes as long as reading this many cells of records.
 
 
 def beta_moments(
@@ -138,8 +138,8 @@ def _nodes(
     return np.ascontiguousarray(np.sort(nodes.T.copy(), axis=1).T)
 
 
-_NEGLIGIBLE = 0.01  # posterior probability below which a spread is left out
-_LARGEST = 400_000  # numbers in one block of cells
+_NEGLIGIBLE = 0.01  # Spreads with a smaller posterior probability are left out.
+_LARGEST = 400_000  # One block of cells has at most this many numbers.
 
 CellMoments = tuple[FloatArray, FloatArray]
 Positions = npt.NDArray[np.intp]
@@ -230,9 +230,10 @@ def _smoothed(
 
 
 _ROUNDS = 30
-_LEAST_DRAWN = 1e-12  # variance of a cell, and the smallest number that is drawn
-_STEEPEST = 0.97  # deviation over mean up to which a normal is cut off
-_STARTS = np.linspace(-12.0, 40.0, 2001)  # mean over deviation of a normal before it is cut off
+_LEAST_DRAWN = 1e-12  # Variances of cells, and drawn numbers, are at least this.
+_STEEPEST = 0.97  # Up to this ratio of deviation to mean cells are drawn from a cut-off normal.
+# Ratios of mean to deviation of a normal before it is cut off at 0.
+_STARTS = np.linspace(-12.0, 40.0, 2001)
 
 
 def row_draws(

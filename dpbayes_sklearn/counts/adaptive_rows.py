@@ -162,11 +162,11 @@ def merge_counts(
     return np.asarray((a * w + b * v) / (v + w)), v * w / (v + w)
 
 
-_POOLING_ROUNDS = 3  # of alternating h and its variance
+_POOLING_ROUNDS = 3  # h and its variance are estimated in turn this many times.
 _PSEUDO_FEATURES = 5.0
-_SHARED_FREEDOM = 8.0  # degrees of freedom that the common variance is worth in a feature's own
-_RANGE = 0.1  # correlation length of smooth rows, in units of a feature's range
-_ROUGH = 0.05  # share of smooth rows' variance that is independent between adjacent values
+_SHARED_FREEDOM = 8.0  # The common variance counts as 8 degrees of freedom in a feature's own.
+_RANGE = 0.1  # Correlation length of smooth rows, in units of a feature's range.
+_ROUGH = 0.05  # Adjacent values share all but this part of smooth rows' variance.
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def _hyperprior(
     return center, variance
 
 
-_MOST_VALUES = 64  # above, cells themselves are coordinates and there is no smooth covariance
+_MOST_VALUES = 64  # With more values cells are coordinates themselves, and not smooth.
 _LEAST_VARIANCE = 1e-15  # Variances are at least this, so that their logarithms are finite.
 
 
@@ -380,9 +380,9 @@ def _transposed(matrices: FloatArray) -> FloatArray:
 
 
 SPREADS = np.array([0.0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6])
-_NO_SPREAD = 0.1  # prior probability of g = 0
-_WIDTH = 1.2  # standard deviation of log g under the prior
-_SMOOTH = 0.5  # prior probability that rows of ordered values are smooth, if they spread at all
+_NO_SPREAD = 0.1  # Prior probability of g = 0.
+_WIDTH = 1.2  # Prior standard deviation of log g.
+_SMOOTH = 0.5  # Prior probability that rows of ordered values are smooth, if they spread at all.
 _EM_ROUNDS = 60
 
 

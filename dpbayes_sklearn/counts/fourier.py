@@ -76,8 +76,8 @@ Support = tuple[int, ...]
 _MOST_DRAWS = 1_000_000
 """Numbers that the public simulation of an increment draws at most."""
 
-_MOST_TERMS = 1 << 15  # nodes of all supports, each counted as often as it occurs
-_MOST_CELLS = 1 << 20  # of all factors together, and of one table while eliminating
+_MOST_TERMS = 1 << 15  # All supports together have at most this many nodes.
+_MOST_CELLS = 1 << 20  # All factors, and a table while eliminating, have at most this many cells.
 
 
 @lru_cache(maxsize=64)

@@ -39,9 +39,10 @@ __all__ = [
 ]
 
 
-_MOST_SUMMED = 2048  # lattice points near zero whose prior mass is summed, not approximated
-_LEAST_SHARE = 1e-12  # of the mass between two lattice points, for either of them
-_TINY_ALPHA = 1e-3  # below it differences of beta functions would leave rounding errors only
+_MOST_SUMMED = 2048  # Near zero the prior mass of this many points is summed, not approximated.
+# Either of two lattice points gets at least this share of the mass between them.
+_LEAST_SHARE = 1e-12
+_TINY_ALPHA = 1e-3  # Below it, differences of beta functions are rounding errors only.
 
 
 def log_dirichlet_weight(alpha: float, k: npt.ArrayLike) -> FloatArray:
@@ -163,13 +164,13 @@ def _split_mass(alphas: tuple[float, ...], length: int, step: float) -> FloatArr
 
 CountBounds = tuple[IntArray, IntArray]
 
-_NATS = 20.0  # a sum of noises leaves its window with probability exp(-20)
-_WORK = 1e8  # products per table up to which every integer is visited: about ten milliseconds
-_COARSE_WORK = 1e7  # products per table on a coarser lattice
-_MOST_WORK = 1e9  # products per table that are never exceeded: about a second
-_MOST_WORK_OF_A_CELL = 1e6  # likewise, for tables of more than a thousand cells
-_RESOLUTION = 8.0  # lattice points per standard deviation, at the least
-_SMALL = 64  # up to here all counts from 0 to n are visited
+_NATS = 20.0  # A sum of noises leaves its window with probability exp(-20).
+_WORK = 1e8  # Up to this many products a table, every integer is visited (about 10 ms).
+_COARSE_WORK = 1e7  # A coarser lattice takes at most this many products a table.
+_MOST_WORK = 1e9  # No table takes more products than this (about a second).
+_MOST_WORK_OF_A_CELL = 1e6  # In tables of over a thousand cells, no cell takes more products.
+_RESOLUTION = 8.0  # A standard deviation has at least this many lattice points.
+_SMALL = 64  # Up to this n all counts from 0 to n are visited.
 _FALLBACK_POINTS = 256
 
 

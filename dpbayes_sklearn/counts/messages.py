@@ -25,7 +25,7 @@ __all__ = ["LINEAR", "LOG", "Algebra", "Segment", "SumTree", "TotalsWindow"]
 
 
 _LOWEST = float(np.finfo(np.float64).min)
-_AT_ONCE = 2**22  # sums of logarithms that are held in memory together
+_AT_ONCE = 2**22  # At most this many sums of logarithms are held in memory.
 
 
 @dataclass(frozen=True)

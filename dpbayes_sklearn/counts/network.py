@@ -13,7 +13,8 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 __all__ = ["CLASS", "LearnedParents", "Network", "check_cells", "network_from_parents"]
 
 
-_MOST_TABLE_CELLS = 2**26  # of all tables; noise and inference need memory for every cell
+# All tables together have at most this many cells, which memory must hold.
+_MOST_TABLE_CELLS = 2**26
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def check_cells(network: Network) -> None:
 CLASS = "class"
 """The name of the class node."""
 
-_MOST_CELLS = 1 << 22  # of one table
+_MOST_CELLS = 1 << 22  # One table has at most this many cells.
 
 
 class LearnedParents(dict[str, list[str]]):

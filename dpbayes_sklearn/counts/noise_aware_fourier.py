@@ -49,10 +49,10 @@ from dpbayes_sklearn.noise import Marginal
 __all__ = ["BooleanCharacters", "NoiseAwareCharacters", "nonnegative_fit"]
 
 
-_NATS = 12.0  # noise leaves its window with probability exp(-12)
-_WORK = 1e7  # points of all planes up to which every integer is visited: a tenth of a second
-_RESOLUTION = 6.0  # lattice points per scale of the noise, at the least
-_SMALL = 64  # up to here all counts from 0 to n are visited
+_NATS = 12.0  # Noise leaves its window with probability exp(-12).
+_WORK = 1e7  # Up to this many points of all planes every integer is visited (0.1 s).
+_RESOLUTION = 6.0  # The scale of the noise has at least this many lattice points.
+_SMALL = 64  # Up to this n all counts from 0 to n are visited.
 # If a plane sums to less than this, products underflowed: add logarithms instead.
 _UNDERFLOW = 1e-200
 

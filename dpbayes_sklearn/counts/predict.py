@@ -108,10 +108,10 @@ def _finite_top(joint: FloatArray) -> FloatArray:
     return top
 
 
-_FEW_ROWS = 64  # fewer than that do not pay for tables of groups
-_FEW_CLASSES = 4  # up to here products with one vector for each class are faster
-_TERMS = 1 << 17  # terms that are added up at a time
-_CACHE_CELLS = 1 << 16  # half a megabyte of doubles: tables that stay in the cache
+_FEW_ROWS = 64  # Fewer rows do not pay for tables of groups.
+_FEW_CLASSES = 4  # Up to here products with one vector for each class are faster.
+_TERMS = 1 << 17  # This many terms are added up at a time.
+_CACHE_CELLS = 1 << 16  # Tables of up to half a megabyte of doubles stay in the cache.
 
 
 class _Groups(NamedTuple):

@@ -285,7 +285,7 @@ class SplitGrid:
 
 
 _UP = Context(prec=12, rounding=ROUND_CEILING)
-_CLOSE = 1e-9  # part by which a value may be smaller than the largest that is affordable
+_CLOSE = 1e-9  # A value may be smaller than the largest affordable one by this part.
 
 SplitPriors = list[tuple[FloatArray, FloatArray]]
 """For every node the prior powers (a, b) of its splits."""

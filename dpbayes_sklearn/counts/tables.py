@@ -51,12 +51,12 @@ __all__ = [
     "table_weights",
 ]
 
-_FEW_VALUES = 16  # up to here comparing with each value is faster than a histogram
-_FEW_STATES = 3  # up to here looking for each state is faster than sorting
-_BYTE = 255  # most ones that a byte can add up
-_JOINT_CELLS = 1 << 12  # cells of several columns together that stay in the cache
-_ROWS_A_CELL = 8  # with fewer, adding up joint cells takes as long as counting
-_STORED = 1 << 18  # stored values of sparse rows that are counted at a time
+_FEW_VALUES = 16  # Up to here comparing with each value is faster than a histogram.
+_FEW_STATES = 3  # Up to here looking for each state is faster than sorting.
+_BYTE = 255  # A byte adds up at most this many ones.
+_JOINT_CELLS = 1 << 12  # Joint tables of several columns stay in the cache up to this size.
+_ROWS_A_CELL = 8  # With fewer rows a cell, adding up joint cells takes as long as counting.
+_STORED = 1 << 18  # This many stored values of sparse rows are counted at a time.
 
 
 class Space:
@@ -210,7 +210,7 @@ def count_sparse_star(
     return (*(counts[:, j, : network.sizes[j]] for j in range(d)), of_class)
 
 
-_STEPS = 2  # in the weight of the smallest table
+_STEPS = 2  # The weight of the smallest table has this many steps.
 
 
 def table_weights(sizes: Sequence[int]) -> tuple[int, ...]:

@@ -51,16 +51,16 @@ __all__ = [
 ]
 
 
-_STEPS = 1024  # of the lattice in one nat
-_CLIP = 3.3  # nats above the loss of a uniform guess
-_FAR = 50.0  # nats
+_STEPS = 1024  # The lattice of losses has this many steps in one nat.
+_CLIP = 3.3  # Losses are clipped this many nats above that of a uniform guess.
+_FAR = 50.0  # Log ratios are cut at this many nats, far beyond where losses are clipped.
 _TEMPERATURES = {
     1.0: 0.2, 0.8: 0.24, 0.65: 0.2, 0.5: 0.14, 0.4: 0.08,
     0.3: 0.06, 0.2: 0.03, 0.12: 0.02, 0.06: 0.01, 0.0: 0.02,
 }  # fmt: skip
 _EMPHASES = {0.0: 0.8, 1.0: 0.1, 2.0: 0.1}
-_UNTAUGHT = 0.8  # the largest temperature that is not learned
-_ENOUGH = 20_000  # records from which a temperature is learned well, at epsilon 0.2 or more
+_UNTAUGHT = 0.8  # A temperature that is not learned is at most this.
+_ENOUGH = 20_000  # A temperature is learned well from this many records, at epsilon 0.2 or more.
 
 
 @dataclass(frozen=True)

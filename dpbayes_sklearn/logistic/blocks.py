@@ -41,7 +41,7 @@ PLACES = 2**13
 STEPS = 2**14
 """Weights are multiples of 1/STEPS."""
 _MOST_LEVELS = 2**16
-_DRAWN = 65  # places of a number at which its effect is drawn
+_DRAWN = 65  # The effect of a number is drawn at this many places.
 _KNOTS = {"smooth": 4, "linear": 2}
 
 Codes = npt.NDArray[np.uint16]

@@ -46,8 +46,8 @@ from dpbayes_sklearn.regression.ball_draws import score_range
 __all__ = ["DrawPlan"]
 
 _USUAL = 0.1  # mean of q(1 - q) that the spreads suppose, with even shares of the levels
-_GRID = 2**15  # steps of an entry from 0 to 1 in products
-_SPARE = 1 - 2.0**-24  # pays for the rounding of residuals, contrasts and floats
+_GRID = 2**15  # Entries have this many steps from 0 to 1 in products.
+_SPARE = 1 - 2.0**-24  # This factor covers the rounding of residuals, contrasts and floats.
 
 
 class DrawPlan(NamedTuple):

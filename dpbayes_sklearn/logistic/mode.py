@@ -73,19 +73,19 @@ __all__ = [
 ]
 
 _VOLUME, _SEARCH = Fraction(1, 4), Fraction(1, 64)  # largest share of the determinants; the jitter
-_MOST_SEARCH = Fraction(64)  # from there on the jitter is far below any other error
-_EXPECTED = Fraction(17, 20)  # share of epsilon that the noise usually has; sets the ridge
+_MOST_SEARCH = Fraction(64)  # From this budget on the jitter is far below any other error.
+_EXPECTED = Fraction(17, 20)  # The noise usually has this share of epsilon, which sets the ridge.
 _RIDGE, _LEAST, _MOST = 20.0, 0.5, 60.0  # ridge over noise: 20/sqrt(n epsilon/p), between these
-_FINEST_NOISE = 40  # power of two: steps of the noise's lattice from 0 to 1
+_FINEST_NOISE = 40  # The noise's lattice has two to this power steps from 0 to 1.
 _FARTHEST = 256  # scales of the noise beyond twice the mean of its norm, which are never seen
-_FINEST = -30  # power of two: the finest lattice of what is released
-_RECORDS = 2.0**20  # the ridge is at least n over this, so that coefficients stay below 2^11
-_NARROW = 2.0**-20  # parts of a step that are not told apart
-_UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
-_START = 10_000  # records in which a search among very many starts
-_CURVATURE = 4  # times as many records tell the second derivatives there
-_ROUGH = 0.01  # of the smallest ridge: the gradient at which the start is good enough
-_SLOW = 0.3  # second derivatives are computed anew if a step leaves more of the gradient than this
+_FINEST = -30  # The finest lattice of what is released is two to this power.
+_RECORDS = 2.0**20  # The ridge is at least n over this, so that coefficients stay below 2^11.
+_NARROW = 2.0**-20  # Parts of a step smaller than this are not distinguished.
+_UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
+_START = 10_000  # Among very many records a search starts with this many.
+_CURVATURE = 4  # Second derivatives of the start use this many times as many records.
+_ROUGH = 0.01  # The start ends at a gradient of this part of the smallest ridge.
+_SLOW = 0.3  # If a step leaves more of the gradient, second derivatives are computed anew.
 
 
 def records_per_parameter(blocks: Blocks, n: int, epsilon: float, unit: PrivacyUnit) -> float:

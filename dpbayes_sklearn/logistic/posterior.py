@@ -55,10 +55,10 @@ __all__ = [
     "values_by_code",
 ]
 
-_PRIOR_SD = 10.0  # of a contrast: wide, so that it decides only where the release tells little
-_LEAST = 1e-9  # added to variances, in units of the largest curvature
-_TURNS = 60  # of the iteration that finds a variance that depends on what it is the variance of
-_SETTLED = 1e-6  # relative change at which it ends
+_PRIOR_SD = 10.0  # Prior standard deviation of a contrast: so wide that it seldom decides.
+_LEAST = 1e-9  # Added to variances, in units of the largest curvature.
+_TURNS = 60  # The iteration for a variance that depends on itself takes at most this many turns.
+_SETTLED = 1e-6  # It ends when the variance changes by a smaller part.
 
 
 class Effects(NamedTuple):
@@ -283,8 +283,8 @@ def log_probabilities(log_odds: FloatArray) -> FloatArray:
     return np.stack([log_expit(-log_odds), log_expit(log_odds)], axis=1)
 
 
-_LARGEST = 700.0  # logarithms of odds ratios beyond do not fit a float
-_REFERENCE = 1  # the knot that others are compared with: a third of the ranks lie below it
+_LARGEST = 700.0  # Logarithms of larger odds ratios do not fit a float.
+_REFERENCE = 1  # Effects are compared with this knot: a third of the ranks lie below it.
 
 
 class OddsRatio(NamedTuple):

@@ -41,14 +41,14 @@ __all__ = [
 ]
 
 _COARSE, _FINE = 2.0**22, 2.0**24  # steps of a coefficient: 2^-22, and 2^-46
-_HALF = 2.0**22  # steps of a residual: 2^-22, and 2^-44
+_HALF = 2.0**22  # Residuals have steps of 2^-22, and of 2^-44 in two parts.
 LATTICE = 1 / (_COARSE * _FINE)
 """Coefficients at which gradients are asked for are multiples of it."""
 MOST_RECORDS = 2**26
 """Sums of the residuals of so many records fit 64 bits."""
-_KEPT_CELLS = 1 << 25  # codes of so many cells, two bytes each, are kept between two passes
-_CONTRAST = 2.0**36  # steps of a contrast in products: sums with weights are below 2^53
-_ROWS = 1 << 12  # a chunk of weights: so few that products over them are exact
+_KEPT_CELLS = 1 << 25  # Codes of up to this many cells, two bytes each, are kept between passes.
+_CONTRAST = 2.0**36  # Steps of a contrast in products, so that weighted sums stay below 2^53.
+_ROWS = 1 << 12  # A chunk of weights has so few rows that products over them are exact.
 
 
 def on_lattice(coefficients: FloatArray) -> FloatArray:

@@ -71,17 +71,17 @@ _LOOK = Fraction(1, 10)
 _CURVATURE, _LESS = Fraction(3, 10), Fraction(3, 20)  # the latter if records are very many
 _MANY = 4000.0  # n epsilon/p from which on that is so, and intervals are released if not asked for
 _MOST_PARAMETERS, _MOST_WITH_INTERVALS = 2000, 200
-_TRUST = 0.7  # largest weight of a released histogram beside the uniform law
-_DOUBT = 0.5  # standard deviations that are taken off a released count
-_TAIL = 0.005  # share of the values that may lie beyond each end of a window
-_CONSTANT = Fraction(1, 4)  # weight of the intercept among coordinates that get matrix noise
-_REACH = 2.0  # standard deviations from the mean squared norm of records to its limit
-_LEAST_NORM = 1 / 64  # of the largest possible one: values at the middle of a window have norm 0
-_SURE = 1.5  # standard deviations of noise that a tail must exceed to be within a window
+_TRUST = 0.7  # A released histogram has at most this weight beside the uniform law.
+_DOUBT = 0.5  # This many standard deviations are taken off a released count.
+_TAIL = 0.005  # At most this share of the values lies beyond each end of a window.
+_CONSTANT = Fraction(1, 4)  # Weight of the intercept among coordinates with matrix noise.
+_REACH = 2.0  # The limit of records' squared norm is this many deviations above its mean.
+_LEAST_NORM = 1 / 64  # The limit is at least this part of the largest possible norm.
+_SURE = 1.5  # A tail within a window exceeds this many standard deviations of noise.
 _FINEST_GRID = 2**15
-_UPWARD = 1 + Fraction(1, 2**30)  # pays for the rounding of floats
-_DRAWS = Fraction(1, 2)  # of what the mode would have
-_SCALE = 2.0  # predictions multiply the mode by 1 + this over sqrt(n epsilon/p)
+_UPWARD = 1 + Fraction(1, 2**30)  # This factor covers the rounding of floats.
+_DRAWS = Fraction(1, 2)  # Draws have this part of a mode's budget.
+_SCALE = 2.0  # Predictions multiply the mode by 1 + this over sqrt(n epsilon/p).
 
 
 class Look(NamedTuple):

@@ -262,8 +262,8 @@ def _log_binomial(n: int, i: FloatArray) -> FloatArray:
 
 DrawnRows = tuple[int, list[IntArray]]
 
-_MOST_AT_A_TIME = 1 << 15  # geometric variables; those of a noise that was found are wasted
-_MOST_TRIES = 1 << 16  # for one noise; never reached with a working source
+_MOST_AT_A_TIME = 1 << 15  # At most this many geometric variables are drawn at a time.
+_MOST_TRIES = 1 << 16  # No noise takes this many tries if the source works.
 
 
 @draw.register

@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 
-_STEEPEST = 40.0  # standard deviations: farther out no window reaches
+_STEEPEST = 40.0  # No window reaches farther out than this many standard deviations.
 
 
 @dataclass(frozen=True)

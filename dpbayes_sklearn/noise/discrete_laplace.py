@@ -374,10 +374,10 @@ def _magnitudes(scale: Fraction, count: int, source: RandomSource) -> IntArray:
 
 
 _DIGITS = Context(prec=60)
-_MARGIN = 1 + Fraction(1, 10**30)  # far above what 60 digits can be wrong by
+_MARGIN = 1 + Fraction(1, 10**30)  # This factor is far above the error of 60 digits.
 _LARGEST = 2**61
 _LEAST_DELTA = Fraction(1, 10**300)
-_FAR = 10_000  # in scales: what is farther out is far less likely than any delta
+_FAR = 10_000  # Beyond this many scales noise is far less likely than any delta.
 
 
 @dataclass(frozen=True)

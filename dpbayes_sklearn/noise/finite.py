@@ -266,7 +266,8 @@ PRICE = {name: 2 + eta for name, eta in ETA.items()}
 """Privacy cost of the selected run, in units of one run's pure epsilon."""
 
 
-_PROPOSALS = 2 * MAX_ROUNDS  # at least a third are accepted, not half
+# At least a third of the proposals is accepted, so twice as many may be needed.
+_PROPOSALS = 2 * MAX_ROUNDS
 
 
 @dataclass(frozen=True)

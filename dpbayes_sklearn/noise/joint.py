@@ -86,9 +86,9 @@ __all__ = [
     "zero_sum_laplace",
 ]
 
-_SAFE = 1e-250  # above, the logarithm of Q itself is accurate
-_LEVELS = 40  # of the continued fraction, which is only used far out
-_EDGE = 4.5  # standard deviations of the radius over which a plateau ends
+_SAFE = 1e-250  # Above this value the logarithm of Q is accurate.
+_LEVELS = 40  # The continued fraction, used far out only, has this many levels.
+_EDGE = 4.5  # The flat part of a density ends within this many standard deviations of the radius.
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ def _far_out(order: float, x: FloatArray) -> FloatArray:
     return log_q
 
 
-_CELLS = 1 << 18  # drawn at a time
+_CELLS = 1 << 18  # This many cells are drawn at a time.
 
 
 @draw.register

@@ -148,9 +148,9 @@ class NoiseLaw(ABC):
         """
 
 
-_POINTS = 64.0  # lattice points within the sharpness of the sharpest term, if there are so many
-_NATS = 60.0  # by which a tabulated density has fallen at its end
-_FAR = 90.0  # and by which those that it is made of have
+_POINTS = 64.0  # The sharpest term is covered by this many lattice points, if it is that wide.
+_NATS = 60.0  # A tabulated density ends where it has fallen by this many nats.
+_FAR = 90.0  # The densities that are convolved end where they have fallen by this many nats.
 
 
 @dataclass(frozen=True)
@@ -341,8 +341,8 @@ Then t*k < 2**64 for every k that `bernoulli_exp` reaches, and u + t*v < 2**63 f
 v that `geometric` returns: no product can overflow.
 """
 
-_FINEST = 2**24  # a grid above would leave too few of 64 bits to the counts
-_MOST_STEPS = 2**60  # of a noise
+_FINEST = 2**24  # A finer grid would leave too few of 64 bits to the counts.
+_MOST_STEPS = 2**60  # No noise is farther from 0 than this many steps.
 
 
 def representable_scale(scale: Fraction | int) -> Fraction:

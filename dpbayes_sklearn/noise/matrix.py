@@ -183,8 +183,8 @@ class GammaDifference:
 BITS = 60
 """Bits behind the point that are drawn at first."""
 
-_SURE = 1e-12  # floats of exponents below 1e3 give probabilities with far smaller errors
-_ACCEPTED = 0.48  # share of proposals
+_SURE = 1e-12  # Floats with exponents below 1e3 give probabilities with far smaller errors.
+_ACCEPTED = 0.48  # About this share of proposals is accepted.
 
 Integers = npt.NDArray[np.object_]
 
@@ -275,8 +275,8 @@ def _probability(cell: int, bits: int, whole: int) -> Decimal:
     return (-(y * y + 1 - 2 * whole) / 2).exp()
 
 
-_LIMB = 20  # bits of a part: sums of products of two are exact in a double
-_CELLS = 1 << 16  # normals drawn at a time
+_LIMB = 20  # Numbers are split into parts of 20 bits, whose products add up exactly in doubles.
+_CELLS = 1 << 16  # This many normals are drawn at a time.
 
 
 @draw.register

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 __all__ = ["RandomSource", "Seed", "random_source"]
 
-_AHEAD = 2048  # bytes
+_AHEAD = 2048  # A seeded generator draws this many bytes at a time.
 
 RandomSource = Callable[[int], bytes]
 """A callable that returns the asked number of uniformly random bytes."""

@@ -73,9 +73,9 @@ REAL_ARITHMETIC = (
     "the Gaussian draws behave as draws of real numbers (they are made in 64-bit floats and "
     "rounded to a public lattice)"
 )
-_MODE = Fraction(1, 2)  # of the budget, for where draws are centred
-_SPARE = 1 - 2.0**-30  # pays for the rounding of floats
-_MOST_EVIDENCE = 10**13  # records times epsilon, from which floats cannot hold the density
+_MODE = Fraction(1, 2)  # This part of the budget finds the centre of the draws.
+_SPARE = 1 - 2.0**-30  # This factor covers the rounding of floats.
+_MOST_EVIDENCE = 10**13  # From this n times epsilon on floats cannot hold the density.
 
 
 class Place(NamedTuple):

@@ -119,9 +119,9 @@ class Windows:
         return back
 
 
-_CHUNK_CELLS = 1 << 18  # stay in the cache, and are worth the turns that threads take
+_CHUNK_CELLS = 1 << 18  # A chunk of this many cells stays in the cache and keeps a thread busy.
 _BLOCK_ROWS = 1 << 15  # read at a time: a frame takes long to give a column, however short it is
-_PRODUCT_ROWS = 512  # of a wide table: so many that adding their product is little of the work
+_PRODUCT_ROWS = 512  # Products of a wide table are taken over this many rows at a time.
 
 
 MISSING = Categories([False, True])

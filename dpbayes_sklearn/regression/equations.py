@@ -65,9 +65,9 @@ __all__ = [
 ]
 
 
-_CLIPPED = 0.05  # by which clipping may move the mean of a window
-_CENTRED = 0.1  # by which a sign may be away from the mean at which it was centred
-_USUAL_TARGET = 0.1  # variance of a target on the scale of its bounds, if not known better
+_CLIPPED = 0.05  # Clipping may move the mean of a window by this much.
+_CENTRED = 0.1  # A sign may be this far from the mean at which it was centred.
+_USUAL_TARGET = 0.1  # Variance of a target on the scale of its bounds, if not known better.
 
 
 class Contrasts(NamedTuple):
@@ -342,8 +342,8 @@ def _positive(value: float, error: float, guess: float) -> float:
 
 
 _MOST_ROUNDS = 40
-_AGREE = 1e-4  # standard deviations
-_DEGREES = 4.0  # of freedom of the prior where it has heavy tails
+_AGREE = 1e-4  # Iterations end when they agree to this many standard deviations.
+_DEGREES = 4.0  # A prior with heavy tails has this many degrees of freedom.
 
 
 class Solution(NamedTuple):

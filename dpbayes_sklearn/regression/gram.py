@@ -87,10 +87,10 @@ _NUMBER, _SIGN, _LEVEL, _CONSTANT = 1.0, 0.25, 0.5, 0.3
 # Times the root of the sum over all columns, as every product with it is needed; less if those
 # are known from a first stage already.
 _TARGET, _KNOWN_TARGET = 1.5, 0.5
-_REACH = 2.5  # standard deviations in the window of a number with the weight above
+_REACH = 2.5  # The window of a number of usual weight reaches this many standard deviations.
 
-_STEPS = 32  # weights are multiples of 1/32
-_USUAL = 0.2  # u
+_STEPS = 32  # Weights are multiples of 1/32.
+_USUAL = 0.2  # The usual mean u of a weighted square.
 _MOST_STRETCH = 4.0
 
 
@@ -243,8 +243,8 @@ def noise_of_products(
 NARROWEST = 8
 """No standard deviation is below 1/8 of that of a sum of sensitivity 1."""
 
-_WIDEST = 50  # times the number of coordinates: no standard deviation is above
-_FOR_SQUARES = Fraction(1, 10)  # of the bound, for the e of records that are scaled
+_WIDEST = 50  # No standard deviation exceeds this many times the number of coordinates.
+_FOR_SQUARES = Fraction(1, 10)  # The e of scaled records is this part of the bound.
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class GaussianGram(GaussianBlock):
 
     Attributes
     ----------
-    alone : Fraction
+    bound_of_one_record : Fraction
         The bound of a record that comes or goes.
     norm : RowNorm
         Which records are scaled before they are summed.
@@ -261,7 +261,7 @@ class GaussianGram(GaussianBlock):
         Part of the target's window beyond which a record of otherwise usual size is scaled.
     """
 
-    alone: Fraction
+    bound_of_one_record: Fraction
     norm: RowNorm
     target_end: float
 
@@ -272,7 +272,7 @@ class GaussianGram(GaussianBlock):
 
     def protecting(self, unit: PrivacyUnit) -> GaussianGram:
         """Return the same sums for all records of a unit, which change them as many times."""
-        change = self.alone if unit.size_is_secret else self.bound
+        change = self.bound_of_one_record if unit.size_is_secret else self.bound
         return replace(self, bound=unit.max_records**2 * change)
 
 

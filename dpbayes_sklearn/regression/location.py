@@ -44,11 +44,11 @@ __all__ = ["Located", "Location", "locate", "located", "located_residuals"]
 
 _SPREADS = np.geomspace(0.005, 1.0, 61)
 _USUAL, _USUAL_SD = 0.3, 0.8  # a spread on the scale of the bounds, and its log's deviation
-_SHIFTS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.75])  # delta, in errors of the mean
-_SHAPE = 0.03  # share of the records by which a shell differs from the model
+_SHIFTS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.75])  # Values of delta, in errors of the mean.
+_SHAPE = 0.03  # A shell differs from the model by about this share of the records.
 _STUDENT, _STUDENT_SCALE = 6.0, 0.85
-_PARTS = 30  # sizes that a window may have
-_NOT_LOCATED = 2.5  # standard deviations that bounds reach, if nothing is known
+_PARTS = 30  # A window has one of this many sizes.
+_NOT_LOCATED = 2.5  # Bounds of a column that was not located reach this many deviations.
 
 
 @dataclass(frozen=True)
@@ -220,15 +220,15 @@ def _shares(errors: tuple[float, ...]) -> FloatArray:
     return np.asarray(within - inner)
 
 
-_MOST_RECORDS = 100_000  # times 1/epsilon: more records say nothing new about a location
+_MOST_RECORDS = 100_000  # More records than this over epsilon say nothing new about a location.
 _LEAST_RECORDS = 10_000
 _TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
-_RESIDUAL_REACH = 2.5  # likewise for residuals
-_ANYWHERE = 1 / 3  # variance of a place within [-1, 1], of which nothing is known
+_RESIDUAL_REACH = 2.5  # Windows of residuals reach this many standard deviations.
+_ANYWHERE = 1 / 3  # Variance of a place within [-1, 1] of which nothing is known.
 # Standard deviation of the mean residual of a model with a constant, in widths of the window.
 _SKEWED = 0.01
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
-_FARTHEST_SIGN = 0.95  # mean that a sign is centred at
+_FARTHEST_SIGN = 0.95  # A sign is centred at most this far from 0.
 
 
 def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> Located:

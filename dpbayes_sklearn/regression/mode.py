@@ -112,18 +112,19 @@ LIMIT = Fraction(1, 2)
 """The h: residuals pull with at most half of the target's window."""
 
 _VOLUME, _SEARCH = Fraction(1, 8), Fraction(1, 64)  # of the budget; the rest is for the pulls
-_MOST_SEARCH = Fraction(64)  # from there on its noise is far below any other error
-_FINEST = -30  # power of two: the finest lattice of what is released
-_NARROW = 2.0**-20  # parts of a step that are not told apart
+# From this budget on the noise of the search is far below any other error.
+_MOST_SEARCH = Fraction(64)
+_FINEST = -30  # The finest lattice of what is released is two to this power.
+_NARROW = 2.0**-20  # Parts of a step smaller than this are not distinguished.
 _RECORDS_PER_RIDGE = 2**10  # The ridge is at least n / 1024.
 # Cap on the prior precision, in units of n + noise. Beyond it the release is the prior anyway.
 _MOST_PRIOR_PRECISION = 2**8
 MOST_COLUMNS = 500
 """Coefficients that a mode may have at most."""
 
-_LEAST_BELOW = 0.1  # of the residuals; if fewer are below the limit, the mode tells nothing
-_MISSING = 0.5  # standard deviations of a product, for each residual beyond the mode's limit
-_UPWARD = 1 + 2.0**-40  # pays for the rounding of floats
+_LEAST_BELOW = 0.1  # The share of residuals below the limit is taken to be at least this.
+_MISSING = 0.5  # Prior deviation of what a residual beyond the limit adds, in its spread.
+_UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
 
 
 class ModePlan(NamedTuple):

@@ -117,11 +117,10 @@ class Block:
     ----------
     rows, columns : arrays of int
         Positions in the upper triangle; 0 is the constant, the last is the target.
-    together : Fraction
-        Their L1 sensitivity.
-    each : array of int
+    l1_sensitivity : Fraction
+    entry_sensitivities : array of int
         The sensitivity of every single entry: 1 or 2.
-    alone : int, optional
+    l1_of_one_record : int, optional
         What one record adds to all entries at most, in L1; by default 1 to each.
     times : int
         How many records are protected together.
@@ -129,9 +128,9 @@ class Block:
 
     rows: Positions
     columns: Positions
-    together: Fraction
-    each: IntArray
-    alone: int | None = None
+    l1_sensitivity: Fraction
+    entry_sensitivities: IntArray
+    l1_of_one_record: int | None = None
     times: int = 1
 
     @classmethod
@@ -144,13 +143,18 @@ class Block:
         """Return the same sums with the sensitivities for a unit of privacy."""
         if not unit.size_is_secret:
             return replace(self, times=unit.max_records)
-        alone = Fraction(len(self) if self.alone is None else self.alone)
-        return replace(self, together=alone, each=np.ones_like(self.each), times=unit.max_records)
+        alone = Fraction(len(self) if self.l1_of_one_record is None else self.l1_of_one_record)
+        return replace(
+            self,
+            l1_sensitivity=alone,
+            entry_sensitivities=np.ones_like(self.entry_sensitivities),
+            times=unit.max_records,
+        )
 
     @property
     def sensitivity(self) -> Fraction:
         """The L1 sensitivity of all entries."""
-        return self.times * self.together
+        return self.times * self.l1_sensitivity
 
     norm: ClassVar[None] = None
     """Records are not scaled: the sensitivities follow from the entries alone."""
@@ -167,7 +171,7 @@ class Block:
 
         Exact for sums that are no products; for products ``gaussian_gram`` has less noise.
         """
-        return self.times**2 * int(self.each.max(initial=0)) * self.together
+        return self.times**2 * int(self.entry_sensitivities.max(initial=0)) * self.l1_sensitivity
 
     def gaussian(self) -> GaussianBlock:
         """Return the same sums, to be released with Gaussian noise."""
@@ -186,10 +190,12 @@ class Block:
         )
 
     def _independent_noise(self, scale: Fraction) -> DiscreteLaplace:
-        return DiscreteLaplace.of(laplace_scale(self.together * scale, Fraction(1)), [len(self)])
+        return DiscreteLaplace.of(
+            laplace_scale(self.l1_sensitivity * scale, Fraction(1)), [len(self)]
+        )
 
     def _sup_norm(self, scale: Fraction) -> SupNorm:
-        law = SupNorm(laplace_scale(scale, Fraction(1)), tuple(self.each.tolist()))
+        law = SupNorm(laplace_scale(scale, Fraction(1)), tuple(self.entry_sensitivities.tolist()))
         if law.acceptance <= 0.5:
             raise ValueError("The grid is too coarse for joint noise.")
         return law
@@ -281,8 +287,8 @@ def whole_block(design: Design) -> Block:
         np.concatenate([b.rows for b in parts]),
         np.concatenate([b.columns for b in parts]),
         together,
-        np.concatenate([b.each for b in parts]),
-        sum(b.alone or 0 for b in parts),
+        np.concatenate([b.entry_sensitivities for b in parts]),
+        sum(b.l1_of_one_record or 0 for b in parts),
     )
     return whole if design.intercept else _without(whole, 0, design.width + 1)
 
@@ -290,7 +296,12 @@ def whole_block(design: Design) -> Block:
 def _without(block: Block, row: int, column: int) -> Block:
     """Return the block without one entry; its L1 sensitivity can only shrink."""
     keep = (block.rows != row) | (block.columns != column)
-    return replace(block, rows=block.rows[keep], columns=block.columns[keep], each=block.each[keep])
+    return replace(
+        block,
+        rows=block.rows[keep],
+        columns=block.columns[keep],
+        entry_sensitivities=block.entry_sensitivities[keep],
+    )
 
 
 def _counts(design: Design) -> tuple[int, int, int]:

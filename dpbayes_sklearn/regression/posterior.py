@@ -55,9 +55,9 @@ _SHARE_WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.25])
 _USUAL, _USUAL_SD = 0.1, 1.0  # variance of a number that was not located, and its log's deviation
 # Prior standard deviation of log(variance) around the released spread, added to its error.
 _PREDICTIVE_LOOSE = 0.25
-_SURE_ERROR = 0.02  # relative error from which a variance is taken as it was released
+_SURE_ERROR = 0.02  # With a smaller relative error a variance is taken as released.
 _LEAST_CORRELATION, _MOST_CORRELATION = 0.05, 0.5
-_RAISED = np.arange(0, 4.25, 0.25)  # standard deviations by which variances may be raised
+_RAISED = np.arange(0, 4.25, 0.25)  # Variances may be raised by these many standard deviations.
 
 
 def predictive_belief(known: Centred, precisions: FloatArray, noise: float | None) -> Belief:

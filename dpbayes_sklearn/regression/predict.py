@@ -30,9 +30,9 @@ from dpbayes_sklearn.regression.posterior import GaussianPosterior
 __all__ = ["ClippedNumbers", "LinearModel", "means", "means_and_deviations", "means_by_row"]
 
 
-_CHUNK_CELLS = 1 << 18  # stay in the cache, and are worth the turns that threads take
-_FAR = 2.0**20  # half-widths from 0 at which products of unmapped numbers lose too many digits
-_CLOSE = 2.0**-40  # a window that ends so near a bound ends there
+_CHUNK_CELLS = 1 << 18  # A chunk of this many cells stays in the cache and keeps a thread busy.
+_FAR = 2.0**20  # Farther from 0, in half-widths, products of unmapped numbers lose too many digits.
+_CLOSE = 2.0**-40  # A window that ends this near a bound ends there.
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ class ClippedNumbers:
             yield rows, out
 
 
-_LARGEST_ERROR = 1e-4  # of single precision, relative to the variance of a target
-_SINGLE_BITS = 30  # units up to 2**30 neither overflow nor vanish in single precision
-_FEW_ROWS = 64  # with fewer, preparing a faster way takes longer than the slower way
-_NEAR = 2.0  # half-widths of a window from its middle
-_WIDE = 64  # columns from which two products of halves are faster than one
+_LARGEST_ERROR = 1e-4  # Single precision errs by at most this part of a target's variance.
+_SINGLE_BITS = 30  # Units up to 2**30 neither overflow nor vanish in single precision.
+_FEW_ROWS = 64  # With fewer rows, preparing the faster way takes longer than it saves.
+_NEAR = 2.0  # If 0 is farther from the middle than this many half-widths, it is far.
+_WIDE = 64  # From this many columns on, two products of halves are faster than one.
 
 
 class LinearModel(NamedTuple):

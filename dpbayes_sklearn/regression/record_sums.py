@@ -68,7 +68,7 @@ RADII = 2.0 ** (1 - np.arange(17) / 2)
 """Outer radii of shells around the centre of a column, on the scale of its bounds."""
 
 _MANTISSA, _BIAS = 52, 1023  # of a double
-_OUTER = 1  # squares in the outer shell are beyond 2**1
+_OUTER = 1  # Squares in the outer shell are above 2**1.
 
 
 def count_in_shells(values: FloatArray, centres: FloatArray) -> IntArray:
@@ -93,8 +93,8 @@ def count_in_shells(values: FloatArray, centres: FloatArray) -> IntArray:
     return counts.reshape(len(centres), shells)
 
 
-_DOUBLE = 2**53  # integers up to here are exact in float64
-_MARGIN = 2.0**-30  # pays for the rounding of floats, however many columns there are
+_DOUBLE = 2**53  # Integers up to here are exact in float64.
+_MARGIN = 2.0**-30  # This part covers the rounding of floats for any number of columns.
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,9 @@ class RowNorm:
         return norms
 
 
-_TARGETS = 1 << 15  # targets mapped at a time
-_COEFFICIENT_STEPS = 2.0**20  # steps from 0 to 1 that coefficients are rounded to
-_LARGE = 2.0**6  # no larger coefficient can stand for a regression on this scale
+_TARGETS = 1 << 15  # This many targets are mapped at a time.
+_COEFFICIENT_STEPS = 2.0**20  # Coefficients are rounded to this many steps from 0 to 1.
+_LARGE = 2.0**6  # No regression on this scale has a larger coefficient.
 
 
 class Predictive(NamedTuple):
@@ -175,7 +175,7 @@ class Predictive(NamedTuple):
     windows: Windows
 
 
-_FARTHEST = 4.0  # widths of the target's window: no residual is farther away from 0
+_FARTHEST = 4.0  # No residual is farther from 0 than this many widths of the target's window.
 
 
 class Baseline(NamedTuple):
@@ -454,7 +454,7 @@ class _Products:
 _HALF = 2.0**22  # coefficients are so many parts, and those so many parts again
 _LARGEST = 2.0**16  # of all coefficients together: none in units of the windows are larger
 _COARSE, _FINE = 2.0**5, 2.0**20  # likewise of a pull, in steps of the grid
-_ROWS = 1 << 16  # at a time: then no partial sum exceeds 2**53
+_ROWS = 1 << 16  # This many rows are summed at a time, so that no partial sum exceeds 2**53.
 
 COEFFICIENT_LATTICE = 1 / _HALF**2
 """Coefficients at which pulls are asked for are multiples of this."""

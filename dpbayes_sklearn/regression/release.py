@@ -64,17 +64,17 @@ __all__ = [
 ]
 
 
-_MOST_RESIDUALS = 40_000  # times 1/epsilon: more residuals say nothing new
-_RESIDUALS_AT = 3.5  # standard deviations at which residuals are clipped
+_MOST_RESIDUALS = 40_000  # More residuals than this over epsilon say nothing new.
+_RESIDUALS_AT = 3.5  # Residuals are clipped at this many standard deviations.
 _LEAST_MODE, _TWO_STAGES = 20, 600  # records times epsilon for each column
-_TWO_STAGES_WIDER_FROM = 2500.0  # records times epsilon, from which windows are wider
-_RESIDUALS_WIDER_FROM = 1000.0  # likewise of residuals, which no earlier answer tells apart
-_USUAL_TAIL = 0.03  # standard deviation of the mean of what is clipped, in halves of the window
+_TWO_STAGES_WIDER_FROM = 2500.0  # Windows are wider from this n times epsilon on.
+_RESIDUALS_WIDER_FROM = 1000.0  # Windows of residuals are wider from this n times epsilon on.
+_USUAL_TAIL = 0.03  # Standard deviation of the mean of what is clipped, in half windows.
 # Share of the records whose residuals, or whose values in a column, may lie outside of a window.
 # The former is over the root of n: its bias stays below half of the sampling error.
 _RESIDUALS_OUTSIDE, _VALUES_OUTSIDE = 0.4, 0.002
-_LEAST_REACH = 2.5  # standard deviations that a window reaches at least
-_DOUBT = 0.5  # prior standard deviation of the factor that residuals estimate
+_LEAST_REACH = 2.5  # A window reaches at least this many standard deviations.
+_DOUBT = 0.5  # Prior standard deviation of the factor that residuals estimate.
 
 GramBlock = GramMatrix | GaussianGram | Block
 """The products of a model, as they are released together."""

@@ -25,22 +25,23 @@ __all__ = [
     "widening",
 ]
 
-_TARGET_RECORDS = 150  # the target's location gets the budget that so many records are worth
-_MEAN_RECORDS = 80  # likewise for its mean in its window
-_FEW_RECORDS = 40  # with fewer, there is nothing but the mean of the target to learn
-_COLUMN_RECORDS = 60  # likewise for the location of a number
-_LEAST_RECORDS = 350  # for each number; with fewer, locating them costs more than it gives
-_SIGN_RECORDS = 5  # likewise for the mean of a sign, which need not be exact
-_LEAST_SIGN_RECORDS = 50  # for each sign
-_LEAST_OF_SIGNS = 10_000  # signs get at least so small a part: what grids are made for
-_RESIDUAL_RECORDS = 50  # likewise for the residuals
-_WEIGHTED_RECORDS = 50  # likewise for each sum of residuals weighted by a coordinate
-_LEAST_WEIGHTED_RECORDS = 1000  # for each such sum; with fewer, noise is larger than its error
-_MOST_WEIGHTED_CELLS = 2**23  # records times sums that are asked for at most
-_TAIL_RECORDS = 600  # likewise for what clipping takes of them, which few records decide
-_TAIL_FROM = 9600  # with fewer, the tail gets less: noise would hide it
-_SPREAD_RECORDS = 100  # likewise for mean and spread of residuals
-_SPREAD = Fraction(1, 16)  # of what is left for the model, at least for them
+_TARGET_RECORDS = 150  # The target's location gets what this many records are worth.
+_MEAN_RECORDS = 80  # The target's mean in its window gets what this many records are worth.
+_FEW_RECORDS = 40  # With fewer records there is only the target's mean to learn.
+_COLUMN_RECORDS = 60  # The location of a number gets what this many records are worth.
+_LEAST_RECORDS = 350  # With fewer for each number, locating them costs more than it gives.
+_SIGN_RECORDS = 5  # The mean of a sign, which may be rough, gets what this many are worth.
+_LEAST_SIGN_RECORDS = 50  # With fewer for each sign, signs are not centred.
+_LEAST_OF_SIGNS = 10_000  # Signs get at least one part in this many: grids are made for that.
+_RESIDUAL_RECORDS = 50  # Residuals get what this many records are worth.
+_WEIGHTED_RECORDS = 50  # Each sum of weighted residuals gets what this many are worth.
+_LEAST_WEIGHTED_RECORDS = 1000  # With fewer for each such sum its noise exceeds its error.
+_MOST_WEIGHTED_CELLS = 2**23  # At most this many records times sums are asked for.
+_TAIL_RECORDS = 600  # What clipping takes of residuals gets what this many are worth.
+_TAIL_FROM = 9600  # With fewer records the tail gets less: noise would hide it.
+_SPREAD_RECORDS = 100  # Mean and spread of residuals get what this many records are worth.
+# Mean and spread of residuals get at least this part of the model's share.
+_SPREAD = Fraction(1, 16)
 
 # A share of rho shrinks noise with its root only, so these are records over the noise of a release
 # of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.

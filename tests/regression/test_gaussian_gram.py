@@ -54,7 +54,7 @@ def test_no_pair_of_records_moves_the_products_further(design, stretch, deviatio
         assert squared(block, farthest(block, sums)) <= 1  # exactly
         nothing = np.zeros_like(sums[:1])
         alone = max(squared(block, farthest(block, np.vstack([nothing, [z]]))) for z in sums)
-        assert alone * block.bound <= block.alone
+        assert alone * block.bound <= block.bound_of_one_record
 
 
 def test_the_worst_records_use_up_the_bound():
@@ -87,7 +87,7 @@ def test_no_pair_that_is_searched_for_does_either(seed, stretch, deviations):
     records = np.column_stack([[GRID, GRID], X, T]).astype(int)
     sums = products(block, records)
     assert squared(block, sums[0] - sums[1]) <= 1
-    assert squared(block, sums[0]) * block.bound <= block.alone
+    assert squared(block, sums[0]) * block.bound <= block.bound_of_one_record
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
@@ -136,5 +136,5 @@ def test_the_sampler_can_draw_the_noise_whatever_the_windows_are(
     signs = rng.uniform(-0.95, 0.95, int(design.signs.sum())) if rng.random() < 0.5 else None
     reach = Reach(rng.uniform(0.1, 40, design.width + 1), signs)
     block = gaussian_gram(design, reach, gaussian_deviations(n_epsilon))
-    assert min(block.bound, block.alone) * NARROWEST**2 >= max(block.weights)
+    assert min(block.bound, block.bound_of_one_record) * NARROWEST**2 >= max(block.weights)
     assert block.deviation <= 50 * (design.width + 2)

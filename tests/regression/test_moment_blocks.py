@@ -92,14 +92,18 @@ def test_no_pair_of_records_moves_a_block_further(name, design):
         return
     steps = 5 if len(design.domains) <= 2 else 3
     together, each, squared = worst_moves(design, block, steps)
-    assert together <= float(block.together)
+    assert together <= float(block.l1_sensitivity)
     assert squared <= float(block.squared)
     if name == "location":
         assert squared == float(block.squared)
-    assert np.all(each <= block.each)
-    assert together >= 0.6 * float(block.together), "a bound far from what happens wastes budget"
+    assert np.all(each <= block.entry_sensitivities)
+    assert together >= 0.6 * float(block.l1_sensitivity), (
+        "a bound far from what happens wastes budget"
+    )
     if MARKED not in design.domains:  # beside it the number of a missing value is always the same
-        assert np.all(each == block.each), "a single entry can move as far as declared"
+        assert np.all(each == block.entry_sensitivities), (
+            "a single entry can move as far as declared"
+        )
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -119,8 +123,8 @@ def test_random_records_stay_within_the_bounds(intercept, data):
     moved = np.abs(gram_of(design, a) - gram_of(design, b))
     for block in BLOCKS.values():
         entries = moved[block(design).rows, block(design).columns]
-        assert entries.sum() <= float(block(design).together)
-        assert np.all(entries <= block(design).each)
+        assert entries.sum() <= float(block(design).l1_sensitivity)
+        assert np.all(entries <= block(design).entry_sensitivities)
 
 
 @pytest.mark.parametrize(("p", "intercept"), list(product(range(1, 8), [True, False])))
@@ -128,20 +132,20 @@ def test_numbers_alone_have_the_closed_forms(p, intercept):
     """p numbers, the target among them: p(p+1)/2 and ((p+1)² + p)/2, half of a sum of ranges."""
     design = Design((NUMBER,) * (p - 1), intercept)
     form = ((p + 1) ** 2 + p) / 2 if intercept else p * (p + 1) / 2
-    assert whole_block(design).together == form
+    assert whole_block(design).l1_sensitivity == form
 
 
 def test_without_an_intercept_the_bound_is_attained():
     design = Design((NUMBER,) * 5, intercept=False)
     moved = np.abs(gram_of(design, [1.0] * 6) - gram_of(design, [0.0] * 6))
     block = whole_block(design)
-    assert moved[block.rows, block.columns].sum() == float(block.together)
+    assert moved[block.rows, block.columns].sum() == float(block.l1_sensitivity)
 
 
 def test_more_levels_cost_nothing():
     few, many = (Design((Categories(range(k)), Categories(range(k)), NUMBER)) for k in (3, 40))
-    assert whole_block(few).together == whole_block(many).together
-    assert second_block(few).together == second_block(many).together
+    assert whole_block(few).l1_sensitivity == whole_block(many).l1_sensitivity
+    assert second_block(few).l1_sensitivity == second_block(many).l1_sensitivity
 
 
 @pytest.mark.parametrize("design", list(designs()), ids=str)
@@ -179,8 +183,8 @@ def test_counts_of_shells_and_the_target_move_as_far_as_declared():
         seen.append(np.append(asked.shell_counts(centres).ravel(), target))
     moved = np.abs(np.array(seen)[:, None] - np.array(seen))
     block = shell_block(3, len(RADII))
-    assert moved[..., :-1].sum(axis=2).max() == block.together
-    assert moved[..., :-1].max() == block.each.max() == 1
-    assert moved[..., -1].max() == target_block().together == 2
+    assert moved[..., :-1].sum(axis=2).max() == block.l1_sensitivity
+    assert moved[..., :-1].max() == block.entry_sensitivities.max() == 1
+    assert moved[..., -1].max() == target_block().l1_sensitivity == 2
     assert np.square(moved[..., :-1]).sum(axis=2).max() == block.squared == 6
     assert target_block().squared == 4

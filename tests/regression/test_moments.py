@@ -97,8 +97,8 @@ def test_a_wild_record_moves_the_sums_no_further_than_declared(bad, window):
     X[7], y[7] = bad, bad
     moved = np.abs(moments(X, y).gram(FINEST_GRID, window) - before) / FINEST_GRID**2
     block = whole_block(DESIGN)
-    assert moved[block.rows, block.columns].sum() <= float(block.together)
-    assert np.all(moved[block.rows, block.columns] <= block.each)
+    assert moved[block.rows, block.columns].sum() <= float(block.l1_sensitivity)
+    assert np.all(moved[block.rows, block.columns] <= block.entry_sensitivities)
 
 
 def test_sums_of_columns_and_target_are_those_of_the_gram_matrix():
@@ -277,7 +277,7 @@ def test_the_sensitivity_of_weighted_residuals_is_what_a_record_can_change(domai
         alone.append(moments(X, np.array([y]), design).weighted_residuals(far, grid) / grid**2)
     block, sums = weighted_block(design), np.array(alone)
     changes = np.abs(sums[:, None] - sums)
-    assert changes.max() == 1 == block.each.max()
-    assert 0 <= block.together - changes.sum(axis=2).max() < 0.02
-    assert sums.sum(axis=1).max() == pytest.approx(float(block.alone), abs=0.02)
-    assert sums.sum(axis=1).max() <= block.alone
+    assert changes.max() == 1 == block.entry_sensitivities.max()
+    assert 0 <= block.l1_sensitivity - changes.sum(axis=2).max() < 0.02
+    assert sums.sum(axis=1).max() == pytest.approx(float(block.l1_of_one_record), abs=0.02)
+    assert sums.sum(axis=1).max() <= block.l1_of_one_record

@@ -49,7 +49,7 @@ FAULTS.rows(
     {
         "Moments are thought to move half as far, as if bounds were centred once too often": at(
             "regression.plans.whole_block",
-            changed(together=half, each=lambda each: -(-each // 2)),
+            changed(l1_sensitivity=half, entry_sensitivities=lambda each: -(-each // 2)),
             "fourier, epsilon=1500",
         ),
         "The steps of a regression together spend one and a half times epsilon": at(
@@ -60,7 +60,7 @@ FAULTS.rows(
         ),
         "The sum of the target is thought to move by 1, and not by 2": at(
             "regression.location.target_block",
-            changed(together=half, each=lambda each: each // each),
+            changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
             "fourier, epsilon=1500",
         ),
         "Of a replaced record only the square that comes is counted": at(
@@ -104,12 +104,12 @@ FAULTS.rows(
     {
         "A mean of a column is thought to move by 1, and not by 2": at(
             "regression.location.location_block",
-            changed(together=half, each=lambda each: each // each),
+            changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
             "BayesianLinearRegression, laplace, intercept=True, schema",
         ),
         "A record is thought to enter a shell, but to leave none": at(
             "regression.location.shell_block",
-            changed(together=half),
+            changed(l1_sensitivity=half),
             "BayesianLinearRegression, gaussian",
         ),
     },
@@ -127,11 +127,11 @@ FAULTS.rows(
         ),
         "A replaced record counts as one that comes or goes in the products of a regression": at(
             GAUSSIAN_GRAM,
-            lambda real, *public: replace(b := real(*public), bound=b.alone),
+            lambda real, *public: replace(b := real(*public), bound=b.bound_of_one_record),
             "slope",
         ),
         "Shells forget the one that a record leaves": at(
-            "regression.location.shell_block", changed(together=half), "slope"
+            "regression.location.shell_block", changed(l1_sensitivity=half), "slope"
         ),
         "A step draws with twice its share of rho": at(
             "regression.moments.GaussianBlock.law",
@@ -183,7 +183,7 @@ FAULTS.rows(
             "regression.record_sums.weighted_residuals", times(2), "two stages"
         ),
         "A record is thought to change half of the weighted residuals": at(
-            "regression.release.weighted_block", changed(together=half), "two stages"
+            "regression.release.weighted_block", changed(l1_sensitivity=half), "two stages"
         ),
         "All steps of a regression may have a tenth more rho": at(
             "regression.plans.composed_rho", times(TENTH), "regression, gaussian, record"
@@ -259,7 +259,7 @@ FAULTS.rows(
             lambda real, self, c, n, share: real(self, c, n, share * Fraction(5, 2)),
         ),
         "A record is thought to change one shell of a column": at(
-            "regression.location.shell_block", changed(together=half), LAPLACE
+            "regression.location.shell_block", changed(l1_sensitivity=half), LAPLACE
         ),
         "Residuals count up to twice their bound": at(
             "regression.moments.Moments.squared_residuals",
@@ -268,7 +268,7 @@ FAULTS.rows(
         ),
         "The target is thought to move from 0 to 1": at(
             "regression.location.target_block",
-            changed(together=Fraction(1), each=np.array([1])),
+            changed(l1_sensitivity=Fraction(1), entry_sensitivities=np.array([1])),
             LAPLACE,
         ),
         "A person changes squared sums by as many times, not by its square": at(
@@ -286,18 +286,21 @@ FAULTS.rows(
         ),
         "A record that comes is thought to change Gaussian sums half as far": at(
             "regression.gram.GaussianGram.protecting",
-            lambda real, self, unit: real(replace(self, alone=self.alone / 4), unit),
+            lambda real, self, unit: real(
+                replace(self, l1_of_one_record=self.l1_of_one_record / 4), unit
+            ),
             "regression, gaussian, record, add_remove",
         ),
         "A record that comes is thought to change one product of each row": at(
             "regression.plans.whole_block",
-            lambda real, design: replace(real(design), alone=len(design.features) + 2),
+            lambda real, design: replace(real(design), l1_of_one_record=len(design.features) + 2),
             "regression, fourier, record, add_remove",
         ),
         "Products of two columns of levels are free": at(
             tuple(f"regression.{m}.whole_block" for m in ("gram", "moments", "plans")),
             lambda real, design: replace(
-                b := real(design), together=b.together - (q := _counts(design)[2]) * (q - 1)
+                b := real(design),
+                l1_sensitivity=b.l1_sensitivity - (q := _counts(design)[2]) * (q - 1),
             ),
             "levels",
         ),
