@@ -92,7 +92,10 @@ def fit(options: Namespace) -> None:
             model.set_params(mechanism=options.mechanism)
         if options.delta:
             model.set_params(delta=options.delta)
-        model.set_params(privacy_unit=_unit(options), max_weight=options.max_weight)
+        most = options.max_weight
+        if most is None and options.mechanism is None:
+            most = 1  # a record counts once or, without a target, not at all
+        model.set_params(privacy_unit=_unit(options), max_weight=most)
         weights = None if options.weights is None else file.numbers(options.weights)
         groups = _groups(options, file)
         out.write(model.fit(X, y, groups=groups, sample_weight=weights).to_json())
@@ -425,7 +428,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "--max-weight",
         type=int,
         metavar="W",
-        help="the most that a record may count; with 1, records without a target do not count",
+        help="the most that a record may count (1; with --mechanism, all records count once)",
     )
     _add_spending(parser)
     parser.add_argument(

@@ -76,10 +76,10 @@ def _data(model: Any, description: str | None) -> _Section:
     n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
     features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
     parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
-    weighted = getattr(model, "max_weight", None) is not None
-    secret = weighted or model.guarantee_.privacy_unit.size_is_secret  # n is released, with noise
-    about = f"{'about ' * secret}{n or 0:,}"
-    what = f"a total weight of {about}" if weighted else f"{about} records"
+    most = getattr(model, "max_weight", None) or 0
+    secret = most or model.guarantee_.privacy_unit.size_is_secret  # n is released, with noise
+    about = f"{'about ' * bool(secret)}{n or 0:,}"
+    what = f"a total weight of {about}" if most > 1 else f"{about} records"
     records = "" if n is None else f", fitted to {what}"
     said = [] if description is None else [description]
     said.append(f"{type(model).__name__} with {' and '.join(parts)}{records}.")

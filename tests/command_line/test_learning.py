@@ -52,6 +52,16 @@ def test_weights_are_a_column(files: Path, capsys: Any) -> None:
     assert model.posterior_.released.n == 0 + 1 + 2 + 3 * 797
 
 
+def test_records_without_a_target_are_left_out(files: Path, capsys: Any) -> None:
+    lines = (files / "data.csv").read_text().replace("nurse", "", 20).splitlines()
+    (files / "gaps.csv").write_text("\n".join(lines))
+    fit = ("fit", "gaps.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "inf")
+    for more, n in (((), 780), (("--mechanism", "laplace"), 800)):
+        assert run(capsys, *fit, *more)[0] == 0
+        assert from_json((files / "model.json").read_text()).posterior_.released.n == n
+    assert "must be an int in the range [1" in run(capsys, *fit, "--max-weight", "0")[2]
+
+
 def test_a_quote_that_is_not_closed_is_found(files: Path, capsys: Any) -> None:
     (files / "bad.csv").write_text('age,job\n30,"two\nlines"\n40,"clerk\n50,nurse\n')
     fit = ("fit", "bad.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "1")
