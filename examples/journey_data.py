@@ -78,5 +78,7 @@ def shell(commands: str, folder: Path) -> None:
     for line in commands.strip().replace("\\\n", " ").splitlines():
         _, *arguments = shlex.split(line)
         program = [sys.executable, "-m", "dpbayes_sklearn", *arguments]
-        done = subprocess.run(program, cwd=folder, check=True, capture_output=True, text=True)
+        done = subprocess.run(program, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
         print(done.stdout)

@@ -29,7 +29,6 @@ with ledger:
     found = private_score(model, others, others["wage"], scoring=["r2", "mae"], epsilon=1.0)
 card = model.card("html", evaluation=found, title="Wages", description="Survey of 6,000 people.")
 (here / "card.html").write_text(card)
-(here / "schema.json").write_text(schema.to_json())
 
 # %%
 # A year at school pays 1.30 in the simulation, a year of experience 0.15, the city 2.00. The
@@ -55,11 +54,15 @@ print(model.guarantee_)
 # %%
 # On the command line
 # -------------------
-# The learned schema is released already, and serves the commands at no further cost.
+# ``known.json`` declares the regions; everything else is learned, from the same ledger.
+(here / "known.json").write_text(
+    '{"columns": {"region": {"values": ["city", "country"]}}, "target": null}'
+)
 commands = r"""
-dpbayes fit wages.csv --target wage --schema schema.json --epsilon 0.7 \
-    --ledger budget.sqlite --ceiling 2
+dpbayes learn wages.csv --target wage --numbers school experience wage --schema known.json \
+    --bins 0 --epsilon 0.3 --ledger budget.sqlite --ceiling 2 --out schema.json
+dpbayes fit wages.csv --target wage --schema schema.json --epsilon 0.7 --ledger budget.sqlite
 dpbayes evaluate model.json others.csv --target wage --epsilon 1 --scoring r2 mae \
-    --ledger budget.sqlite
+    --ledger budget.sqlite --title "Wages" --description "Survey of 6,000 people."
 """
 shell(commands, here)
