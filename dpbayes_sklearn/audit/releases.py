@@ -45,7 +45,7 @@ class _AsReleased:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._prior, name)
 
-    def update(self, released: Any, *located: Any) -> Any:
+    def update(self, released: Any, *located: Any, **asked: Any) -> Any:
         """Return what was released, not a belief about it."""
         return released
 
