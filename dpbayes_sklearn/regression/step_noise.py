@@ -62,7 +62,7 @@ class Shares(NamedTuple):
     spread : Fraction
         Likewise, for mean and spread of the residuals of a first stage.
     mode : Fraction
-        Epsilon of a first stage: a perturbed mode, which is purely private in any case.
+        Likewise, for a first stage: a perturbed mode.
     uneven : Fraction
         Like the first six, for squared residuals weighted by the squares of the coordinates.
     epsilon : Fraction
@@ -93,8 +93,7 @@ class Shares(NamedTuple):
     @property
     def total(self) -> Fraction:
         """Return all parts together: epsilon, or rho."""
-        mode = self.mode**2 / 2 if self.gaussian else self.mode
-        return sum(self[:6], self.spread + mode + self.uneven)
+        return sum(self[:6], self.spread + self.mode + self.uneven)
 
     def step(self, block: Block) -> ReleaseStep:
         """Return sums as they are released: with pure or with Gaussian noise."""
@@ -102,17 +101,21 @@ class Shares(NamedTuple):
         return own.gaussian() if self.gaussian else own
 
     def in_two_stages(self, mode: Fraction, n: int) -> Shares:
-        """Return shares with a first stage, whose epsilon is taken from the model's if it is pure.
+        """Return shares with a first stage, whose epsilon is taken from the model's.
+
+        Shares of rho are refused: a mode is purely private, and would need a part of epsilon.
 
         >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True)
         >>> parts = parts.in_two_stages(Fraction(1, 3), 20_000)
         >>> str(parts.mode), round(float(parts.model), 3), parts.total
         ('1/3', 0.484, Fraction(1, 1))
         """
+        if self.gaussian:
+            raise ValueError("A first stage has a share of epsilon, and there are none but of rho.")
         records = n * self.per_record
         tail = _within(_TAIL_RECORDS / records, 50, 16) * min(Fraction(1), records / _TAIL_FROM)
         tail *= self.total * bool(self.mean)
-        rest = self.model + self.mean - tail - (0 if self.gaussian else mode)
+        rest = self.model + self.mean - tail - mode
         least = _within(_SPREAD_RECORDS / records, 100, 8) * self.total
         spread = min(max(rest * _SPREAD, least), rest / 2)
         return self._replace(mean=tail, model=rest - spread, spread=spread, mode=mode)

@@ -54,3 +54,9 @@ def test_model_keeps_most_of_a_large_budget():
             parts = shares(design, 10**9, Fraction(1), rho)
             assert parts.model / parts.total > 0.8
             assert np.isclose(float(parts.signs / parts.total), 1e-4)
+
+
+def test_shares_of_rho_have_no_first_stage():
+    parts = Shares.of_rho(Fraction(1, 32), Budget(Fraction(1)), 20_000, 1, residuals=True)
+    with pytest.raises(ValueError, match="a share of epsilon"):
+        parts.in_two_stages(Fraction(1, 3), 20_000)
