@@ -17,8 +17,6 @@ from joblib import Parallel, delayed
 from benchmarks.audit._cases import HEADER, Row, line, markdown
 from dpbayes_sklearn._messages import progress
 
-__all__ = ["main"]
-
 
 def layers() -> list[str]:
     """Return the names of all layers: modules of this folder that can be run."""

@@ -21,8 +21,6 @@ from dpbayes_sklearn import BudgetAccountant, from_json
 from dpbayes_sklearn.__main__ import main
 from dpbayes_sklearn.audit.planting import planted
 
-__all__ = ["command_line"]
-
 MARK = "7391"
 READ = ("data.csv", "schema.json", "ledger.sqlite")
 MOST_MEMORY = 2**25

@@ -39,17 +39,6 @@ from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable, colu
 from dpbayes_sklearn.data.persons import coins_of, counted_records
 from dpbayes_sklearn.data.table import Table, one_column
 
-__all__ = [
-    "COLUMNS",
-    "DECLARED",
-    "EQUAL",
-    "NO_LABELS",
-    "cells_of_columns",
-    "container_subjects",
-    "equal_labels",
-    "read_by_dask",
-]
-
 N, ODD = 7, 3
 FAR = 2**62
 Column = Callable[[bool], Any]

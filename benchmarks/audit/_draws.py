@@ -68,8 +68,6 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import ball_draws, step_noise
 from dpbayes_sklearn.release import Facts
 
-__all__ = ["attacks", "concentration", "laws", "origins"]
-
 SIGMAS = 6.0  # A right law strays this many standard deviations once in 500 million.
 NETWORK = Network.star([2], 2)
 PRIOR = DirichletPrior(NETWORK, (np.ones(2), np.ones(2)))

@@ -48,8 +48,6 @@ from dpbayes_sklearn.audit.fuzzing import CONTAINERS
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 
-__all__ = ["LAYERS", "few_subjects", "source_code"]
-
 
 @lru_cache
 def few_subjects() -> list[Subject]:

@@ -53,28 +53,6 @@ from dpbayes_sklearn.preprocessing import (
 from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.moments import GaussianBlock
 
-__all__ = [
-    "ADDED",
-    "BINARY",
-    "BITS",
-    "CORNERS",
-    "NAN",
-    "SCHEMA",
-    "THERE",
-    "UNITS",
-    "World",
-    "added_up",
-    "claims",
-    "compared",
-    "frame",
-    "judged",
-    "numbers",
-    "reached",
-    "recordings",
-    "same_steps",
-    "worlds",
-]
-
 _ROUNDING = 1 + 1e-9
 
 

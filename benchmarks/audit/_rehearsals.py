@@ -36,8 +36,6 @@ from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMax
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import boundary
 
-__all__ = ["rehearsals"]
-
 N = 60
 SECRET = 4711
 BITS: dict[str, Any] = dict.fromkeys("abcd", Interval(0, 1, bins=2))

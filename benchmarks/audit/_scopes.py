@@ -40,8 +40,6 @@ from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import boundary
 
-__all__ = ["scopes"]
-
 FORK = multiprocessing.get_context("fork")
 ADDED = PrivacyUnit("record", neighbours="add_remove")
 X = np.tile([[0, 1], [1, 0], [1, 1]], (20, 1))

@@ -25,8 +25,6 @@ from dpbayes_sklearn import BudgetAccountant, BudgetError
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.privacy.composition import Filter
 
-__all__ = ["CEILINGS", "Adversary", "adversaries"]
-
 SHARES = (0.1, 0.25, 0.38, 0.55, 0.7)
 
 

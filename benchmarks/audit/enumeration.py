@@ -145,6 +145,3 @@ def run(scale: float) -> Iterator[Row]:
     wanted = 2_000_000 if scale >= 1 else 1
     yield Row("enumeration", "neighbouring pairs", f"{pairs:,}", f">= {wanted:,}", pairs >= wanted)
     yield Row("enumeration", "log ratios of outcomes", f"{outcomes:,}", "> 0", outcomes > 0)
-
-
-__all__ = ["Case", "counts", "moments", "posteriors", "run"]

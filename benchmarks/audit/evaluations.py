@@ -34,8 +34,6 @@ from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["RUNS", "WORLDS", "World", "attack", "evaluations", "run", "worst"]
-
 
 def run(scale: float) -> Iterator[Row]:
     """Enumerate every world for every unit; attack; then look at prices, persons and values."""

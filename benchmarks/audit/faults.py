@@ -13,8 +13,6 @@ from benchmarks.audit._layers import LAYERS
 from benchmarks.audit._planted import FAULTS, Fault
 from dpbayes_sklearn._messages import progress
 
-__all__ = ["CRASHED", "WANTED", "run", "sees"]
-
 WANTED = 100
 CRASHED = "the layer itself fails with"
 

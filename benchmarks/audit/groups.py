@@ -34,8 +34,6 @@ from dpbayes_sklearn.data.records import LocalRecords, Records
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["GROUPS", "ODD_LABELS", "container_of_groups", "groups_of_persons"]
-
 ROUNDS = 200
 
 

@@ -20,8 +20,6 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = ["SETTINGS", "covered", "excess_of_confidence", "intervals", "run", "stated"]
-
 
 def run(scale: float) -> Iterator[Row]:
     """Repeat every release, and count."""

@@ -71,8 +71,6 @@ from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.moments import Moments
 
-__all__ = ["parts", "run", "sessions"]
-
 
 def run(scale: float) -> Iterator[Row]:
     """Compare all worlds, or some, with their claims; then look at those with forced answers."""

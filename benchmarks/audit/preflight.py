@@ -63,8 +63,6 @@ from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts
 
-__all__ = ["KINDS", "Plan", "attempt", "failures", "plans", "random_plans"]
-
 PLANS = 200
 FEW, MANY = 30, 2000  # columns, or values of one
 FEWER = {"regression": 200, "networks": FEW, "trees": FEW}  # Their work grows faster.

@@ -42,8 +42,6 @@ from dpbayes_sklearn.regression.gram import GramMatrix
 from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 
-__all__ = ["CASES", "Case", "run"]
-
 RUNS = {"noise": 400_000, "draws": 1_000_000, "modes": 20_000}
 LEAST = {"noise": 20_000, "draws": 60_000, "modes": 2_500}  # enough to see half the noise
 

@@ -48,8 +48,6 @@ from dpbayes_sklearn.privacy.unit import RECORD as ONE
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts
 
-__all__ = ["CASES", "Case", "run"]
-
 RUNS = 1_000_000
 Seeds = tuple[int | None, int | None]
 LEAST = 60_000  # Enough runs for every row to see half the noise.

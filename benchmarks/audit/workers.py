@@ -13,8 +13,6 @@ from collections.abc import Iterator
 
 from benchmarks.audit._cases import Row
 
-__all__ = ["run"]
-
 SEARCHES = 5
 SCRIPT = """
 import sys

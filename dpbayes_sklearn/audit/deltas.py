@@ -33,7 +33,7 @@ from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import Added, Choice, StepLaw, shared_laws
-from dpbayes_sklearn.audit._universes import TextUniverse, universe_of
+from dpbayes_sklearn.audit._universes import DataSet, Indices, TextUniverse, Universe, universe_of
 from dpbayes_sklearn.audit.enumeration import known_size, readers_of
 from dpbayes_sklearn.columns.plans import TextPlan
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
@@ -125,11 +125,8 @@ def enumerate_delta(
     chosen, universe = resolve_mechanism(mechanism), universe_of(structure)
     budget = Budget(exact(epsilon), exact(delta, "delta"), PrivacyUnit.of(unit))
     data_sets = universe.data_sets(n, budget.unit)
-    first, second = universe.neighbours(n, budget.unit)
-    size = known_size(n, budget)
-    pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
-    pairs += [(b, a) for a, b in pairs]
-    deltas = np.zeros(len(pairs))
+    size, pairs = known_size(n, budget), _both_ways(universe.neighbours(n, budget.unit))
+    deltas: FloatArray = np.zeros(len(pairs))
     for read in readers_of(chosen, universe, data_sets, 1.0, budget, transcripts):
         laws = shared_laws([read(universe.observed(d, size)) for d in data_sets])
         keys = [[step.key() for step in own] for own in laws]
@@ -138,11 +135,26 @@ def enumerate_delta(
             for a, b in pairs
         ]
         deltas = np.maximum(deltas, found)
+    return _largest(universe, data_sets, pairs, deltas, budget)
+
+
+def _both_ways(neighbours: tuple[Indices, Indices]) -> list[tuple[int, int]]:
+    first, second = (side.tolist() for side in neighbours)
+    return [*zip(first, second, strict=True), *zip(second, first, strict=True)]
+
+
+def _largest(
+    universe: Universe,
+    data_sets: list[DataSet],
+    pairs: list[tuple[int, int]],
+    deltas: Sequence[float] | FloatArray,
+    budget: Budget,
+) -> DeltaEnumeration:
+    """Return the result for the worst of all pairs."""
     worst = int(np.argmax(deltas))
-    records = [tuple(universe.records[i] for i in data_sets[side]) for side in pairs[worst]]
-    return DeltaEnumeration(
-        float(deltas[worst]), float(epsilon), float(delta), (records[0], records[1]), len(pairs)
-    )
+    one, other = (tuple(universe.records[i] for i in data_sets[side]) for side in pairs[worst])
+    claim = float(budget.epsilon), float(budget.delta)
+    return DeltaEnumeration(float(deltas[worst]), *claim, (one, other), len(pairs))
 
 
 def _apart(
@@ -290,14 +302,10 @@ def enumerate_texts(
     (True, 0.99)
     """
     universe, budget = TextUniverse(texts), Budget(exact(epsilon), exact(delta, "delta"), unit)
-    data_sets, (first, second) = universe.data_sets(n, unit), universe.neighbours(n, unit)
+    data_sets, pairs = universe.data_sets(n, unit), _both_ways(universe.neighbours(n, unit))
     laws = [_law(universe.statistics(chosen), budget) for chosen in data_sets]
-    pairs = [*zip(first.tolist(), second.tolist(), strict=True)]
-    pairs += [(b, a) for a, b in pairs]
     deltas = [_delta(laws[a], laws[b], epsilon) for a, b in pairs]
-    worst = int(np.argmax(deltas))
-    records = [tuple(universe.records[i] for i in data_sets[side]) for side in pairs[worst]]
-    return DeltaEnumeration(deltas[worst], epsilon, delta, (records[0], records[1]), len(pairs))
+    return _largest(universe, data_sets, pairs, deltas, budget)
 
 
 def _law(statistics: Any, budget: Budget) -> Law:

@@ -9,11 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Placed, StepLaw, shared_laws
-from dpbayes_sklearn.audit._universes import DataSet, Universe, universe_of
+from dpbayes_sklearn.audit._universes import DataSet, Indices, Universe, universe_of
 from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import Noise
@@ -23,7 +22,7 @@ from dpbayes_sklearn.release import Facts, RecordCount, size_share
 
 __all__ = ["Enumeration", "enumerate_loss", "readers_of"]
 
-Indices = npt.NDArray[np.intp]
+
 _CLEAR = 1e-9  # Below (1 - 1e-9) epsilon floats decide; closer, compare exact fractions.
 
 
