@@ -178,7 +178,7 @@ class ModeSearch(StepLaw):
         plan = self.mode.plan
         if not np.array_equal(np.rint(self.found / plan.step), self.steps):
             return math.inf
-        return self.mode.left(self.found, self.noise) / float(plan.ridge.min()) / plan.step
+        return float(self.mode.left(self.found, self.noise) / plan.ridge.min() / plan.step)
 
 
 @dataclass(frozen=True)

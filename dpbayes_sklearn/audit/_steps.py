@@ -43,10 +43,8 @@ from scipy.special import expit
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.logistic.blocks import STEPS
-from dpbayes_sklearn.logistic.mode import ModePlan as LogisticPlan
 from dpbayes_sklearn.logistic.mode import tilt_of
 from dpbayes_sklearn.noise import NoiseLaw
-from dpbayes_sklearn.regression.mode import ModePlan
 from dpbayes_sklearn.regression.record_sums import coordinates
 
 __all__ = [
@@ -235,12 +233,15 @@ class Ball(StepLaw):
         return self.n_draws * quadratic_range(curvature, slope, self.radius)
 
 
+Row = tuple[float, ...]
+
+
 @dataclass(frozen=True)
-class Mode(StepLaw):
-    """The minimum of a perturbed objective; ``records`` are (x, t), without a constant if none."""
+class PerturbedMode(StepLaw):
+    """The minimum of a perturbed objective, of ``records`` that end with their target."""
 
     records: FloatArray
-    plan: ModePlan
+    plan: Any
     objective: Any = field(default=None, compare=False, repr=False)
 
     def key(self) -> bytes:
@@ -252,23 +253,41 @@ class Mode(StepLaw):
     def _public(self) -> bytes:
         return repr(self.plan._replace(ridge=self.plan.ridge.tolist())).encode()
 
-    def _loss(self, other: Mode) -> float:
+    def _loss(self, other: PerturbedMode) -> float:
         if self._public != other._public:
             return math.inf
-        mine, theirs = Counter(self._rows), Counter(other._rows)
+        mine, theirs = (Counter(map(tuple, own.records.tolist())) for own in (self, other))
         gone, come = ([*(a - b).elements()] for a, b in ((mine, theirs), (theirs, mine)))
         if not (gone or come):
             return 0.0
-        moved = np.abs(np.array(gone + come)[:, :-1]).sum(axis=0) * self.plan.limit
-        pulled = self.plan.pull.privacy_loss(np.rint(moved * self.plan.grid).astype(np.int64))
         volume = max(self._volume(gone), self._volume(come))
-        return float(pulled) + volume + float(2 / self.plan.jitter.scale)
+        return self._pulled(gone, come) + volume + float(2 / self.plan.jitter.scale)
 
-    @property
-    def _rows(self) -> list[tuple[float, ...]]:
-        return [tuple(row) for row in self.records.tolist()]
+    @abstractmethod
+    def _pulled(self, gone: list[Row], come: list[Row]) -> float:
+        """Return what the noise of the gradient loses between two lists of records."""
 
-    def _volume(self, rows: list[tuple[float, ...]]) -> float:
+    @abstractmethod
+    def _volume(self, rows: list[Row]) -> float:
+        """Return the change of the log determinant that records make at most."""
+
+    @abstractmethod
+    def left(self, found: FloatArray, noise: IntArray) -> float:
+        """Return the norm of the gradient at what was found, and how far the noise may be off."""
+
+    @abstractmethod
+    def log_density(self, w: FloatArray) -> FloatArray:
+        """Return the log of the density of the exact minimum at rows of coefficients."""
+
+
+class Mode(PerturbedMode):
+    """That of a linear regression; ``records`` are (x, t), without a constant if none."""
+
+    def _pulled(self, gone: list[Row], come: list[Row]) -> float:
+        moved = np.abs(np.array(gone + come)[:, :-1]).sum(axis=0) * self.plan.limit
+        return float(self.plan.pull.privacy_loss(np.rint(moved * self.plan.grid).astype(np.int64)))
+
+    def _volume(self, rows: list[Row]) -> float:
         return sum(math.log1p((np.square(row[:-1]) / self.plan.ridge).sum()) for row in rows)
 
     def left(self, found: FloatArray, noise: IntArray) -> float:
@@ -277,7 +296,7 @@ class Mode(StepLaw):
         limit = plan.limit / plan.grid
         pull = np.clip(self.records[:, -1] - x @ found, -limit, limit) @ x
         gradient = plan.ridge * found - pull - noise / plan.grid**2
-        return float(np.linalg.norm(gradient)) + math.sqrt(len(found)) / 2 / plan.grid**2
+        return float(np.linalg.norm(gradient) + math.sqrt(len(found)) / 2 / plan.grid**2)
 
     def log_density(self, w: FloatArray) -> FloatArray:
         """Return the log of the density of the exact minimum at rows of coefficients."""
@@ -375,47 +394,23 @@ def weighed_records(records: Any) -> FloatArray:
     return np.concatenate([np.empty((0, records.reader.blocks.width + 1)), *rows])
 
 
-@dataclass(frozen=True)
-class LogisticMode(StepLaw):
-    """The mode of a perturbed logistic regression; ``records`` are (weights, label)."""
+class LogisticMode(PerturbedMode):
+    """That of a logistic regression; ``records`` are (weights, label)."""
 
-    records: FloatArray
-    plan: LogisticPlan
-    objective: Any = field(default=None, compare=False, repr=False)
-
-    def key(self) -> bytes:
-        """Return everything, the records in one order."""
-        order = np.lexsort(self.records.T)
-        return self._public + self.records[order].tobytes()
-
-    @property
-    def _public(self) -> bytes:
-        return repr(self.plan._replace(ridge=self.plan.ridge.tolist())).encode()
-
-    def _loss(self, other: LogisticMode) -> float:
-        if self._public != other._public:
-            return math.inf
-        mine, theirs = (Counter(map(tuple, own.records.tolist())) for own in (self, other))
-        gone, come = ([*(a - b).elements()] for a, b in ((mine, theirs), (theirs, mine)))
-        if not (gone or come):
-            return 0.0
-        volume = max(self._volume(gone), self._volume(come))
-        return self._pulled(gone, come) + volume + float(2 / self.plan.jitter.scale)
-
-    def _pulled(self, gone: list[tuple[float, ...]], come: list[tuple[float, ...]]) -> float:
+    def _pulled(self, gone: list[Row], come: list[Row]) -> float:
         signed = [(1, row) for row in gone] + [(-1, row) for row in come]
         x = np.array([row[:-1] for _, row in signed]).T
         ends = [(0, sign * (1 if row[-1] == 0 else -1)) for sign, row in signed]
         moved = max(self._norm(x @ np.array(corner)) for corner in product(*ends))
         cells = 2 * max(self.plan.blocks.sizes) / self.plan.lattice
-        return (moved + cells) * self.plan.lattice / float(self.plan.pull.scale)
+        return float((moved + cells) * self.plan.lattice / self.plan.pull.scale)
 
     def _norm(self, shift: FloatArray) -> float:
         """Return the largest L1 norm of a block, or the size of the constant's entry."""
         by_block = np.add.reduceat(np.abs(shift), [0, *self.plan.blocks.starts[:-1]])
         return float(by_block.max())
 
-    def _volume(self, rows: list[tuple[float, ...]]) -> float:
+    def _volume(self, rows: list[Row]) -> float:
         x = np.array(rows).reshape(len(rows), self.records.shape[1])[:, :-1]
         x = x @ self.plan.blocks.basis
         return float(np.log1p((np.square(x) / self.plan.ridge).sum(axis=1) / 4).sum())
@@ -444,4 +439,4 @@ class LogisticMode(StepLaw):
         gradient = plan.ridge * found + (expit(x @ found) - y) @ x + tilt_of(plan, *pulls)
         sizes = np.array(blocks.sizes)
         cell = math.sqrt(1 + float((sizes + sizes**2).sum())) / 2 / plan.lattice
-        return float(np.linalg.norm(gradient)) + cell
+        return float(np.linalg.norm(gradient) + cell)

@@ -364,7 +364,8 @@ def _(mechanism: Exponential, prior: SimplexPrior, facts: Facts, budget: Budget)
     if budget.unit.size_is_secret:
         raise ValueError(
             f"The {mechanism.name()} mechanism chooses among all posteriors of a public number of "
-            "records; where their number or total weight is secret use mechanism='geometric'."
+            "records; where their number or, with max_weight, their total weight is secret, use "
+            "mechanism='geometric'."
         )
     cost = budget if mechanism.spends_delta else budget.without_delta
     if cost.delta and budget.unit.max_records > 1:
