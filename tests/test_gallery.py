@@ -16,6 +16,7 @@ TOPICS = {
     "PosteriorQuerySession(": "a query session",
     "PrivateSearchCV(": "a private search",
     "import dask": "dask",
+    "import duckdb": "an engine",
 }
 
 

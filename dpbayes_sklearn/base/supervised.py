@@ -160,7 +160,9 @@ class SupervisedEstimator(PrivateEstimator):
         """Return the features of rows to predict."""
         if called_by({"sklearn.metrics._scorer"}):
             warn_about_scores(self._ledger())
-        part = self._declared_part(framed(X), reset=False)
+        declared = self.schema_.columns
+        rows = framed(X, declared, declared if self._uses_codes else ())
+        part = self._declared_part(rows, reset=False)
         return read_table(self, part, reset=False, declared=self._declares_columns)
 
     def _declared_part(self, X: Any, reset: bool) -> Any:

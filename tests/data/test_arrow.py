@@ -249,6 +249,18 @@ def test_columns_by_name(container: str) -> None:
     assert one == other.to_json()
 
 
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_predictions_are_those_of_memory(container: str) -> None:
+    table, age = records(500)
+    odd = pa.table({"age": [math.nan, math.inf, None], "job": ["z", None, "c"], "k": [99, None, 3]})
+    rows = pa.concat_tables([odd.cast(table.schema), table])
+    model = BayesianNaiveBayes(schema=SCHEMA).fit(table, np.where(age > 50, "yes", "no"))
+    expected = model.predict_proba(rows.to_pandas())
+    assert (model.predict_proba(CONTAINERS[container](rows)) == expected).all()
+    parts = [model.predict_proba(batch) for batch in rows.to_batches(max_chunksize=100)]
+    assert (np.concatenate(parts) == expected).all()
+
+
 def test_names_that_no_column_has_are_refused() -> None:
     table, age = records(10)
     model = BayesianNaiveBayes(schema=SCHEMA)
