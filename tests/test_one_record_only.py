@@ -27,7 +27,7 @@ BINARY = Categories([0, 1])
 
 def change(model: BayesianNaiveBayes, first: tuple[Any, Any], second: tuple[Any, Any]) -> int:
     """Return how far the exact counts of two data sets are apart."""
-    a, b = (model._read(X, y)[1].counts.tables for X, y in (first, second))
+    a, b = (model._read(X, y).statistics.counts.tables for X, y in (first, second))
     return sum(int(np.abs(p - q).sum()) for p, q in zip(a, b, strict=True))
 
 
@@ -103,7 +103,7 @@ def test_batches_with_one_seed_have_noise_of_their_own() -> None:
     model = BayesianNaiveBayes(0.1, bounds=(0, 1), classes=[0, 1], n_bins=2, random_state=7)
     one = model.partial_fit(X[0], y[0]).posterior_.released.tables
     both = model.partial_fit(X[1], y[1]).posterior_.released.tables
-    exact = [model._read(X[i], y[i], model.schema_)[1].counts.tables for i in (0, 1)]
+    exact = [model._read(X[i], y[i], model.schema_).statistics.counts.tables for i in (0, 1)]
     pairs = zip(one, both, *exact, strict=True)
     assert not any(np.array_equal(b - 2 * a, v - u) for a, b, u, v in pairs)
 

@@ -116,7 +116,7 @@ def test_the_same_data_in_every_dtype_have_the_same_statistics(X):
         X.astype(kind) for kind in ("i1", "u1", "i8", "u8", "f2", "f4", "f8", "g", object, "U1")
     ]
     tables += [X.tolist(), pd.DataFrame(X), pl.DataFrame(X)]
-    exact = [naive._read(table, y)[1].counts.tables for table in tables]
+    exact = [naive._read(table, y).statistics.counts.tables for table in tables]
     for other in exact:
         assert all(np.array_equal(a, b) for a, b in zip(exact[0], other, strict=True))
     if np.ptp(X, axis=0).all():
