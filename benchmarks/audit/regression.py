@@ -28,10 +28,9 @@ from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
-from dpbayes_sklearn.logistic.draws import DrawPlan
 from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
 from dpbayes_sklearn.logistic.records import CodedRecords, LabelledRecords, MappedRecords
-from dpbayes_sklearn.logistic.release import CurvaturePlan, LookPlan, largest_norm
+from dpbayes_sklearn.logistic.release import CurvaturePlan, DrawPlan, LookPlan, largest_norm
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget

@@ -12,10 +12,36 @@ r"""The steps of a release, and their shares: look, mode, curvature.
    :math:`\sigma(1-\sigma) \le \tfrac14`, m records that come or go have a weighted nuclear norm of
    at most mT/4, and the scale :math:`mT/4\varepsilon` is enough.
 
-With ``mechanism="sampler"`` half of what the mode has is for draws around it instead of a curvature
-(:mod:`dpbayes_sklearn.logistic.draws`).
+With ``mechanism="sampler"`` half of the budget of the mode is for draws, not for a curvature.
 
 Each step is a function of the records given what earlier ones released, so their epsilons add up.
+
+**Draws** of the parameters from their posterior, as sharp as epsilon allows, near a perturbed mode.
+Posterior sampling (Dimitrakakis et al. 2017) needs a log-likelihood of bounded range. It has one in
+a ball around a public centre c, the perturbed mode that half of the budget is spent on. With
+:math:`v = w - c`, :math:`u = v^\top B^\top x` and :math:`q = \sigma(z)` at c, the score of a record
+is the expansion of its log-likelihood to second order,
+
+.. math:: s(v) = (y - q)\,u - \tfrac12 q(1-q)\,u^2,
+
+and w is drawn from :math:`\pi(w)\,e^{\kappa\sum s}` with :math:`\sum_j |v_j|^2/\tau_j^2 \le B^2`:
+a Gaussian in a ball, drawn by rejection (:mod:`dpbayes_sklearn.noise.ball_gaussian`), without a
+Markov chain. Spreads :math:`\tau_j` of the blocks and B are public.
+
+*Claim*: N draws are private with :math:`N\kappa\,m\,a(b)`, where m records come or go,
+
+.. math:: a(b) = 2b \text{ if } b \le 4, \text{ else } \tfrac18(b + 4)^2, \qquad
+    b = B\Big(\tau_0^2 + \sum_j \tau_j^2(1 - 1/K_j)\Big)^{1/2} .
+
+*Proof.* In the ball :math:`|u| \le b` (Cauchy and Schwarz; the norm of a block is largest at its
+corners). With :math:`r = |y - q| \le 1` both terms lie in ranges of :math:`2rb` and
+:math:`\tfrac12 r(1-r)b^2`, whose sum is largest at r = 1, or at :math:`r = \tfrac12 + 2/b` if
+b > 4. So the score of a record has a range of at most a(b). A record that comes or goes changes the
+exponent of every w by :math:`\kappa s`, and the logarithm of the normalisation by a number within
+its range. ∎
+
+The two terms may be rounded apart, as they are: residuals to :math:`2^{-44}`, and entries of
+:math:`\sqrt{q(1-q)}\,B^\top x` towards zero, which lets no norm grow.
 """
 
 from __future__ import annotations
@@ -32,7 +58,6 @@ import numpy.typing as npt
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks
-from dpbayes_sklearn.logistic.draws import DrawPlan
 from dpbayes_sklearn.logistic.mode import (
     ModePlan,
     exact_mode,
@@ -52,18 +77,85 @@ from dpbayes_sklearn.mechanisms import Mechanism, Sampler
 from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
-from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC, loss_of_a_draw
+from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC, loss_of_a_draw, score_range
 from dpbayes_sklearn.release import Facts, Plan, Step
 
 __all__ = [
     "FEW_RECORDS",
     "CurvaturePlan",
+    "DrawPlan",
     "LogisticPlan",
     "LogisticPrior",
     "LookPlan",
     "check_mechanism",
     "plan",
 ]
+
+_USUAL = 0.1  # mean of q(1 - q) that the spreads suppose, with even shares of the levels
+_GRID = 2**15  # Entries have this many steps from 0 to 1 in products.
+_SPARE = 1 - 2.0**-24  # This factor covers the rounding of residuals, contrasts and floats.
+
+
+class DrawPlan(NamedTuple):
+    """Public choices of the draws.
+
+    Attributes
+    ----------
+    blocks : Blocks
+    spread : array of shape (parameters,)
+        The tau: nominal errors of the mode, and of the maximum of the likelihood.
+    radius : float
+        The B.
+    weight : float
+        The kappa: 1 is the posterior itself.
+    prior : float
+        Precision of the Gaussian prior of every contrast.
+    n_draws : int
+    """
+
+    blocks: Blocks
+    spread: FloatArray
+    radius: float
+    weight: float
+    prior: float
+    n_draws: int
+
+    @classmethod
+    def of(
+        cls, mode: ModePlan, n: int, loss: Fraction, unit: PrivacyUnit, prior: float, n_draws: int
+    ) -> DrawPlan:
+        """Return the plan of draws around a mode, each of which may lose so much."""
+        blocks, ridge = mode.blocks, mode.ridge
+        usual = n * _USUAL / blocks.per_parameter(np.array(blocks.sizes, float), 1.0)
+        spread = np.sqrt(mode.noise / (ridge + usual) ** 2 + 1 / (usual + prior))
+        radius = math.sqrt(blocks.parameters)
+        worst = unit.n_changed * score_of_records(blocks, spread, radius)
+        weight = min(1.0, float(loss) / worst) * _SPARE
+        return cls(blocks, spread, radius, weight, prior, n_draws)
+
+    def release(self, records: MappedRecords, centre: FloatArray, noise: Noise) -> FloatArray:
+        """Return draws of the parameters, one in each row, around a released mode."""
+        blocks, width = self.blocks, len(centre)
+        coefficients = on_lattice(blocks.basis @ centre)
+        sums, _ = records.gradient(coefficients)
+        products = records.products(coefficients, blocks.basis, np.ones(width), math.inf, _GRID)
+        curvature = np.zeros((width, width))
+        curvature[np.triu_indices(width)] = products / _GRID**2
+        curvature += np.triu(curvature, 1).T
+        precision = self.weight * curvature + self.prior * np.eye(width)
+        linear = -self.weight * (sums @ blocks.basis) - self.prior * centre
+        scaled = self.spread[:, None] * precision * self.spread
+        drawn = noise.ball(scaled, self.spread * linear, self.radius, self.n_draws)
+        return np.asarray(centre + self.spread * drawn)
+
+
+def score_of_records(blocks: Blocks, spread: FloatArray, radius: float) -> float:
+    """Return a(b), the range of a record's score."""
+    squares = np.zeros(len(blocks.sizes) + 1)  # of the blocks; that of the constant comes last
+    squares[blocks.block_of] = spread**2
+    corners = np.append(1 - 1 / np.array(blocks.sizes), 1.0)
+    return score_range(2.0, radius * math.sqrt(float(squares @ corners)) / 2)
+
 
 FEW_RECORDS = 100
 """Records times epsilon per parameter below which naive Bayes is usually more accurate."""

@@ -43,7 +43,7 @@ __all__ = [
     "CalibrationCurve",
     "ConfusionMatrix",
     "EvaluationPlan",
-    "Released",
+    "ReleasedEvaluation",
     "ReleasedTable",
     "plan",
 ]
@@ -93,7 +93,7 @@ class ReleasedTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedEvaluation:
     """The noisy statistics of an evaluation.
 
     Attributes
@@ -302,7 +302,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EvaluationPlan(Plan[Any, Released]):
+class EvaluationPlan(Plan[Any, ReleasedEvaluation]):
     """What an evaluation releases, and at what cost.
 
     Attributes
@@ -318,9 +318,9 @@ class EvaluationPlan(Plan[Any, Released]):
     n: int | None
     parts: tuple[Part, ...]
 
-    def release(self, statistics: Any, noise: Noise) -> Released:
+    def release(self, statistics: Any, noise: Noise) -> ReleasedEvaluation:
         """Release the statistics of what a model said about records, part by part."""
-        records, found = statistics, Released(self.task, self.n)
+        records, found = statistics, ReleasedEvaluation(self.task, self.n)
         for part in self.parts:
             if part.name == "sums":
                 found = replace(found, sums=_sums(part, self._losses(part, records), noise))

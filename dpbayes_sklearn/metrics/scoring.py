@@ -24,7 +24,7 @@ from dpbayes_sklearn.data.reading import check_kinds, in_memory, read_table, rea
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import Table, column_kind
 from dpbayes_sklearn.metrics.intervals import CrossValidation, Evaluation
-from dpbayes_sklearn.metrics.plan import Released, plan
+from dpbayes_sklearn.metrics.plan import ReleasedEvaluation, plan
 from dpbayes_sklearn.metrics.statistics import (
     Classification,
     Labelled,
@@ -305,7 +305,7 @@ class _Asked(NamedTuple):
             raise ValueError("scoring must name at least one metric.")
         return cls(names, _budget(epsilon, delta, unit), checked("level", level, 0.0, 1.0))
 
-    def evaluation(self, released: Released, guarantee: PrivacyGuarantee) -> Evaluation:
+    def evaluation(self, released: ReleasedEvaluation, guarantee: PrivacyGuarantee) -> Evaluation:
         """Return the metrics of what was released."""
         scores = {name: released.score(name, self.level) for name in self.metrics}
         return Evaluation(scores, guarantee, self.level, released.records.value)

@@ -15,9 +15,9 @@ from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.data.records import LocalRecords
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
-from dpbayes_sklearn.logistic.draws import DrawPlan, score_of_records
 from dpbayes_sklearn.logistic.mode import exact_mode, plan_mode
 from dpbayes_sklearn.logistic.records import LabelledRecords
+from dpbayes_sklearn.logistic.release import DrawPlan, score_of_records
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval

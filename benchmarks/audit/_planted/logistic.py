@@ -46,7 +46,7 @@ FAULTS.rows(
             "logistic, smooth, record",
         ),
         "The score of a logistic draw is said to have a quarter of its range": at(
-            "logistic.draws.score_of_records", times(0.25), "logistic, sampler, linear, record"
+            "logistic.release.score_of_records", times(0.25), "logistic, sampler, linear, record"
         ),
         "The mode that logistic draws are made around has all of the budget": at(
             "logistic.release.plan_mode",
