@@ -114,8 +114,8 @@ class Copies(NamedTuple):
     How often a record counts is as private as its values, so the number of copies is secret, also
     where the number of records is public. Noise is calibrated to copies that are added or removed.
 
-    **Guarantee.** *Precondition*: a release is :math:`(\varepsilon, \delta)`-private, or :math:`\rho`-zCDP, where
-    at most km copies are added or removed; a unit has at most k records, which count at most m
+    **Guarantee.** *Precondition*: a release is :math:`(\varepsilon, \delta)`-private, or
+    :math:`\rho`-zCDP, where at most km copies are added or removed; a unit has at most k records, which count at most m
     times each. *Claim*: it is as private where a unit is added or removed, and
     :math:`(2\varepsilon, (1 + e^\varepsilon)\delta)`-private, or :math:`4\rho`-zCDP, where one is
     replaced. *Proof*: a unit has at most km copies. One that is replaced is removed, then another
