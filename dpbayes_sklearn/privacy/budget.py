@@ -115,13 +115,13 @@ class Copies(NamedTuple):
     where the number of records is public. Noise is calibrated to copies that are added or removed.
 
     **Guarantee.** *Precondition*: a release is :math:`(\varepsilon, \delta)`-private, or
-    :math:`\rho`-zCDP, where at most km copies are added or removed; a unit has at most k records, which count at most m
-    times each. *Claim*: it is as private where a unit is added or removed, and
-    :math:`(2\varepsilon, (1 + e^\varepsilon)\delta)`-private, or :math:`4\rho`-zCDP, where one is
-    replaced. *Proof*: a unit has at most km copies. One that is replaced is removed, then another
-    is added: two steps, for which :math:`P \le e^\varepsilon P' + \delta \le e^{2\varepsilon} P'' +
-    (1 + e^\varepsilon)\delta`; two steps of :math:`\rho`-zCDP are :math:`2^2\rho` (Bun and
-    Steinke 2016). ∎
+    :math:`\rho`-zCDP, where at most km copies are added or removed; a unit has at most k records,
+    which count at most m times each. *Claim*: it is as private where a unit is added or removed,
+    and :math:`(2\varepsilon, (1 + e^\varepsilon)\delta)`-private, or :math:`4\rho`-zCDP, where one
+    is replaced. *Proof*: a unit has at most km copies. One that is replaced is removed, then
+    another is added: two steps, for which :math:`P \le e^\varepsilon P' + \delta \le
+    e^{2\varepsilon} P'' + (1 + e^\varepsilon)\delta`; two steps of :math:`\rho`-zCDP are
+    :math:`2^2\rho` (Bun and Steinke 2016). ∎
 
     Attributes
     ----------
