@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +20,7 @@ from dpbayes_sklearn.base.contributions import (
     Contributions,
     Effect,
     column_number,
+    draws_generator,
 )
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_naive_bayes
@@ -28,7 +30,7 @@ from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records, answer_in_threads
-from dpbayes_sklearn.logistic.blocks import Blocks
+from dpbayes_sklearn.logistic.blocks import Blocks, Codes
 from dpbayes_sklearn.logistic.posterior import (
     LogisticPosterior,
     OddsTable,
@@ -323,6 +325,46 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
             return rowwise(answer, table, like)
         return answer_in_threads(answer, table)
 
+    def sample_targets(
+        self, X: Any, n_draws: int = 100, random_state: int | np.random.RandomState | None = None
+    ) -> npt.NDArray[Any]:
+        """Return classes of the rows of X, drawn from the posterior predictive distribution.
+
+        For every draw, parameters are drawn from the released posterior, and then a class for every
+        row. If neither a curvature nor draws were released, nothing tells how parameters vary, and
+        all draws have those of predictions. Post-processing, at no further privacy cost.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+        n_draws : int, default=100
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n_samples)
+        """
+        check_is_fitted(self)
+        rng, codes = draws_generator(n_draws, random_state), self._codes(X)
+        blocks, posterior = self._blocks(self.schema_), self.posterior_
+        drawn = np.tile(posterior.mean(), (n_draws, 1))
+        if posterior.has_intervals or len(posterior.draws):
+            drawn = posterior.sample(rng, n_draws)
+        second = np.empty((n_draws, len(codes)), bool)
+        for i, parameters in enumerate(drawn):
+            own = replace(posterior, parameters=parameters, scale=1.0)
+            constant, by_code = values_by_code(blocks, own)
+            z = constant + sum(value[codes[:, j]] for j, value in enumerate(by_code))
+            second[i] = rng.random(len(codes)) < expit(z)
+        return np.asarray(self.classes_[second.astype(np.intp)])
+
+    def _codes(self, X: Any) -> Codes:
+        """Return the codes of all rows of X, which are in memory."""
+        table = self._read_rows(X)
+        if isinstance(table, PartitionedTable):
+            raise TypeError("Records in memory are required: pass X.compute().")
+        return self._blocks(self.schema_).encode(table)
+
     def coefficients(self, level: float = 0.95) -> OddsTable:
         """Return effects on the log odds of the second class, their intervals and odds ratios.
 
@@ -374,12 +416,8 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
             In log odds of the second class.
         """
         check_is_fitted(self)
-        table = self._read_rows(X)
-        if isinstance(table, PartitionedTable):
-            raise TypeError("contributions needs records in memory: pass X.compute().")
-        blocks = self._blocks(self.schema_)
+        codes, blocks = self._codes(X), self._blocks(self.schema_)
         constant, by_code = values_by_code(blocks, self.posterior_)
-        codes = blocks.encode(table)
         values = np.stack([value[codes[:, j]] for j, value in enumerate(by_code)], axis=1)
         return Contributions(values, constant, tuple(self.schema_.columns), "log odds")
 

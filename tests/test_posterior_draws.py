@@ -9,10 +9,12 @@ import pytest
 
 from dpbayes_sklearn import (
     BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNaiveBayes,
     BetaBinomial,
     DirichletMultinomial,
 )
+from dpbayes_sklearn.mechanisms import Sampler
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 2, 1500)
@@ -41,6 +43,20 @@ def test_classes_are_drawn_with_their_probabilities():
 def test_classes_of_other_mechanisms(mechanism):
     model = BayesianNaiveBayes(1.0, mechanism=mechanism, **DECLARED).fit(X, Y)
     assert model.sample_targets(X[:5], n_draws=3).shape == (3, 5)
+
+
+@pytest.mark.parametrize("options", [{"intervals": True}, {"mechanism": Sampler(50)}, {}])
+def test_classes_of_a_logistic_regression_have_their_probabilities(options):
+    model = BayesianLogisticRegression(
+        3.0, classes=[0, 1], bounds=(0, 1), random_state=0, **options
+    )
+    drawn = model.fit(X, Y).sample_targets(X[:40], n_draws=3000, random_state=0)
+    assert drawn.shape == (3000, 40)
+    np.testing.assert_allclose(drawn.mean(axis=0), model.predict_proba(X[:40])[:, 1], atol=0.12)
+    by_draw = model.sample_targets(np.repeat(X[:1], 2000, axis=0), n_draws=40, random_state=0)
+    shares = by_draw.mean(axis=1)
+    chance = (shares.mean() * (1 - shares.mean()) / 2000) ** 0.5
+    assert (shares.std() > 2 * chance) == bool(options)  # without any, parameters do not vary
 
 
 def test_targets_have_mean_and_spread_of_the_predictions():

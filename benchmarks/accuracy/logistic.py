@@ -100,7 +100,7 @@ ROOT = Path(__file__).parents[2]
 Scores = list[tuple[str, float, float, float, float]]
 
 
-def scores(load: Callable[[], Binary], seed: int) -> Scores:
+def scores(load: Callable[[], Binary], seed: int, mechanism: str = "map") -> Scores:
     """Return (model, epsilon, AUC, log loss, n·ε/p) of one split, four fifths for training."""
     X, y, schema = load()
     order = np.random.default_rng(seed).permutation(len(y))
@@ -108,7 +108,8 @@ def scores(load: Callable[[], Binary], seed: int) -> Scores:
     found = []
     for name, model in MODELS.items():
         for epsilon in (*EPSILONS, np.inf) if name == "logistic" else EPSILONS:
-            fitted = model(epsilon, schema=schema, classes=[0, 1])
+            options = {"mechanism": mechanism} if name == "logistic" else {}
+            fitted = model(epsilon, schema=schema, classes=[0, 1], **options)
             fitted.fit(X.iloc[train], y[train])
             p = np.clip(fitted.predict_proba(X.iloc[test])[:, 1], 1e-6, 1 - 1e-6)
             rho = parameters_ratio(fitted, len(train), epsilon) if name == "logistic" else 0.0
@@ -187,13 +188,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10, help="random splits")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--tables", nargs="*", default=[*CHOSEN_ON, *REPORTED_ON])
+    parser.add_argument("--mechanism", default="map", help="of the logistic regression")
     parser.add_argument("--peers", nargs="*", default=[], choices=[*PEERS], help="others to run")
     parser.add_argument("--markdown", type=Path, help="file that lines are appended to")
     options = parser.parse_args()
     pythons = {name: python for name in options.peers if (python := PEERS[name]()) is not None}
     for name in options.tables:
         load = {**CHOSEN_ON, **REPORTED_ON}[name]
-        runs = Parallel(options.jobs)(delayed(scores)(load, s) for s in range(options.repeats))
+        seeds, how = range(options.repeats), options.mechanism
+        runs = Parallel(options.jobs)(delayed(scores)(load, seed, how) for seed in seeds)
         runs.append(peer_scores(load, options.repeats, pythons))
         text = summary(name, [row for run in runs for row in run])
         print(text, flush=True)

@@ -6,6 +6,10 @@ and with a level that 1 % of the records have. All releases count. Width is rela
 maximum likelihood estimate without privacy. Run ``python -m benchmarks.accuracy.logistic_coverage
 [--repeats 100] [--sizes 2000 20000] [--epsilons 0.3 1 3] [--markdown FILE]``. With ``--fresh`` the
 slopes, the constant and the seeds are others, which nothing was chosen on.
+
+With ``--smooth`` effects are hat functions at the knots of a released rank. No such model is true
+where log odds are linear in a number, so what intervals should hold are the differences of the
+model that is nearest (the maximum likelihood of 50,000 records with their true probabilities).
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ import pandas as pd
 from scipy.special import expit
 
 from dpbayes_sklearn import BayesianLogisticRegression, Categories, Interval, Schema
+from dpbayes_sklearn.logistic.blocks import STEPS
+from dpbayes_sklearn.logistic.posterior import effects
 
 SLOPES = np.array([1.0, -0.7, 0.5, 0.0, 0.3, -1.0, 0.2, 0.8])
 CONSTANT = 0.3
@@ -62,25 +68,29 @@ class Design(NamedTuple):
         domains |= {f"c{i}": Categories(range(len(own))) for i, own in enumerate(self.levels)}
         return Schema(domains, target=Categories([0, 1]))
 
+    def log_odds(self, frame: pd.DataFrame) -> np.ndarray[Any, Any]:
+        """Return the true log odds of records."""
+        numbers = frame[[f"x{j}" for j in range(self.numbers)]].to_numpy()
+        z = self.constant + numbers @ self.slopes
+        for i, own in enumerate(self.levels):
+            z = z + np.array(own)[frame[f"c{i}"]]
+        return np.asarray(z)
+
     def draw(self, n: int, rng: np.random.Generator) -> tuple[pd.DataFrame, Any]:
         """Return records and labels."""
         shared = rng.normal(size=(n, 1)) * np.sqrt(self.correlation)
         X = shared + rng.normal(size=(n, self.numbers)) * np.sqrt(1 - self.correlation)
         frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(self.numbers)])
-        z = self.constant + X @ self.slopes
         for i, (own, shares) in enumerate(zip(self.levels, self.shares, strict=True)):
             frame[f"c{i}"] = rng.choice(len(own), n, p=shares)
-            z = z + np.array(own)[frame[f"c{i}"]]
-        return frame, (rng.random(n) < expit(z)).astype(int)
+        return frame, (rng.random(n) < expit(self.log_odds(frame))).astype(int)
 
     def plain_width(self, frame: pd.DataFrame) -> np.ndarray[Any, Any]:
         """Return the widths of 95 % intervals without privacy, from the Fisher information."""
         columns = [np.ones(len(frame)), *(frame[f"x{j}"] for j in range(self.numbers))]
-        z = self.constant + np.column_stack(columns[1:]) @ self.slopes
         for i, own in enumerate(self.levels):
             columns += [frame[f"c{i}"] == k for k in range(1, len(own))]
-            z = z + np.array(own)[frame[f"c{i}"]]
-        x, q = np.column_stack(columns).astype(float), expit(z)
+        x, q = np.column_stack(columns).astype(float), expit(self.log_odds(frame))
         information = (x * (q * (1 - q))[:, None]).T @ x
         return np.asarray(2 * 1.96 * np.sqrt(np.diag(np.linalg.pinv(information))))[1:]
 
@@ -96,20 +106,55 @@ DESIGNS = (
 )
 
 
-def cell(design: Design, n: int, epsilon: float, repeats: int) -> str:
+POPULATION = 50_000
+
+
+class Nearest(NamedTuple):
+    """What intervals of smooth effects should hold, and how wide they are without privacy."""
+
+    truth: np.ndarray[Any, Any]
+    widths: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, design: Design, model: Any, population: pd.DataFrame, n: int) -> Nearest:
+        """Return the nearest model with the knots of a fitted one, without its intercept."""
+        blocks, nodes = model._blocks(model.schema_), model.posterior_.nodes
+        codes = blocks.encode(model._read_rows(population))
+        x = blocks.weights(codes, blocks.tables(nodes)) / STEPS @ blocks.basis
+        p, w = expit(design.log_odds(population)), np.zeros(blocks.parameters)
+        for _ in range(30):
+            q = expit(x @ w)
+            information = (x * (q * (1 - q))[:, None]).T @ x + 1e-9 * np.eye(len(w))
+            step = np.linalg.solve(information, x.T @ (p - q))
+            w = w + step
+            if np.abs(step).max() < 1e-8:
+                break
+        rows = effects(model.schema_, blocks, nodes)[1][1:] @ blocks.basis
+        variances = np.einsum("ij,jk,ik->i", rows, np.linalg.inv(information), rows)
+        return cls(rows @ w, 2 * 1.96 * np.sqrt(variances * len(population) / n))
+
+
+def cell(design: Design, n: int, epsilon: float, repeats: int, smooth: bool) -> str:
     """Return coverage (mean, and range over coefficients) and relative width of one setting."""
     rng = np.random.default_rng(n + design.fresh)
-    truth, inside, widths, plain = design.truth, [], [], []
+    inside, widths, plain = [], [], []
+    population, _ = design.draw(POPULATION, np.random.default_rng(1))
     for _ in range(repeats):
         frame, y = design.draw(n, rng)
+        kind = "smooth" if smooth else "linear"
         model = BayesianLogisticRegression(
-            epsilon, effects="linear", intervals=True, schema=design.schema
-        )
-        table = model.fit(frame, y).coefficients()
-        rows = [table[name] for name in truth]
-        inside.append([row.low <= truth[row.name] <= row.high for row in rows])
+            epsilon, effects=kind, intervals=True, schema=design.schema
+        ).fit(frame, y)
+        table = model.coefficients()
+        if smooth:
+            truth, alone = Nearest.of(design, model, population, n)
+        else:
+            truth = np.array([design.truth[row.name] for row in table.rows[1:]])
+            alone = design.plain_width(frame)
+        rows = table.rows[1:]
+        inside.append([row.low <= true <= row.high for row, true in zip(rows, truth, strict=True)])
         widths.append([row.high - row.low for row in rows])
-        plain.append(design.plain_width(frame))
+        plain.append(alone)
     each, ratio = np.mean(inside, axis=0), np.array(widths) / np.array(plain)
     covered = f"{np.mean(each):.3f} ({each.min():.2f} to {each.max():.2f})"
     middle = np.median(ratio, axis=0)
@@ -126,12 +171,14 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[2000, 20_000])
     parser.add_argument("--epsilons", type=float, nargs="*", default=[0.3, 1.0, 3.0])
     parser.add_argument("--fresh", action="store_true", help="other slopes, constant and seeds")
+    parser.add_argument("--smooth", action="store_true", help="hat functions")
+    parser.add_argument("--designs", type=int, nargs="*", default=[*range(len(DESIGNS))])
     parser.add_argument("--markdown", type=Path, help="file that lines are appended to")
     options = parser.parse_args()
-    for design in (each._replace(fresh=options.fresh) for each in DESIGNS):
+    for design in (DESIGNS[i]._replace(fresh=options.fresh) for i in options.designs):
         for n in options.sizes:
             for epsilon in options.epsilons:
-                line = cell(design, n, epsilon, options.repeats)
+                line = cell(design, n, epsilon, options.repeats, options.smooth)
                 print(line, flush=True)
                 if options.markdown:
                     with options.markdown.open("a") as file:
