@@ -42,27 +42,30 @@ def load(name: str) -> Binary:
     return Binary(X, codes, Schema(dict(schema.columns)))
 
 
+def models(schema: Schema, epsilon: float) -> list[Any]:
+    """Return naive Bayes and one against the rest; without privacy, only the latter."""
+    share = epsilon / len(CLASSES)
+    each = BayesianLogisticRegression(share, schema=schema, classes=[0, 1], intervals=False)
+    bayes = BayesianNaiveBayes(epsilon, schema=schema, classes=CLASSES)
+    return [*([bayes] if np.isfinite(epsilon) else []), OneVsRestClassifier(each)]
+
+
 def scores(table: Binary, epsilon: float, seed: int) -> list[tuple[float, float]]:
-    """Return accuracy and log loss of naive Bayes, of one against the rest, and without privacy."""
+    """Return accuracy and log loss of all models on one split."""
     X, y, schema = table
     train, test = np.split(np.random.default_rng(seed).permutation(len(y)), [len(y) * 8 // 10])
-
-    def against_the_rest(epsilon: float) -> Any:
-        each = BayesianLogisticRegression(epsilon, schema=schema, classes=[0, 1], intervals=False)
-        return OneVsRestClassifier(each)
-
-    models = (
-        BayesianNaiveBayes(epsilon, schema=schema, classes=CLASSES),
-        against_the_rest(epsilon / len(CLASSES)),
-        against_the_rest(np.inf),
-    )
     found = []
-    for model in models:
+    for model in models(schema, epsilon):
         p = np.clip(model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[test]), 1e-6, 1)
         p = p / p.sum(axis=1, keepdims=True)
         right = float((p.argmax(axis=1) == y[test]).mean())
         found.append((right, float(log_loss(y[test], p, labels=CLASSES))))
     return found
+
+
+def cell(scores: Any) -> str:
+    """Return accuracy and log loss as text."""
+    return f"{scores[0]:.3f} / {scores[1]:.3f}"
 
 
 def main() -> None:
@@ -76,12 +79,13 @@ def main() -> None:
         table = load(name)
         model = BayesianLogisticRegression(schema=table.schema, classes=[0, 1])
         p = model._blocks(model._declared_schema(len(table.y), None)).parameters
+        (exact,) = np.mean([scores(table, np.inf, seed) for seed in range(repeats)], axis=0)
         for epsilon in EPSILONS:
             runs = np.array([scores(table, epsilon, seed) for seed in range(repeats)])
-            cells = [f"{right:.3f} / {loss:.3f}" for right, loss in runs.mean(axis=0)]
             rho = 0.8 * len(table.y) * epsilon / (3 * p)
-            error = runs[:, :2, 0].std(axis=0, ddof=1).max() / np.sqrt(repeats)
-            cells = [name, f"{epsilon:g}", f"{rho:.0f}", *cells, f"{error:.3f}"]
+            error = runs[:, :, 0].std(axis=0, ddof=1).max() / np.sqrt(repeats)
+            each = [cell(mean) for mean in (*runs.mean(axis=0), exact)]
+            cells = [name, f"{epsilon:g}", f"{rho:.0f}", *each, f"{error:.3f}"]
             print("| " + " | ".join(cells) + " |", flush=True)
 
 

@@ -70,8 +70,9 @@ def check_two_classes(classes: Categories) -> None:
     if classes.n_values > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass. "
-            "There must be two classes: use BayesianNaiveBayes, or scikit-learn's "
-            "OneVsRestClassifier, which fits once per class."
+            "There must be two classes: use BayesianNaiveBayes, or, if n * epsilon / p is at least "
+            "100 for each of them, scikit-learn's OneVsRestClassifier with epsilon divided by "
+            "their number: it fits and charges once per class."
         )
     if classes.n_values < 2:
         raise ValueError("A logistic regression needs two classes. Got one class instead.")
