@@ -136,3 +136,12 @@ def test_half_of_matrix_noise_is_seen() -> None:
     share = float(whole or 0)
     assert audit_ratios([one], [other], 10_000).epsilon <= share
     assert audit_ratios([one], [other], 10_000, sharper=True).epsilon > share
+
+
+def test_half_the_noise_of_the_steps_of_a_logistic_regression_is_seen() -> None:
+    # mode and draws: tests/logistic
+    for name, (one, other, whole), _ in regression.logistic_steps():
+        if name in {"histograms", "curvature"}:
+            share = float(whole or 0)
+            assert audit_ratios([one], [other], 6_000).epsilon <= share
+            assert audit_ratios([one], [other], 6_000, sharper=True).epsilon > share
