@@ -153,7 +153,8 @@ class NoisyProducts(SharedPlan):
         if self.shares.gaussian:
             deviations = gaussian_deviations(self._n_epsilon)
             return gaussian_gram(design, reach, deviations).protecting(unit)
-        return gram_block(design, unit, reach, norm_deviations(self._n_epsilon, design))
+        both = self.stages is Stages.BOTH
+        return gram_block(design, unit, reach, norm_deviations(self._n_epsilon, design, both))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -366,9 +367,13 @@ def gaussian_shares(prior: GaussianPrior, n: int, budget: Budget) -> Shares:
     )
 
 
-def norm_deviations(n_epsilon: float, design: Design) -> float:
-    """Return the deviations of a record's squared norm beyond which it is scaled."""
-    return widening(n_epsilon, max(_LARGER_FROM, _LARGER_FROM_EACH * len(design.features))) ** 4
+def norm_deviations(n_epsilon: float, design: Design, two_stages: bool = False) -> float:
+    """Return the deviations of a record's squared norm beyond which it is scaled.
+
+    In two stages scaling concerns the change to the first one only: more records may be scaled.
+    """
+    records = max(_LARGER_FROM, _LARGER_FROM_EACH * len(design.features))
+    return widening(n_epsilon, records) ** (2 if two_stages else 4)
 
 
 def gaussian_deviations(n_epsilon: float) -> float:
