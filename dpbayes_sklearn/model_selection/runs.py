@@ -152,7 +152,7 @@ def prepared(
         else:
             rule = _epsilon_of_size if secret else _epsilon_within
             candidate.epsilon = rule(candidate, given, rho, model.epsilon)
-    return Prepared(candidate, given, model.epsilon)
+    return Prepared(candidate, given._replace(prior=None), model.epsilon)  # sensitive values only
 
 
 def _refuse_what_cannot_be_released(model: SupervisedEstimator, given: FitInput) -> None:
@@ -233,15 +233,20 @@ def _scored(
         if rho is not None and fitted._unit.size_is_secret:
             _fit_within(fitted, ready, rho)
         else:
-            fitted._fit(lambda *_: ready.given)
+            fitted._fit(lambda *_: _own_prior(fitted, ready.given))
         return int(points(fitted, *test).sum())
+
+
+def _own_prior(model: SupervisedEstimator, given: FitInput) -> FitInput:
+    """Return what was read for all runs, with a prior of this one."""
+    return given._replace(prior=model._prior(given.public))
 
 
 def _fit_within(model: SupervisedEstimator, ready: Prepared, rho: Fraction) -> None:
     """Release the number of records, then the model with what that leaves of rho."""
     budget = model._budget()
     with quiet_numpy():
-        given, rest = model._sized(lambda *_: ready.given, budget)
+        given, rest = model._sized(lambda *_: _own_prior(model, ready.given), budget)
         spent = Fraction(budget.epsilon) - Fraction(rest.epsilon)
         left = _epsilon_within(model, given, rho - spent**2 / 2, ready.largest_epsilon)
         model.epsilon = spent + left
