@@ -332,8 +332,8 @@ class OuterQuantiles:
     Without bounds the median comes first. It is found wherever the column lies, and both other
     quantiles are distances from it. Records equal to it count on both sides. Where ``n`` and
     ``epsilon`` are too small for the quantiles, ones that are nearer to the median are asked for,
-    and their distances stretched as for a normal law; a distance of 0 is then that of the other
-    side. Where they are too small even for that, one distance serves both sides. A column of one
+    and the wanted distances follow from theirs as for a normal distribution; a distance of 0 is
+    then that of the other side. Where they are too small even for that, one distance serves both sides. A column of one
     value has a range around it.
 
     Attributes

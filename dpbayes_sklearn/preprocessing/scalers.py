@@ -40,7 +40,7 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
     quantiles : tuple (low, high), default=(0.01, 0.99)
         Which quantiles of a column are mapped to the ends of ``feature_range``; values beyond are
         clipped. If there are too few records for them at this ``epsilon``, quantiles nearer to
-        the median are found, and their distance from it is stretched as for a normal law.
+        the median are found, and the wanted ones follow from them as for a normal distribution.
     bounds : tuple (low, high), optional
         Public bounds of the columns, numbers or one entry per column, if something is known: the
         quantiles are looked for between them only.
