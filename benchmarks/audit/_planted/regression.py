@@ -287,7 +287,7 @@ FAULTS.rows(
         "A record that comes is thought to change Gaussian sums half as far": at(
             "regression.gram.GaussianGram.protecting",
             lambda real, self, unit: real(
-                replace(self, l1_of_one_record=self.l1_of_one_record / 4), unit
+                replace(self, bound_of_one_record=self.bound_of_one_record / 4), unit
             ),
             "regression, gaussian, record, add_remove",
         ),
