@@ -333,8 +333,8 @@ class OuterQuantiles:
     quantiles are distances from it. Records equal to it count on both sides. Where ``n`` and
     ``epsilon`` are too small for the quantiles, ones that are nearer to the median are asked for,
     and the wanted distances follow from theirs as for a normal distribution; a distance of 0 is
-    then that of the other side. Where they are too small even for that, one distance serves both sides. A column of one
-    value has a range around it.
+    then that of the other side. Where they are too small even for that, one distance serves both
+    sides. A column of one value has a range around it.
 
     Attributes
     ----------
