@@ -133,7 +133,7 @@ def test_counts(
     order = np.random.default_rng(seed).permutation(len(y))
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
         patch.setattr(table, "CHUNK_CELLS", cells)
-        patch.setattr(tables, "_CACHE_CELLS", cells)
+        patch.setattr(tables, "_JOINT_CELLS", cells)
         patch.setattr(tables, "_STORED", cells)
         for X_, y_ in ((X, y), (X[order], y[order])):
             for way in spread(LAYOUTS[layout](X_), y_, cuts):

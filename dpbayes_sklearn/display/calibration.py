@@ -270,7 +270,7 @@ class CoverageDisplay(Drawn):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 1, (4000, 2))
     >>> y = X @ [2.0, -1.0] + rng.normal(0, 0.3, 4000)
-    >>> model = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(-2, 3), random_state=0)
+    >>> model = BayesianLinearRegression(3.0, bounds_X=(0, 1), bounds_y=(-2, 3), random_state=0)
     >>> model = model.fit(X[:2000], y[:2000])
     >>> display = CoverageDisplay.from_estimator(
     ...     model, X[2000:], y[2000:], ax=Figure().subplots()
