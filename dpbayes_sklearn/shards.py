@@ -36,7 +36,9 @@ class ExactStatistics:
     schema : Schema
         The public domains.
     n : int
-        Number of records: public.
+        Number of records: public, but with weights, whose total is secret.
+    max_weight : int or None
+        How often a record may count, if weights say it.
     """
 
     def __init__(
@@ -45,10 +47,12 @@ class ExactStatistics:
         names: Sequence[str] | None,
         sums: CountTables | Moments,
         shards: Iterable[str] = (),
+        max_weight: int | None = None,
     ) -> None:
         self.schema = schema
         self._names = None if names is None else tuple(names)
         self._sums = sums
+        self.max_weight = max_weight
         self._shards = frozenset(shards) or frozenset({uuid.uuid4().hex})  # what was added up
 
     @property
@@ -58,7 +62,8 @@ class ExactStatistics:
 
     def _public(self) -> tuple[Any, ...]:
         """Return the public structure that merged statistics must match."""
-        return tuple(self.schema.columns.items()), self.schema.target, self._names
+        columns = tuple(self.schema.columns.items())
+        return columns, self.schema.target, self._names, self.max_weight
 
     def _structure(self) -> Any:
         """Return the public structure of the model."""
@@ -90,6 +95,7 @@ class ExactStatistics:
             "parents": self._sums.network.parents,
             "n": self.n,
             "shards": sorted(self._shards),
+            "max_weight": self.max_weight,
         }
         tables = {str(i): table for i, table in enumerate(self._sums.tables)}
         stream = io.BytesIO()
@@ -112,11 +118,14 @@ class ExactStatistics:
             totals = {int(t.sum()) for t in tables}
             fits = tuple(t.shape for t in tables) == network.shapes
             shards = frozenset(map(str.lower, header["shards"]))
+            most = header["max_weight"]
+            fits = fits and (most is None or type(most) is int)
         except Exception:
             fits = False
         if not (fits and whole and totals == {header["n"]}):
             raise ValueError("These bytes were not written by ExactStatistics.to_bytes().")
-        return cls(schema, header["names"], CountTables(network, tables, header["n"]), shards)
+        sums = CountTables(network, tables, header["n"])
+        return cls(schema, header["names"], sums, shards, most)
 
 
 def merge(shards: Iterable[ExactStatistics]) -> ExactStatistics:
@@ -163,10 +172,10 @@ def merge(shards: Iterable[ExactStatistics]) -> ExactStatistics:
     for shard in given[1:]:
         if shard._public() != first._public():
             raise ValueError(
-                "Shards can only be merged if their columns, domains, bins and classes are the "
-                "same, in the same order: declare one Schema for all."
+                "Shards can only be merged if their columns, domains, bins, classes and max_weight "
+                "are the same, in the same order: declare one Schema for all."
             )
     sums = first._sums
     for shard in given[1:]:
         sums = sums + shard._sums  # type: ignore[operator]
-    return ExactStatistics(first.schema, first._names, sums, together)
+    return ExactStatistics(first.schema, first._names, sums, together, first.max_weight)

@@ -253,3 +253,18 @@ def test_other_bytes_are_refused() -> None:
         with pytest.raises(ValueError, match="not written by") as raised:
             ExactStatistics.from_bytes(wrong)
         assert raised.value.__suppress_context__ or raised.value.__context__ is None
+
+
+def test_statistics_of_weighted_records_need_the_noise_of_their_weights() -> None:
+    weighted, plain = classifier(max_weight=50), classifier()
+    counts = weighted.exact_statistics(X, Y, sample_weight=np.full(N, 50))
+    sent = ExactStatistics.from_bytes(counts.to_bytes())
+    for statistics in (counts, sent, merge([sent])):
+        for model in (plain, classifier(max_weight=1)):
+            with pytest.raises(ValueError, match="computed with max_weight=50"):
+                model.fit_statistics(statistics)
+        weighted.fit_statistics(statistics)
+    with pytest.raises(ValueError, match="max_weight"):
+        merge([counts, plain.exact_statistics(X, Y)])
+    with pytest.raises(ValueError, match="computed with max_weight=None"):
+        weighted.fit_statistics(plain.exact_statistics(X, Y))

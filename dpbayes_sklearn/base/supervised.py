@@ -291,6 +291,11 @@ class ShardedEstimator(SupervisedEstimator):
     def _structure(self, public: Schema) -> Any:
         """Return the public structure that merged statistics must match."""
 
+    @property
+    def _most_copies(self) -> int | None:
+        """How often a record may count, None without weights."""
+        return None if self._copies is None else self._copies.most
+
     def _check_shards(self) -> None:
         """Refuse parameters by which shards of different sizes would be read differently."""
 
@@ -325,9 +330,8 @@ class ShardedEstimator(SupervisedEstimator):
             records, _ = reader._protected(everything, groups, sample_weight)
             names, public = records.table.names, reader._shared_schema(records.table)
             reader._check_types(public, records)
-            return ExactStatistics(
-                public, names, reader._statistics(public, reader._prior(public), records)
-            )
+            sums = reader._statistics(public, reader._prior(public), records)
+            return ExactStatistics(public, names, sums, max_weight=reader._most_copies)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_statistics(self, statistics: ExactStatistics) -> Self:
@@ -354,6 +358,12 @@ class ShardedEstimator(SupervisedEstimator):
     def _accepted(self, statistics: ExactStatistics, facts: Facts | None) -> FitInput:
         """Return merged statistics, refusing those of another model."""
         names, theirs = statistics._names, statistics.schema
+        if statistics.max_weight != self._most_copies:
+            raise ValueError(
+                f"These statistics were computed with max_weight={statistics.max_weight}, not with "
+                f"the {self.max_weight} of this {type(self).__name__}, by which noise would be "
+                "calibrated. Nothing was spent."
+            )
         self._check_shards()
         public = self._shared_schema(SealedTable(len(theirs), None if names is None else [*names]))
         mine = self._structure(public), [*public.columns.items()], public.target

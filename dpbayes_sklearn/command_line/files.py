@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
-from dpbayes_sklearn.schema.values import as_numbers, number_of
+from dpbayes_sklearn.schema.values import as_numbers, number_of, own_list
 
 __all__ = [
     "CsvFile",
@@ -160,9 +160,9 @@ class ParquetFile:
         return cls(tuple(table.column_names), table)
 
     def texts(self, name: str) -> list[Any]:
-        """Return the cells of a column."""
+        """Return the cells of a column, None for one that Python cannot hold."""
         place_of(name, self.names)
-        cells: list[Any] = self.table[name].to_pylist()
+        cells: list[Any] = own_list(self.table[name])
         return cells
 
     def numbers(self, name: str) -> TextColumn:

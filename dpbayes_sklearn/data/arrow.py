@@ -59,13 +59,30 @@ class ArrowFrame:
             return self.native.column(key)
         if isinstance(key, list):
             return ArrowFrame(self.native.select(key))
-        return ArrowFrame(self.native.take(np.asarray(key)))
+        rows = np.asarray(key)
+        try:
+            return ArrowFrame(self.native.take(rows))
+        except _arrow().ArrowInvalid:  # small indices cannot number the values of all chunks
+            return ArrowFrame(_with_wide_indices(self.native).take(rows))
 
 
 def _one_chunk(frame: ArrowFrame) -> Any:
     """Return the one column of a frame: an array, which numpy need not copy, if it is in one."""
     column = frame.native.column(0)
     return column.chunk(0) if column.num_chunks == 1 else column
+
+
+def _with_wide_indices(table: Any) -> Any:
+    """Return a table whose dictionaries have indices of 32 bits at least."""
+    pa = _arrow()
+    for j, kind in enumerate(table.schema.types):
+        if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
+            wide = [
+                pa.DictionaryArray.from_arrays(chunk.indices.cast("int32"), chunk.dictionary)
+                for chunk in table.column(j).chunks
+            ]
+            table = table.set_column(j, table.column_names[j], pa.chunked_array(wide))
+    return table
 
 
 def framed(X: Any, declared: Mapping[Any, Any] | None = None, coded: Collection[str] = ()) -> Any:
@@ -264,7 +281,9 @@ def _spooled(tables: Iterator[Any]) -> Any:
             for table in tables:
                 if table.schema != first.schema:  # a cast would refuse nulls where none should be
                     table = table.cast(first.schema)
-                writer.write_table(table.combine_chunks())
+                with suppress(pa.ArrowInvalid):  # small indices cannot number all values together
+                    table = table.combine_chunks()
+                writer.write_table(table)
         file.flush()
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()

@@ -45,6 +45,7 @@ __all__ = [
     "joined",
     "kind_of",
     "number_of",
+    "own_list",
     "readable",
     "seconds",
     "seconds_of_column",
@@ -78,7 +79,7 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
         return np.asarray(column)
     if _ARROW_NUMBERS.match(str(getattr(column, "type", ""))):
         return np.asarray(column)
-    listed = _own_list(column)
+    listed = own_list(column)
     if listed is not None:
         return as_cells(listed, len(getattr(column, "shape", "n")))
     if not is_list(column):
@@ -163,7 +164,7 @@ def readable(column: Any) -> Column:
     if len(values) > len(places):
         return cells_of(column)
     missing = getattr(getattr(column, "dtype", None), "na_value", None)
-    return Repeated(places, as_cells([*_own_list(values), missing], 1))
+    return Repeated(places, as_cells([*own_list(values), missing], 1))
 
 
 def _arrow_dictionary(column: Any) -> Any:
@@ -185,7 +186,7 @@ def _arrow_dictionary(column: Any) -> Any:
         return None
 
 
-def _own_list(column: Any) -> Any:
+def own_list(column: Any) -> Any:
     """Return a column as a list by its own method, None if it has none."""
     name = next((name for name in _LISTS if hasattr(column, name)), None)
     return None if name is None else _listed(column, name)

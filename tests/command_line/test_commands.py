@@ -379,3 +379,20 @@ def test_parquet_delta_persons_and_equal_columns(files: Path, capsys: Any) -> No
     assert "one person more, at most 2" in out
     assert len(json.loads((files / "model.json").read_text())["fitted"]["schema_"]["columns"]) == 40
     assert "goes with --groups" in run(capsys, *fit, "--max-records", "2")[2]
+
+
+def test_a_cell_of_parquet_that_python_cannot_hold_is_missing(files: Path, capsys: Any) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    offsets, cells = np.array([0, 1, 3, 4], np.int32), pa.py_buffer(b"x\xff\xfey")
+    texts = pa.StringArray.from_buffers(3, pa.py_buffer(offsets.tobytes()), cells)
+    late = pa.array([2**55, None, 0], pa.int64()).cast(pa.timestamp("ms"))
+    parquet.write_table(
+        pa.table({"a": texts, "day": late, "who": texts, "ill": ["no", "yes", "no"]}), "t.parquet"
+    )
+    fields = {"a": {"values": ["x", "y"]}, "day": {"low": "2020-01-01", "high": "2021-01-01"}}
+    schema = {"columns": fields, "target": {"values": ["no", "yes"]}}
+    Path("s.json").write_text(json.dumps(schema), encoding="utf-8")
+    fit = ["fit", "t.parquet", "--target", "ill", "--schema", "s.json", "--epsilon", "1"]
+    assert main([*fit, "--out", "m.json"]) == 0
+    assert main([*fit, "--out", "m.json", "--groups", "who"]) == 0
+    assert "error" not in capsys.readouterr().err

@@ -294,3 +294,21 @@ def test_searches_and_evaluations_take_arrow(container: str) -> None:
     assert found.guarantee.epsilon == 2
     search = PrivateSearchCV(model, {"temperature": [1.0, 0.5]}).fit(frame(table), y)
     assert search.best_params_["temperature"] in (1.0, 0.5)
+
+
+@pytest.mark.parametrize("column", ["a", "y", "w", "beside"])
+@pytest.mark.parametrize("options", [{}, {"sample_weight": "w"}], ids=["plain", "weights"])
+def test_a_dictionary_that_small_indices_cannot_number_fails_no_fit(
+    column: str, options: dict[str, Any]
+) -> None:
+    # one value more of one record, and the dictionaries of all batches have no common one
+    batches = []
+    for k in range(2):
+        values = pa.array([f"{k} {i}" for i in range(100)])
+        cells = {"a": ["x", "y", "x"], "y": ["n", "p", "n"], "w": [1.0, 2.0, 0.5]}
+        cells[column] = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), values)
+        batches.append(pa.record_batch(cells))
+    table = pa.Table.from_batches(batches)
+    schema = Schema({"a": Categories(["x", "y"])}, Categories(["n", "p"]))
+    for X in (table, table.to_reader()):
+        BayesianNaiveBayes(schema=schema, max_weight=3).fit(X, target="y", **options)
