@@ -30,11 +30,12 @@ from dpbayes_sklearn import (
     PosteriorQuerySession,
     PrivacyUnit,
     PrivateSearchCV,
+    from_json,
     metrics,
 )
 from dpbayes_sklearn.audit import audit
 from dpbayes_sklearn.audit.planting import planted
-from dpbayes_sklearn.data.persons import copies_of
+from dpbayes_sklearn.data.persons import OWN_WEIGHTS, copies_of
 from dpbayes_sklearn.privacy.budget import Budget, Copies
 
 BITS: dict[str, Any] = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
@@ -260,3 +261,13 @@ def test_weights_are_a_column_of_any_container() -> None:
 def test_the_card_says_that_the_total_is_a_weight() -> None:
     X, y, w = records()
     assert "fitted to a total weight of about" in clone(NAIVE).fit(X, y, sample_weight=w).card()
+
+
+def test_the_guarantee_names_what_weights_must_not_depend_on() -> None:
+    X, y, w = records()
+    given, left_out = (clone(NAIVE).fit(X, y, sample_weight=each) for each in (w, None))
+    assert OWN_WEIGHTS in given.guarantee_.conditions
+    assert OWN_WEIGHTS not in left_out.guarantee_.conditions
+    assert OWN_WEIGHTS in from_json(given.to_json()).guarantee_.conditions
+    shard = given.exact_statistics(X, y, sample_weight=w)
+    assert OWN_WEIGHTS in given.fit_statistics(shard).guarantee_.conditions

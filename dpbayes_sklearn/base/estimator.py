@@ -21,7 +21,7 @@ from dpbayes_sklearn._messages import silence
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.base.spending import SpendingEstimator, spending, told_what_was_spent
 from dpbayes_sklearn.data.arrow import named_columns
-from dpbayes_sklearn.data.persons import copies_of, records_that_count
+from dpbayes_sklearn.data.persons import OWN_WEIGHTS, copies_of, records_that_count
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.exceptions import (
@@ -349,14 +349,15 @@ class PrivateEstimator(SpendingEstimator):
     def _protected(
         self, records: Any, groups: Any, sample_weight: Any = None
     ) -> tuple[Any, tuple[str, ...]]:
-        """Return the records that count, and what was promised about persons."""
+        """Return the records that count, and what was promised about persons and weights."""
         unit, given, seed = self._declared_unit, self._copies, self.random_state
         if sample_weight is None:
             return records_that_count(records, groups, unit, seed)
         if given is None:
             raise ValueError(NO_WEIGHTS.format(type(self).__name__))
         copies = copies_of(sample_weight, records.n, given.most, seed)
-        return records_that_count(records, groups, unit, seed, copies)
+        counted, promises = records_that_count(records, groups, unit, seed, copies)
+        return counted, (*promises, OWN_WEIGHTS)
 
     def _check_types(self, public: Any, records: Any) -> None:
         """Refuse, by declared types alone, columns that cannot hold a value of their domain."""

@@ -18,7 +18,7 @@ from dpbayes_sklearn._messages import remark
 from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.data.arrow import framed
-from dpbayes_sklearn.data.persons import COUNTED, PROMISED
+from dpbayes_sklearn.data.persons import COUNTED, OWN_WEIGHTS, PROMISED
 from dpbayes_sklearn.data.reading import (
     check_kinds,
     domain_from_data,
@@ -379,6 +379,7 @@ class ShardedEstimator(SupervisedEstimator):
         unit = self._declared_unit
         texts = (PROMISED,) if unit.size_is_secret else (PROMISED, COUNTED)
         promised = [text.format(unit.max_records) for text in texts if unit.name == "person"]
+        promised += [] if self.max_weight is None else [OWN_WEIGHTS]
         sums = statistics._sums
         return FitInput(
             public, self._prior(public), sums, (KEPT_SECRET, *promised), facts or Facts(sums.n)

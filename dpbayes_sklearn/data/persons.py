@@ -33,6 +33,7 @@ from dpbayes_sklearn.schema.values import as_numbers
 
 __all__ = [
     "COUNTED",
+    "OWN_WEIGHTS",
     "PERSONS_STREAM",
     "PROMISED",
     "PROTECTION",
@@ -271,6 +272,9 @@ PERSONS_STREAM = 2**17
 _WEIGHTS_STREAM = 2**18  # The stream of a seed that rounds weights.
 
 PROMISED = "no person has more than {} of the records, as declared"
+
+OWN_WEIGHTS = "no weight depends on other records, as one that was adjusted to their totals does"
+"""Where weights are given: one record would change how often others count."""
 
 NO_GROUPS = (
     "A person is the privacy unit, but groups, whose record each row is, were not given. Pass "
