@@ -96,7 +96,7 @@ def framed(X: Any, declared: Mapping[Any, Any] | None = None, coded: Collection[
     >>> framed(pl.LazyFrame({"age": [31, 48]})).shape
     (2, 1)
     """
-    if hasattr(X, "column_names") and hasattr(X, "to_pylist"):  # a table or a batch of pyarrow
+    if _has(X, "column_names") and _has(X, "to_pylist"):  # a table or a batch of pyarrow
         return ArrowFrame(_arrow().table(X))
     if not _is_stream(X):
         return X
@@ -157,13 +157,16 @@ def named_columns(
     return rest, y if target is None else X[target], found
 
 
+def _has(X: Any, *names: str) -> bool:
+    """Tell whether the type has one of these. Spark and ibis also have columns as attributes."""
+    return any(hasattr(type(X), name) for name in names)
+
+
 def _is_stream(X: Any) -> bool:
     """Tell whether records are to be fetched: not those of pandas, polars, pyarrow and dask."""
-    here = is_partitioned(X) or any(
-        hasattr(X, name) for name in ("iloc", "get_column", "to_pylist")
-    )
-    series = hasattr(X, "dtype")  # a Series of pandas or polars has a stream, too
-    return not (here or series) and any(hasattr(X, name) for name in _STREAMS)
+    here = is_partitioned(X) or _has(X, "iloc", "get_column", "to_pylist")
+    series = _has(X, "dtype")  # a Series of pandas or polars has a stream, too
+    return not (here or series) and _has(X, *_STREAMS)
 
 
 _STREAMS = (
@@ -179,21 +182,32 @@ _STREAMS = (
 def _batches(X: Any) -> Iterator[Any]:
     """Yield the batches of a stream; whoever has none to yield still has a type."""
     pa = _arrow()
-    if hasattr(X, "collect_batches"):
+    if _has(X, "collect_batches"):
         yield X.limit(0).collect().to_arrow()
         for frame in X.collect_batches(maintain_order=True):
             yield frame.to_arrow()
         return
-    if hasattr(X, "to_pyarrow_batches"):
-        X = X.to_pyarrow_batches()
-    elif hasattr(X, "scanner"):
+    if _has(X, "to_pyarrow_batches"):
+        X = _of_ibis(X)
+    elif _has(X, "scanner"):
         X = X.scanner().to_reader()
-    elif hasattr(X, "toArrow"):
+    elif _has(X, "toArrow"):
         X = _of_spark(X)
     reader = X if isinstance(X, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(X)
     yield reader.schema.empty_table()
     for batch in reader:
         yield pa.table(batch)
+
+
+def _of_ibis(table: Any) -> Any:
+    """Return an ibis table as a stream, or all of it at once.
+
+    ibis 12 streams from DuckDB by a method that DuckDB 2 does not have.
+    """
+    connection = getattr(table.get_backend(), "con", None)
+    if _has(connection, "to_arrow_reader") and not _has(connection, "fetch_record_batch"):
+        return table.to_pyarrow()
+    return table.to_pyarrow_batches()
 
 
 def _of_spark(frame: Any) -> Any:
@@ -214,13 +228,13 @@ def _enumerated(X: Any, declared: Mapping[Any, Any]) -> Any:
         if isinstance(domain, Categories)
         and all(isinstance(value, str) and value.isprintable() for value in domain.values)
     }
-    if hasattr(X, "collect_batches"):
+    if _has(X, "collect_batches"):
         pl, types = import_module("polars"), X.collect_schema()
         known = [name for name in texts if types.get(name) == pl.String]
         return X.with_columns(
             pl.col(name).cast(pl.Enum(texts[name]), strict=False) for name in known
         )
-    if not (hasattr(X, "project") and hasattr(X, "to_arrow_reader")):
+    if not (_has(X, "project") and _has(X, "to_arrow_reader")):
         return X
     columns = zip(X.columns, X.types, strict=True)
     return X.project(

@@ -39,6 +39,7 @@ CONTAINERS: dict[str, Callable[[pa.Table], Any]] = {
     "reader": lambda table: table.to_reader(2),
     "LazyFrame": lambda table: pl.from_arrow(table).lazy(),
     "DuckDB": lambda table: duckdb.from_arrow(table),
+    "ibis": lambda table: pytest.importorskip("ibis", reason="needs ibis").memtable(table),
 }
 
 CELLS: list[tuple[pa.DataType, list[Any], Domain]] = [
@@ -112,6 +113,11 @@ def test_what_only_codes_are_used_of_is_written_as_codes() -> None:
         assert [str(column.type.index_type) for column in native.columns] == ["uint8", "uint8"]
         assert native.column("x").combine_chunks().indices.to_pylist() == [0, 2, 1, 0]
         assert native.column("job").combine_chunks().indices.to_pylist() == [0, 0, 0, 1]
+
+
+def test_a_column_is_not_taken_for_an_attribute() -> None:
+    table = pa.table({"dtype": [1.0, 2.0], "iloc": [3, 4], "to_pylist": ["a", "b"]})
+    assert framed(CONTAINERS["ibis"](table)).native.to_pylist() == table.to_pylist()
 
 
 def test_texts_are_enumerations_of_engines_by_their_bytes() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -64,22 +66,31 @@ def table(n: int = 3000) -> pa.Table:
     )
 
 
-@pytest.fixture(scope="module")
-def engines() -> Iterator[dict[str, Callable[[pa.Table], Any]]]:
+@pytest.fixture(scope="module", params=["classic", "Connect"])
+def engines(request: Any) -> Iterator[dict[str, Callable[[pa.Table], Any]]]:
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need pyarrow, too
     options = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     }
-    builder = SparkSession.builder.master("local[2]")
+    if request.param == "Connect":
+        pytest.importorskip(
+            "pyspark.sql.connect.session",
+            reason="Spark Connect needs pyspark[connect]",
+            exc_type=ImportError,
+        )
+        builder = SparkSession.builder.remote("local[2]")
+    else:
+        builder = SparkSession.builder.master("local[2]")
+        options |= {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
     for name, value in options.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    assert request.param.lower() in type(spark.range(1)).__module__
     yield {
-        "Spark": spark.createDataFrame,
+        f"Spark {request.param}": spark.createDataFrame,
         "DuckDB": lambda table: duckdb.from_arrow(table),
         "polars": lambda table: pl.from_arrow(table).lazy(),
     }
