@@ -271,3 +271,14 @@ def test_the_guarantee_names_what_weights_must_not_depend_on() -> None:
     assert OWN_WEIGHTS in from_json(given.to_json()).guarantee_.conditions
     shard = given.exact_statistics(X, y, sample_weight=w)
     assert OWN_WEIGHTS in given.fit_statistics(shard).guarantee_.conditions
+
+
+def test_a_delta_too_small_for_two_steps_is_refused_before_the_charge() -> None:
+    X, y, w = records()
+    ledger = BudgetAccountant(2000.0, 0.5)
+    model = clone(NAIVE).set_params(
+        epsilon=1500.0, delta=1e-6, mechanism="gaussian", accountant=ledger
+    )
+    with pytest.raises(ValueError, match="delta"):
+        model.fit(X, y, sample_weight=w)
+    assert not len(ledger)

@@ -154,10 +154,13 @@ class Copies(NamedTuple):
         return 1 if self.unit.size_is_secret else 2
 
     def inner(self, budget: Budget) -> Budget:
-        """Return what a release may spend by the counted unit, to cost no more than the budget."""
+        """Return what a release may spend by the counted unit, to cost no more than the budget.
+
+        A delta that is below the least one is none.
+        """
         epsilon = budget.epsilon / self._steps
         delta = Fraction(budget.delta) / self._times(epsilon)
-        return Budget(epsilon, delta, self.counted)
+        return Budget(epsilon, delta if delta >= LEAST_DELTA else Fraction(0), self.counted)
 
     def outer(self, cost: Budget) -> Budget:
         """Return the cost, for who is protected, of a release with a cost by the counted unit."""
