@@ -39,6 +39,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import as_numbers, number_of, own_list
@@ -290,21 +291,30 @@ def typed_frame(file: DataFile, declared: Sequence[str], kinds: Mapping[str, Seq
     A cell that is no number or date is missing, so that no cell decides the type of a column.
     """
     try:
-        from pandas import DataFrame, to_datetime
+        from pandas import DataFrame
     except ImportError:
         raise FileError("Learning a schema needs pandas: pip install pandas.") from None
     named = [*declared, *chain.from_iterable(kinds.values())]
     if repeated := [name for name, times in Counter(named).items() if times > 1]:
         raise FileError(f"The column {repeated[0]!r} is named twice.")
     numbers = {name: as_numbers(file.numbers(name)) for name in kinds["numbers"]}
-    dates = {
-        name: to_datetime(as_numbers(file.dates(name)), unit="s", errors="coerce")
-        for name in kinds["dates"]
-    }
+    dates = {name: _instants(as_numbers(file.dates(name))) for name in kinds["dates"]}
     texts = {name: file.texts(name) for name in (*kinds["texts"], *declared)}
     objects = {name: _objects(cells, len(cells)) for name, cells in texts.items()}
     columns = {**numbers, **dates, **objects}
     return DataFrame({name: columns[name] for name in named})
+
+
+def _instants(seconds: FloatArray) -> TextColumn:
+    """Return times in microseconds, whatever they are: pandas would choose a unit by all of them.
+
+    >>> _instants(np.array([0.5, 1e300, np.nan])).astype(str).tolist()
+    ['1970-01-01T00:00:00.500000', 'NaT', 'NaT']
+    """
+    steps = np.rint(seconds * 1e6)
+    known = np.abs(steps) < 2**62
+    whole = np.where(known, steps, 0.0).astype(np.int64).astype("datetime64[us]")
+    return np.where(known, whole, np.datetime64("NaT", "us"))
 
 
 def with_all_columns(schema: Schema, names: Sequence[str], others: Sequence[str | None]) -> Schema:

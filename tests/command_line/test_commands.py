@@ -17,7 +17,7 @@ import pytest
 
 from dpbayes_sklearn import BudgetAccountant, from_json
 from dpbayes_sklearn.__main__ import main
-from dpbayes_sklearn.command_line.files import CsvFile, read_schema
+from dpbayes_sklearn.command_line.files import CsvFile, Form, read_data, read_schema, typed_frame
 from dpbayes_sklearn.schema import Categories, Interval
 
 COLUMNS = {
@@ -396,3 +396,15 @@ def test_a_cell_of_parquet_that_python_cannot_hold_is_missing(files: Path, capsy
     assert main([*fit, "--out", "m.json"]) == 0
     assert main([*fit, "--out", "m.json", "--groups", "who"]) == 0
     assert "error" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cell", ["2020-01-01T00:00:00.000001", "0001-01-01", "", "soon"])
+def test_no_date_decides_how_other_dates_are_learned(files: Path, cell: str) -> None:
+    others = ["9999-12-31", "0800-12-25", "2020-02-29T12:30"]
+    Path("days.csv").write_text("\n".join(["day", *others, cell, ""]), encoding="utf-8")
+    file = read_data(Path("days.csv"), Form())
+    days = typed_frame(file, [], {"numbers": [], "dates": ["day"], "texts": []})["day"]
+    assert str(days.dtype) == "datetime64[us]"
+    assert [str(day)[:16] for day in np.asarray(days)[:3]] == [
+        "9999-12-31T00:00", "0800-12-25T00:00", "2020-02-29T12:30"
+    ]  # fmt: skip
