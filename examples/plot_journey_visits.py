@@ -44,7 +44,7 @@ schema = Schema(columns, target=Categories(["no", "yes"]))
 unit = PrivacyUnit("person", max_records=2, neighbours="add_remove")
 ledger = BudgetAccountant(epsilon=2.0, path=here / "visits.sqlite")
 model = BayesianNaiveBayes(1.0, schema=schema, privacy_unit=unit, accountant=ledger)
-model.fit(table, table["back"], groups=table["patient"])
+model.fit(table, target="back", groups="patient")
 asked = {"scoring": ["accuracy", "roc_auc", "calibration_curve"], "groups": later["patient"]}
 found = private_score(model, later, later["back"], epsilon=1.0, **asked)
 (here / "card.html").write_text(model.card("html", evaluation=found, title="Who comes back"))
