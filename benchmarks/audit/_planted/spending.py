@@ -90,7 +90,9 @@ FAULTS.rows(
         ),
         "A shard that is inside another one is counted twice": at(
             "shards.ExactStatistics.__init__",
-            lambda real, self, schema, names, sums, shards=(): real(self, schema, names, sums),
+            lambda real, self, schema, names, sums, shards=(), max_weight=None: real(
+                self, schema, names, sums, max_weight=max_weight
+            ),
             "batches",
         ),
         "Nobody is warned of a seed beside a ledger or in an ensemble": at(
