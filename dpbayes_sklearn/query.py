@@ -115,7 +115,8 @@ class PosteriorQuerySession:
             mechanism = self._estimator._mechanism
             self._plan: Plan[Any, Any] = plan(mechanism, prior, given.facts, self._budget)
         else:
-            self._plan = self._estimator._planned(given, self._budget)
+            with quiet_numpy():
+                self._plan = self._estimator._planned(given, self._budget)
         self._exact: FitInput | None = given
         self._opening = Fraction(self._estimator._shares(self._budget)[0].epsilon)
 

@@ -290,3 +290,9 @@ def test_proportions_need_the_sampler():
         PosteriorQuerySession(BetaBinomial(accountant=BudgetAccountant(1.0)), [0, 1])
     with pytest.raises(TypeError, match="must be a model"):
         PosteriorQuerySession(PrivateSearchCV(BetaBinomial(), {}), [0, 1])
+
+
+def test_a_session_is_planned_whatever_numpy_does_with_underflows():
+    model = GammaExponential(0.5, mechanism="sampler", bounds=(0, 3))
+    with np.errstate(all="raise"):
+        PosteriorQuerySession(model, np.ones((30, 2)), accountant=BudgetAccountant(epsilon=1))
