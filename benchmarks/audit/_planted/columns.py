@@ -43,175 +43,111 @@ def _text_law(sides=None, of_epsilon=None, of_delta=None):
     return law
 
 
-FAULTS.rows(
-    COLUMNS,
-    {
-        "A replaced record is thought to change one part of a level": at(
-            f"{QUANTILES}._disjoint", lambda _, share, fractions: Level(share, ONE, ONE), EPSILON_12
-        ),
-        "Every level of a column takes the whole budget of the column": at(
-            "columns.plans.rate",
-            lambda _, level, epsilon, unit: float(epsilon / level.sensitivity(unit)),
-            "CentreAndSpread",
-        ),
-        "A range and the edges within it each take the whole budget of the column": at(
-            f"{QUANTILES}._with_part", lambda _, choose, part: choose, "RangeAndEdges"
-        ),
-        "Every column takes the whole budget of the fit": at(
-            f"{QUANTILES}.QuantileQuestions.n_columns", 1, EPSILON_12
-        ),
-        "A quantile is weighted as if ranks were twice as far apart": at(
-            "columns.lattice.decay", lambda real, exponent: real(2 * exponent), EPSILON_12
-        ),
-        "Every choice of a column takes the whole budget": at(
-            "columns.plans.choice_weights",
-            lambda real, scores, far, e: real(scores, far, 2 * e),
-            "k=2",
-        ),
-        "Scores of columns are thought to change half as far": at(
-            "counts.dependence.dependence_sensitivity", lambda real, *a: real(*a) // 2, "k=2"
-        ),
-        "Naive Bayes is compared with the sum of a tree's scores, not with their mean": at(
-            "counts.dependence.EdgeScores._mean_of_the_best_tree",
-            lambda real, self: real(self) * (len(self.scores) - 1),
-            "Alike",
-        ),
-    },
-)
-FAULTS.rows(
-    TEXTS,
-    {
-        "Both texts of a replaced record take the whole delta": at(
-            CALIBRATED, lambda real, cls, scale, delta, *step: real(cls, scale, 2 * delta, *step)
-        ),
-        "A replaced record is thought to change one text only": at(
-            "columns.plans.laplace_scale", lambda real, moved, epsilon: real(moved // 2, epsilon)
-        ),
-    },
-)
-FAULTS.rows(
-    WORLDS,
-    {
-        "Quantiles are protected for one record of a person": at(
-            f"{QUANTILES}.Level.sensitivity",
-            lambda _, self, unit: getattr(
-                self, {"replace": "replaced"}.get(unit.neighbours, "moved")
-            ),
-        ),
-        "A record that comes is thought to move a quantile by half a rank": at(
-            f"{QUANTILES}._disjoint", lambda _, share, parts: Level(share, 2 * ONE, ONE / 2)
-        ),
-        "A text is published if it hides one record of a person": at(
-            CALIBRATED,
-            lambda real, cls, scale, delta, *step: real(cls, scale, delta),
-            "texts, person (2 records)",
-        ),
-    },
-)
-FAULTS.rows(
-    REPLAY,
-    {
-        "Scores of columns are thought to change by one record of a person": at(
-            "counts.dependence.ColumnScores.sensitivity",
-            lambda real, self, unit: -(-real(self, unit) // unit.max_records),
-            "PrivateSelectKBest(k=1",
-        ),
-        "A record that comes is thought to change an edge half as far": at(
-            "counts.dependence.EdgeScores.sensitivity",
-            lambda real, self, unit: real(self, unit) // (1 + unit.size_is_secret),
-            "PrivateTree",
-        ),
-        "Which quantiles can be found follows from the exact number of records": at(
-            f"{COLUMNWISE}._public_schema",
-            lambda real, self, records, n: real(self, records, records.n),
-        ),
-        "A transformer refuses an empty table, where one record is a secret": at(
-            "preprocessing.columns.read_unlabelled",
-            lambda real, self, X, *, reset, may_be_empty: real(self, X, reset=reset),
-        ),
-        "A transformer counts all records of a person": at(
-            f"{COLUMNWISE}._protected", lambda _, self, records, *rest: (records, ())
-        ),
-    },
-)
-FAULTS.rows(
-    PARTS,
-    {
-        "The delta of a schema is not charged": at(
-            "columns.plans.FramePlan.of",
-            changed(cost=lambda cost: cost._replace(delta=Fraction(0))),
-            "schema, record",
-        ),
-        "Every column of texts has the whole delta": at(
-            "columns.plans.TextCounts.law", _text_law(of_delta=1), "schema, record"
-        ),
-        "Every column of texts takes the whole epsilon": at(
-            "columns.plans.TextCounts.law", _text_law(of_epsilon=1), "schema, record"
-        ),
-        "The delta of a text is not shared by what comes and what goes": at(
-            "columns.plans.TextCounts.law", _text_law(sides=1), "schema, record"
-        ),
-        "Numbers of a learned schema take all of epsilon": at(
-            "columns.plans.shares",
-            lambda real, n, texts, budget: (
-                (both := real(n, texts, budget))[0]._replace(epsilon=budget.epsilon),
-                both[1],
-            ),
-            "schema, record",
-        ),
-        "The edges of a tree share all of epsilon": at(
-            "counts.dependence.TreeChoice.shares",
-            lambda real, self: (
-                (QUESTION_SHARE, *[ONE / (len(s) - 1)] * (len(s) - 1)) if (s := real(self)) else ()
-            ),
-            "tree, record",
-        ),
-        "The question whether there is a tree costs half of its share": at(
-            "counts.dependence.TreeChoice.shares",
-            lambda real, self: tuple(s if i else 2 * s for i, s in enumerate(real(self))),
-            "tree, record",
-        ),
-        "Choices of columns share epsilon as if there were one less": at(
-            "counts.dependence.ColumnChoice.shares",
-            lambda real, self: tuple(2 * share for share in real(self)),
-            "columns, record",
-        ),
-        "Scores that rise and fall are thought to differ by one sensitivity": at(
-            "columns.plans.choice_weights",
-            lambda real, scores, far, e: real(scores, far, 2 * e),
-            "columns, record",
-        ),
-        "Scores of columns are protected as for two values and two classes": at(
-            "counts.dependence.dependence_sensitivity",
-            lambda real, n, values, classes: real(n, min(values, 2), min(classes, 2)),
-            "wide columns",
-        ),
-        "Quantiles beside a median have the share of the median, too": at(
-            f"{QUANTILES}.OuterQuantiles._sides", _all_of_it, "PrivateMinMaxScaler"
-        ),
-        "The spread of a column has the share of its median, too": at(
-            f"{QUANTILES}.CentreAndSpread.levels", _all_of_it, "PrivateStandardScaler"
-        ),
-        "Both ends of a bounded range have the whole share": at(
-            f"{QUANTILES}.OuterQuantiles.levels",
-            lambda real, self: [replace(level, share=ONE) for level in real(self)],
-            "PrivateMinMaxScaler, bounded",
-        ),
-        "Ranks are protected for one record of a person": at(
-            "columns.plans.rate",
-            lambda real, level, e, unit: real(level, 2 * e, unit),
-            "PrivateKBinsDiscretizer, quantile, person (2 records)",
-        ),
-    },
-)
-FAULTS.rows(
-    "plans",
-    {
-        "A tree over too many features is refused in the middle of its release": at(
-            "columns.plans.MAX_POINTS", 10**9, "too many candidates"
-        ),
-    },
-)
+FAULTS.rows(COLUMNS, {
+    "A replaced record is thought to change one part of a level":
+        at(f"{QUANTILES}._disjoint", lambda _, share, parts: Level(share, ONE, ONE), EPSILON_12),
+    "Every level of a column takes the whole budget of the column":
+        at("columns.plans.rate",
+           lambda _, level, epsilon, unit: float(epsilon / level.sensitivity(unit)),
+           "CentreAndSpread"),
+    "A range and the edges within it each take the whole budget of the column":
+        at(f"{QUANTILES}._with_part", lambda _, choose, part: choose, "RangeAndEdges"),
+    "Every column takes the whole budget of the fit":
+        at(f"{QUANTILES}.QuantileQuestions.n_columns", 1, EPSILON_12),
+    "A quantile is weighted as if ranks were twice as far apart":
+        at("columns.lattice.decay", lambda real, exponent: real(2 * exponent), EPSILON_12),
+    "Every choice of a column takes the whole budget":
+        at("columns.plans.choice_weights", lambda real, scores, far, e: real(scores, far, 2 * e),
+           "k=2"),
+    "Scores of columns are thought to change half as far":
+        at("counts.dependence.dependence_sensitivity", lambda real, *a: real(*a) // 2, "k=2"),
+    "Naive Bayes is compared with the sum of a tree's scores, not with their mean":
+        at("counts.dependence.EdgeScores._mean_of_the_best_tree",
+           lambda real, self: real(self) * (len(self.scores) - 1), "Alike"),
+})  # fmt: skip
+FAULTS.rows(TEXTS, {
+    "Both texts of a replaced record take the whole delta":
+        at(CALIBRATED, lambda real, cls, scale, delta, *step: real(cls, scale, 2 * delta, *step)),
+    "A replaced record is thought to change one text only":
+        at("columns.plans.laplace_scale", lambda real, moved, epsilon: real(moved // 2, epsilon)),
+})  # fmt: skip
+FAULTS.rows(WORLDS, {
+    "Quantiles are protected for one record of a person":
+        at(f"{QUANTILES}.Level.sensitivity", lambda _, self, unit: getattr(
+               self, {"replace": "replaced"}.get(unit.neighbours, "moved")
+           )),
+    "A record that comes is thought to move a quantile by half a rank":
+        at(f"{QUANTILES}._disjoint", lambda _, share, parts: Level(share, 2 * ONE, ONE / 2)),
+    "A text is published if it hides one record of a person":
+        at(CALIBRATED, lambda real, cls, scale, delta, *step: real(cls, scale, delta),
+           "texts, person (2 records)"),
+})  # fmt: skip
+FAULTS.rows(REPLAY, {
+    "Scores of columns are thought to change by one record of a person":
+        at("counts.dependence.ColumnScores.sensitivity",
+           lambda real, self, unit: -(-real(self, unit) // unit.max_records),
+           "PrivateSelectKBest(k=1"),
+    "A record that comes is thought to change an edge half as far":
+        at("counts.dependence.EdgeScores.sensitivity",
+           lambda real, self, unit: real(self, unit) // (1 + unit.size_is_secret), "PrivateTree"),
+    "Which quantiles can be found follows from the exact number of records":
+        at(f"{COLUMNWISE}._public_schema",
+           lambda real, self, records, n: real(self, records, records.n)),
+    "A transformer refuses an empty table, where one record is a secret":
+        at("preprocessing.columns.read_unlabelled",
+           lambda real, self, X, *, reset, may_be_empty: real(self, X, reset=reset)),
+    "A transformer counts all records of a person":
+        at(f"{COLUMNWISE}._protected", lambda _, self, records, *rest: (records, ())),
+})  # fmt: skip
+FAULTS.rows(PARTS, {
+    "The delta of a schema is not charged":
+        at("columns.plans.FramePlan.of",
+           changed(cost=lambda cost: cost._replace(delta=Fraction(0))), "schema, record"),
+    "Every column of texts has the whole delta":
+        at("columns.plans.TextCounts.law", _text_law(of_delta=1), "schema, record"),
+    "Every column of texts takes the whole epsilon":
+        at("columns.plans.TextCounts.law", _text_law(of_epsilon=1), "schema, record"),
+    "The delta of a text is not shared by what comes and what goes":
+        at("columns.plans.TextCounts.law", _text_law(sides=1), "schema, record"),
+    "Numbers of a learned schema take all of epsilon":
+        at("columns.plans.shares", lambda real, n, texts, budget: (
+               (both := real(n, texts, budget))[0]._replace(epsilon=budget.epsilon),
+               both[1],
+           ), "schema, record"),
+    "The edges of a tree share all of epsilon":
+        at("counts.dependence.TreeChoice.shares", lambda real, self: (
+               (QUESTION_SHARE, *[ONE / (len(s) - 1)] * (len(s) - 1)) if (s := real(self)) else ()
+           ), "tree, record"),
+    "The question whether there is a tree costs half of its share":
+        at("counts.dependence.TreeChoice.shares",
+           lambda real, self: tuple(s if i else 2 * s for i, s in enumerate(real(self))),
+           "tree, record"),
+    "Choices of columns share epsilon as if there were one less":
+        at("counts.dependence.ColumnChoice.shares",
+           lambda real, self: tuple(2 * share for share in real(self)), "columns, record"),
+    "Scores that rise and fall are thought to differ by one sensitivity":
+        at("columns.plans.choice_weights", lambda real, scores, far, e: real(scores, far, 2 * e),
+           "columns, record"),
+    "Scores of columns are protected as for two values and two classes":
+        at("counts.dependence.dependence_sensitivity",
+           lambda real, n, values, classes: real(n, min(values, 2), min(classes, 2)),
+           "wide columns"),
+    "Quantiles beside a median have the share of the median, too":
+        at(f"{QUANTILES}.OuterQuantiles._sides", _all_of_it, "PrivateMinMaxScaler"),
+    "The spread of a column has the share of its median, too":
+        at(f"{QUANTILES}.CentreAndSpread.levels", _all_of_it, "PrivateStandardScaler"),
+    "Both ends of a bounded range have the whole share":
+        at(f"{QUANTILES}.OuterQuantiles.levels",
+           lambda real, self: [replace(level, share=ONE) for level in real(self)],
+           "PrivateMinMaxScaler, bounded"),
+    "Ranks are protected for one record of a person":
+        at("columns.plans.rate", lambda real, level, e, unit: real(level, 2 * e, unit),
+           "PrivateKBinsDiscretizer, quantile, person (2 records)"),
+})  # fmt: skip
+FAULTS.rows("plans", {
+    "A tree over too many features is refused in the middle of its release":
+        at("columns.plans.MAX_POINTS", 10**9, "too many candidates"),
+})  # fmt: skip
 
 
 @FAULTS.row(REPLAY, f"{QUANTILES}.RangeAndEdges.ask", "FrameDomains(bins=4")

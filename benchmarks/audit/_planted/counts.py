@@ -25,185 +25,118 @@ HALF, TENTH = Fraction(1, 2), Fraction(11, 10)
 SHIFTS = "counts.tables.CountTables.shifts"
 CHANGED = "counts.network.Network.tables_changed"
 
-FAULTS.rows(
-    COUNTS,
-    {
-        "The sensitivity of the counts is too small by one": at(
-            "counts.tables.CountTables.sensitivity", lambda real, *args: real(*args) - 1
-        ),
-        "A record is thought to move the tables of its features, not that of its label": at(
-            CHANGED, lambda real, *args: max(1, real(*args) - 1)
-        ),
-        "The sensitivity of one feature value is used where records are protected": at(
-            CHANGED, lambda real, network, unit: real(network, FEATURE)
-        ),
-        "A replaced record is thought to leave one row of counts only": at(
-            "counts.tables.CountTables.class_row_sensitivity", returns(1)
-        ),
-        "Character sums are thought to move half as far": at(
-            "counts.fourier.l1_sensitivity", lambda real, *a: real(*a) // 2, "fourier, Network"
-        ),
-        "Replacing a record is thought to move counts of categories by one in all": at(
-            "categories.counts.SimplexCounts.sensitivity", returns(1), "geometric"
-        ),
-        "Any number of draws is made for the price of one": at(
-            "counts.dirichlet.sampler_law",
-            lambda real, m, *args: real(Sampler(1, n_points=m.n_points), *args),
-            "n_samples=2",
-        ),
-        "A turn at a split is thought to lose half of what it does": at(
-            "counts.splits.SplitGrid._worst", times(0.5), "Sampler(n_points=33)"
-        ).also("counts.splits._node_loss", uncached),
-        "The score of the MAP mechanism is thought to move a fifth as far": at(
-            "counts.dirichlet._mass_sensitivity", times(0.2), "MAP(score"
-        ),
-        "Any character sum is thought to move by 1, and not by 2": at(
-            "counts.fourier.sup_sensitivity",
-            lambda real, *args: max(1, real(*args) // 2),
-            "fourier, Network",
-        ),
-        "A feature is thought to move its own table, not its child's": at(
-            CHANGED,
-            lambda real, *a: real(*a) if a[-1] == RECORD else min(1, real(*a)),
-            "unit=feature, Network(sizes=(2, 2, 2), parents=((2,), (0,)",
-        ),
-        "All counts but the last are thought to move by 1 together": at(
-            "categories.counts.SimplexCounts.sensitivity",
-            lambda real, self, unit=RECORD, cells=None: min(
-                real(self, unit, cells), 10**9 if cells is None else 1
-            ),
-            "laplace_improved",
-        ),
-    },
-)
-FAULTS.rows(
-    GAUSSIAN,
-    {
-        "The standard deviation is five percent too small": at(
-            "privacy.gaussian.gaussian_variance",
-            times(Fraction(95, 100) ** 2),
-        ),
-        "The L2 sensitivity is taken for its square": at(
-            SHIFTS, lambda real, *a: {c: round(n**0.5) for c, n in real(*a).items()}
-        ),
-        "Weights are left out of the L2 sensitivity": at(
-            SHIFTS, lambda real, *a: {(1, 1): sum(real(*a).values())}
-        ),
-        "The conversion of zCDP is used the wrong way round": at(
-            "privacy.gaussian.zcdp_rho", lambda _, *args: zcdp_epsilon(*args)
-        ).also("privacy.gaussian._least_variance", uncached),
-        "A turned split counts as half a turn in rho": at(
-            "counts.dirichlet.release_rho", times(0.25), "several draws"
-        ),
-    },
-)
-FAULTS.rows(
-    "composition",
-    {
-        "The ledger is told half of the zCDP of a release": at(
-            "counts.plans.gaussian_rho", lambda real, *args: real(*args) / 2
-        ),
-    },
-)
-FAULTS.rows(
-    "draws added up",
-    {
-        "The zCDP of a draw from tables is w²/16 instead of w²/8": at(
-            "counts.splits._node_rho",
-            lambda real, *public: tuple(rho / 2 for rho in real(*public)),
-            "tables",
-        ),
-        "The zCDP of k records of a person is k times that of one": at(
-            "counts.dirichlet.release_rho",
-            lambda real, *public: real(*public) / public[-1].max_records,
-            "tables",
-        ),
-    },
-)
-FAULTS.rows(
-    PARTS,
-    {
-        "Gaussian noise of counts has a tenth less variance": at(
-            "privacy.gaussian.gaussian_variance", times(1 / TENTH), "counts, gaussian, record"
-        ),
-        "Gaussian noise is calibrated as if no temperature were chosen": at(
-            "privacy.gaussian.gaussian_variance",
-            lambda real, *a, pure, **o: real(*a, pure=0, **o),
-            "counts, gaussian, record",
-        ),
-        "The zCDP of the choice of a temperature is left out": at(
-            "counts.plans._followed_by",
-            lambda real, c, e: real(c, e)._replace(rho=c.rho),
-            "counts, gaussian, record",
-        ),
-        "The temperature is chosen with twice its share": at(
-            "counts.plans.tempering_weights",
-            lambda real, lo, e, unit: real(lo, 2 * e, unit),
-            "counts, laplace, record",
-        ),
-        "Losses that all rise are thought to lie within half of the largest": at(
-            "counts.temperature.LossSums.spread",
-            lambda real, *args: real(*args) // 2,
-            "counts, laplace, record, add_remove",
-        ),
-        "Losses of records reach twice as far as is thought": at(
-            "counts.temperature.LossSums.sensitivity",
-            lambda real, *args: real(*args) // 2,
-            "counts, Laplace(), record",
-        ),
-        "Several draws of tables have the loss of one": at(
-            "counts.dirichlet.sampler_law",
-            lambda real, m, *args: real(Sampler(1, omega=m.omega), *args),
-            "counts, Sampler(n_samples=3), record",
-        ),
-        "A loss counts up to twice its bound": at(
-            "counts.temperature.LossSums.of",
-            changed(sums=lambda sums: 2 * sums),
-            "counts, Laplace(), record",
-        ),
-        "Sums of losses exceed a released number of records": at(
-            "counts.temperature.LossSums.at_most", lambda _, self, n: self, "beyond"
-        ),
-        "Turns at a split exceed a released number of records": at(
-            "counts.plans.draw_tables",
-            lambda real, tables, law, grid, n, noise, most=None: real(tables, law, grid, n, noise),
-            "beyond",
-        ),
-        "A feature is thought to turn one split, however many values it has": at(
-            "counts.splits.node_losses",
-            lambda _, turning, adding: (
-                float(np.max(turning, initial=0.0)),
-                2 * float(np.max(adding, initial=0.0)),
-            ),
-            "deep, feature",
-        ).also(("counts.splits._node_loss", "counts.splits._node_rho"), uncached),
-    },
-)
-FAULTS.rows(
-    "intervals",
-    {
-        "A posterior that was chosen at random is taken for the exact one": at(
-            "categories.posterior.SimplexPrior.choice",
-            lambda _, self, counts, chosen, log_likelihood: self.update(
-                ReleasedSimplex.exact(chosen)
-            ),
-            "a proportion, hellinger",
-        ),
-        "A secret number of records is taken for known, and so are the counts": at(
-            "categories.noise_aware.ShareMoments.of",
-            lambda real, cls, mean, variance, total: real(cls, mean, 0 * variance, total),
-            "a proportion, secret number",
-        ),
-        "Every category has the precision of the whole, rare ones too": at(
-            "categories.posterior.NoisyDirichlet.marginals",
-            lambda _, self: Dirichlet.marginals(self),
-            "rare categories",
-        ),
-        "The temperature of small releases does not look at what the features share": at(
-            "counts.plans.default_tempering", returns(DEFAULT), "forty dependent columns"
-        ),
-    },
-)
+FAULTS.rows(COUNTS, {
+    "The sensitivity of the counts is too small by one":
+        at("counts.tables.CountTables.sensitivity", lambda real, *args: real(*args) - 1),
+    "A record is thought to move the tables of its features, not that of its label":
+        at(CHANGED, lambda real, *args: max(1, real(*args) - 1)),
+    "The sensitivity of one feature value is used where records are protected":
+        at(CHANGED, lambda real, network, unit: real(network, FEATURE)),
+    "A replaced record is thought to leave one row of counts only":
+        at("counts.tables.CountTables.class_row_sensitivity", returns(1)),
+    "Character sums are thought to move half as far":
+        at("counts.fourier.l1_sensitivity", lambda real, *a: real(*a) // 2, "fourier, Network"),
+    "Replacing a record is thought to move counts of categories by one in all":
+        at("categories.counts.SimplexCounts.sensitivity", returns(1), "geometric"),
+    "Any number of draws is made for the price of one":
+        at("counts.dirichlet.sampler_law",
+           lambda real, m, *args: real(Sampler(1, n_points=m.n_points), *args), "n_samples=2"),
+    "A turn at a split is thought to lose half of what it does":
+        at("counts.splits.SplitGrid._worst", times(0.5), "Sampler(n_points=33)")
+        .also("counts.splits._node_loss", uncached),
+    "The score of the MAP mechanism is thought to move a fifth as far":
+        at("counts.dirichlet._mass_sensitivity", times(0.2), "MAP(score"),
+    "Any character sum is thought to move by 1, and not by 2":
+        at("counts.fourier.sup_sensitivity", lambda real, *args: max(1, real(*args) // 2),
+           "fourier, Network"),
+    "A feature is thought to move its own table, not its child's":
+        at(CHANGED, lambda real, *a: real(*a) if a[-1] == RECORD else min(1, real(*a)),
+           "unit=feature, Network(sizes=(2, 2, 2), parents=((2,), (0,)"),
+    "All counts but the last are thought to move by 1 together":
+        at("categories.counts.SimplexCounts.sensitivity",
+           lambda real, self, unit=RECORD, cells=None: min(
+               real(self, unit, cells), 10**9 if cells is None else 1
+           ), "laplace_improved"),
+})  # fmt: skip
+FAULTS.rows(GAUSSIAN, {
+    "The standard deviation is five percent too small":
+        at("privacy.gaussian.gaussian_variance", times(Fraction(95, 100) ** 2)),
+    "The L2 sensitivity is taken for its square":
+        at(SHIFTS, lambda real, *a: {c: round(n**0.5) for c, n in real(*a).items()}),
+    "Weights are left out of the L2 sensitivity":
+        at(SHIFTS, lambda real, *a: {(1, 1): sum(real(*a).values())}),
+    "The conversion of zCDP is used the wrong way round":
+        at("privacy.gaussian.zcdp_rho", lambda _, *args: zcdp_epsilon(*args))
+        .also("privacy.gaussian._least_variance", uncached),
+    "A turned split counts as half a turn in rho":
+        at("counts.dirichlet.release_rho", times(0.25), "several draws"),
+})  # fmt: skip
+FAULTS.rows("composition", {
+    "The ledger is told half of the zCDP of a release":
+        at("counts.plans.gaussian_rho", lambda real, *args: real(*args) / 2),
+})  # fmt: skip
+FAULTS.rows("draws added up", {
+    "The zCDP of a draw from tables is w²/16 instead of w²/8":
+        at("counts.splits._node_rho", lambda real, *public: tuple(rho / 2 for rho in real(*public)),
+           "tables"),
+    "The zCDP of k records of a person is k times that of one":
+        at("counts.dirichlet.release_rho",
+           lambda real, *public: real(*public) / public[-1].max_records, "tables"),
+})  # fmt: skip
+FAULTS.rows(PARTS, {
+    "Gaussian noise of counts has a tenth less variance":
+        at("privacy.gaussian.gaussian_variance", times(1 / TENTH), "counts, gaussian, record"),
+    "Gaussian noise is calibrated as if no temperature were chosen":
+        at("privacy.gaussian.gaussian_variance", lambda real, *a, pure, **o: real(*a, pure=0, **o),
+           "counts, gaussian, record"),
+    "The zCDP of the choice of a temperature is left out":
+        at("counts.plans._followed_by", lambda real, c, e: real(c, e)._replace(rho=c.rho),
+           "counts, gaussian, record"),
+    "The temperature is chosen with twice its share":
+        at("counts.plans.tempering_weights", lambda real, lo, e, unit: real(lo, 2 * e, unit),
+           "counts, laplace, record"),
+    "Losses that all rise are thought to lie within half of the largest":
+        at("counts.temperature.LossSums.spread", lambda real, *args: real(*args) // 2,
+           "counts, laplace, record, add_remove"),
+    "Losses of records reach twice as far as is thought":
+        at("counts.temperature.LossSums.sensitivity", lambda real, *args: real(*args) // 2,
+           "counts, Laplace(), record"),
+    "Several draws of tables have the loss of one":
+        at("counts.dirichlet.sampler_law",
+           lambda real, m, *args: real(Sampler(1, omega=m.omega), *args),
+           "counts, Sampler(n_samples=3), record"),
+    "A loss counts up to twice its bound":
+        at("counts.temperature.LossSums.of", changed(sums=lambda sums: 2 * sums),
+           "counts, Laplace(), record"),
+    "Sums of losses exceed a released number of records":
+        at("counts.temperature.LossSums.at_most", lambda _, self, n: self, "beyond"),
+    "Turns at a split exceed a released number of records":
+        at("counts.plans.draw_tables",
+           lambda real, tables, law, grid, n, noise, most=None: real(tables, law, grid, n, noise),
+           "beyond"),
+    "A feature is thought to turn one split, however many values it has":
+        at("counts.splits.node_losses", lambda _, turning, adding: (
+               float(np.max(turning, initial=0.0)),
+               2 * float(np.max(adding, initial=0.0)),
+           ), "deep, feature")
+        .also(("counts.splits._node_loss", "counts.splits._node_rho"), uncached),
+})  # fmt: skip
+FAULTS.rows("intervals", {
+    "A posterior that was chosen at random is taken for the exact one":
+        at("categories.posterior.SimplexPrior.choice",
+           lambda _, self, counts, chosen, log_likelihood: self.update(
+               ReleasedSimplex.exact(chosen)
+           ), "a proportion, hellinger"),
+    "A secret number of records is taken for known, and so are the counts":
+        at("categories.noise_aware.ShareMoments.of",
+           lambda real, cls, mean, variance, total: real(cls, mean, 0 * variance, total),
+           "a proportion, secret number"),
+    "Every category has the precision of the whole, rare ones too":
+        at("categories.posterior.NoisyDirichlet.marginals",
+           lambda _, self: Dirichlet.marginals(self), "rare categories"),
+    "The temperature of small releases does not look at what the features share":
+        at("counts.plans.default_tempering", returns(DEFAULT), "forty dependent columns"),
+})  # fmt: skip
 
 
 @FAULTS.row(COUNTS, "counts.plans.NoisyTables.release")

@@ -54,17 +54,13 @@ def _remembering(real, self, X, y):
     return real(self, X, y)
 
 
-FAULTS.rows(
-    REPLAY,
-    {
-        "The pickle has a cell that the object does not show": at(FIT, _remembering).also(
-            "base.estimator.PrivateEstimator.__getstate__",
-            lambda real, self: (
-                {**real(self), **({"_y": _HIDDEN[id(self)]} if id(self) in _HIDDEN else {})}
-            ),
-        ),
-    },
-)
+FAULTS.rows(REPLAY, {
+    "The pickle has a cell that the object does not show":
+        at(FIT, _remembering)
+        .also("base.estimator.PrivateEstimator.__getstate__", lambda real, self: (
+                  {**real(self), **({"_y": _HIDDEN[id(self)]} if id(self) in _HIDDEN else {})}
+              )),
+})  # fmt: skip
 
 
 @FAULTS.row("enumeration of counts", "counts.plans.NoisyTables.release")

@@ -15,46 +15,32 @@ def _scaled(by):
     return lambda law: replace(law, scale=law.scale / by)
 
 
-FAULTS.rows(
-    "parts",
-    {
-        "The noise of a logistic mode hides a record that goes, not the one that comes": at(
-            "logistic.release.plan_mode", changed(pull=_scaled(2)), RECORD
-        ),
-        "The determinant of a logistic mode is not paid for, with a quarter of the ridge": at(
-            "logistic.mode._ridge", lambda real, *args: (real(*args)[0] / 4, Fraction(0)), RECORD
-        ),
-        "The determinant of a logistic mode is paid for as with eight times the ridge": at(
-            "logistic.mode._ridge", lambda real, *a: (real(*a)[0] / 8, real(*a)[1]), PERSON
-        ),
-        "The search for a logistic mode ends early": at(
-            "logistic.mode._Search.minimum",
-            lambda real, self, error: real(self, 1e9 * error),
-            RECORD,
-        ),
-        "What is released of a logistic mode has hardly any jitter": at(
-            "logistic.release.plan_mode", changed(jitter=_scaled(64)), RECORD
-        ),
-        "The histograms of a logistic regression have twice their share": at(
-            "logistic.release.LookPlan.of",
-            lambda real, *args: real(*args[:-2], 2 * args[-2], args[-1]),
-            RECORD,
-        ),
-        "Records are not scaled to the limit of the curvature's noise": at(
-            "logistic.records.MappedRecords.products",
-            lambda real, self, c, basis, a, limit, grid: real(self, c, basis, a, 1e9, grid),
-            "logistic, smooth, record",
-        ),
-        "The score of a logistic draw is said to have a quarter of its range": at(
-            "logistic.release.score_of_records", times(0.25), "logistic, sampler, linear, record"
-        ),
-        "The mode that logistic draws are made around has all of the budget": at(
-            "logistic.release.plan_mode",
-            lambda real, blocks, n, epsilon, *args: real(blocks, n, 2 * epsilon, *args),
-            "logistic, sampler, linear, record",
-        ),
-    },
-)
+FAULTS.rows("parts", {
+    "The noise of a logistic mode hides a record that goes, not the one that comes":
+        at("logistic.release.plan_mode", changed(pull=_scaled(2)), RECORD),
+    "The determinant of a logistic mode is not paid for, with a quarter of the ridge":
+        at("logistic.mode._ridge", lambda real, *args: (real(*args)[0] / 4, Fraction(0)), RECORD),
+    "The determinant of a logistic mode is paid for as with eight times the ridge":
+        at("logistic.mode._ridge", lambda real, *a: (real(*a)[0] / 8, real(*a)[1]), PERSON),
+    "The search for a logistic mode ends early":
+        at("logistic.mode._Search.minimum", lambda real, self, error: real(self, 1e9 * error),
+           RECORD),
+    "What is released of a logistic mode has hardly any jitter":
+        at("logistic.release.plan_mode", changed(jitter=_scaled(64)), RECORD),
+    "The histograms of a logistic regression have twice their share":
+        at("logistic.release.LookPlan.of",
+           lambda real, *args: real(*args[:-2], 2 * args[-2], args[-1]), RECORD),
+    "Records are not scaled to the limit of the curvature's noise":
+        at("logistic.records.MappedRecords.products",
+           lambda real, self, c, basis, a, limit, grid: real(self, c, basis, a, 1e9, grid),
+           "logistic, smooth, record"),
+    "The score of a logistic draw is said to have a quarter of its range":
+        at("logistic.release.score_of_records", times(0.25), "logistic, sampler, linear, record"),
+    "The mode that logistic draws are made around has all of the budget":
+        at("logistic.release.plan_mode",
+           lambda real, blocks, n, epsilon, *args: real(blocks, n, 2 * epsilon, *args),
+           "logistic, sampler, linear, record"),
+})  # fmt: skip
 
 
 @FAULTS.row("parts", "logistic.release.perturbed_mode", RECORD)

@@ -25,109 +25,67 @@ COUNTS, MOMENTS, LAWS, BYTES = (
 HALF = Fraction(1, 2)
 ADD = "noise.noise.add"
 
-FAULTS.rows(
-    COUNTS,
-    {
-        "The scale of the counts' noise is half of what it should be": at(
-            ("counts.tables.laplace_scale", "categories.counts.laplace_scale"), times(HALF)
-        ),
-        "Only the first table of those that get the same noise gets it": at(
-            ADD, lambda real, arrays, *rest: (real(arrays, *rest)[0], *arrays[1:])
-        ),
-        "Independent noise tells half of its privacy loss": at(
-            "noise.DiscreteLaplace.privacy_loss", times(HALF)
-        ),
-        "Noise of the sup norm tells the loss of the mean of its entries": at(
-            "noise.SupNorm.privacy_loss",
-            lambda _, law, shift: (
-                Fraction(int(np.abs(shift).sum()) * law.grid, len(shift)) / law.steps
-            ),
-            "fourier, Network",
-        ),
-        "Noise of the rows of a class tells the loss of one class only": at(
-            "noise.ClassRows.privacy_loss", times(HALF)
-        ),
-        "Noise that adds to zero tells the loss of one count only": at(
-            "noise.ZeroSum.privacy_loss", times(HALF), "geometric"
-        ),
-        "Noise on a finer grid is drawn with the scale of the coarse one": at(
-            "noise.SupNorm.steps", lambda _, law: law.scale, "fourier, Network"
-        ),
-        "Rows of noise on a grid are drawn with one step less than they have": at(
-            "noise.ClassRows.steps", lambda _, law: law.scale * max(law.grid - 1, 1)
-        ),
-        "A large epsilon is taken for an infinite one": at(
-            "privacy.budget.Budget.infinite",
-            lambda _, budget: budget.epsilon > 30,
-            "laplace, epsilon=40",
-        ),
-    },
-)
-FAULTS.rows(
-    LAWS,
-    {
-        "The sampler draws with half the scale it was given": at(
-            "noise.discrete_laplace._proposals",
-            lambda real, scale, *rest: real(scale / 2, *rest),
-        ),
-        "Noise that cancels is accepted whatever its last part is": at(
-            "noise.joint._coins", lambda _, size, *rest: np.ones(size.size, bool)
-        ),
-        "Rows of noise are accepted however few of them there are": at(
-            "noise.class_rows._accepts", returns(True)
-        ),
-        "Discrete Gaussian noise has half of its variance": at(
-            "noise.discrete_gaussian.discrete_gaussian", lambda real, v, *rest: real(v / 2, *rest)
-        ),
-        "A Gaussian in a ball is drawn with twice its precision": at(
-            "noise.ball_gaussian._unit_ball", lambda real, a, b, *rest: real(2 * a, 2 * b, *rest)
-        ),
-        "The last point of a finite law is never drawn": at(
-            "noise.finite.finite_draw",
-            lambda real, weights, source: real(weights[..., :-1], source),
-        ),
-        "The noise of a text is not cut off": at(
-            "noise.discrete_laplace._unlimited",
-            lambda _, law, count, source: discrete_laplace(law.scale, count, source),
-        ),
-        "Even noise of a text is not thinned out": at(
-            "noise.discrete_laplace._even",
-            lambda _, law, count, source: (
-                uniform_below(2 * law.reach + 1, count, source, np.uint64).astype(np.int64)
-                - law.reach
-            ),
-        ),
-    },
-)
-FAULTS.rows(
-    BYTES,
-    {
-        "Every release uses the same seed, so that its noise can be taken off again": at(
-            "noise.noise.random_source", lambda _, state=None, stream=0: random_source(state or 12)
-        ),
-        "Batches with one seed repeat each other's noise": at(
-            "noise.noise.random_source", lambda _, state=None, stream=0: random_source(state)
-        ),
-    },
-)
-FAULTS.rows(
-    "attacks",
-    {
-        "The sampler draws with a quarter of the variance it was given": at(
-            "noise.discrete_gaussian._proposals",
-            lambda real, variance, *rest: real(variance / 4, *rest),
-            "Gaussian()",
-        ),
-    },
-)
-FAULTS.rows(
-    "composition",
-    {
-        "Noise that cannot be drawn is charged": at(
-            "noise.discrete_gaussian.MAX_VARIANCE", math.inf, "smallest deltas"
-        ),
-    },
-)
+FAULTS.rows(COUNTS, {
+    "The scale of the counts' noise is half of what it should be":
+        at(("counts.tables.laplace_scale", "categories.counts.laplace_scale"), times(HALF)),
+    "Only the first table of those that get the same noise gets it":
+        at(ADD, lambda real, arrays, *rest: (real(arrays, *rest)[0], *arrays[1:])),
+    "Independent noise tells half of its privacy loss":
+        at("noise.DiscreteLaplace.privacy_loss", times(HALF)),
+    "Noise of the sup norm tells the loss of the mean of its entries":
+        at("noise.SupNorm.privacy_loss", lambda _, law, shift: (
+               Fraction(int(np.abs(shift).sum()) * law.grid, len(shift)) / law.steps
+           ), "fourier, Network"),
+    "Noise of the rows of a class tells the loss of one class only":
+        at("noise.ClassRows.privacy_loss", times(HALF)),
+    "Noise that adds to zero tells the loss of one count only":
+        at("noise.ZeroSum.privacy_loss", times(HALF), "geometric"),
+    "Noise on a finer grid is drawn with the scale of the coarse one":
+        at("noise.SupNorm.steps", lambda _, law: law.scale, "fourier, Network"),
+    "Rows of noise on a grid are drawn with one step less than they have":
+        at("noise.ClassRows.steps", lambda _, law: law.scale * max(law.grid - 1, 1)),
+    "A large epsilon is taken for an infinite one":
+        at("privacy.budget.Budget.infinite", lambda _, budget: budget.epsilon > 30,
+           "laplace, epsilon=40"),
+})  # fmt: skip
+FAULTS.rows(LAWS, {
+    "The sampler draws with half the scale it was given":
+        at("noise.discrete_laplace._proposals", lambda real, scale, *rest: real(scale / 2, *rest)),
+    "Noise that cancels is accepted whatever its last part is":
+        at("noise.joint._coins", lambda _, size, *rest: np.ones(size.size, bool)),
+    "Rows of noise are accepted however few of them there are":
+        at("noise.class_rows._accepts", returns(True)),
+    "Discrete Gaussian noise has half of its variance":
+        at("noise.discrete_gaussian.discrete_gaussian", lambda real, v, *rest: real(v / 2, *rest)),
+    "A Gaussian in a ball is drawn with twice its precision":
+        at("noise.ball_gaussian._unit_ball", lambda real, a, b, *rest: real(2 * a, 2 * b, *rest)),
+    "The last point of a finite law is never drawn":
+        at("noise.finite.finite_draw",
+           lambda real, weights, source: real(weights[..., :-1], source)),
+    "The noise of a text is not cut off":
+        at("noise.discrete_laplace._unlimited",
+           lambda _, law, count, source: discrete_laplace(law.scale, count, source)),
+    "Even noise of a text is not thinned out":
+        at("noise.discrete_laplace._even",
+           lambda _, law, count, source: np.array(
+               uniform_below(2 * law.reach + 1, count, source, np.uint64), np.int64
+           ) - law.reach),
+})  # fmt: skip
+FAULTS.rows(BYTES, {
+    "Every release uses the same seed, so that its noise can be taken off again":
+        at("noise.noise.random_source", lambda _, state=None, stream=0: random_source(state or 12)),
+    "Batches with one seed repeat each other's noise":
+        at("noise.noise.random_source", lambda _, state=None, stream=0: random_source(state)),
+})  # fmt: skip
+FAULTS.rows("attacks", {
+    "The sampler draws with a quarter of the variance it was given":
+        at("noise.discrete_gaussian._proposals",
+           lambda real, variance, *rest: real(variance / 4, *rest), "Gaussian()"),
+})  # fmt: skip
+FAULTS.rows("composition", {
+    "Noise that cannot be drawn is charged":
+        at("noise.discrete_gaussian.MAX_VARIANCE", math.inf, "smallest deltas"),
+})  # fmt: skip
 
 
 @FAULTS.row(LAWS, "noise.discrete_laplace.geometric")

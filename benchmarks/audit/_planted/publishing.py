@@ -20,123 +20,75 @@ METRICS, SUMS, PLANS = "evaluations", "enumeration of sums", "plans"
 LAW, LOSS = "metrics.statistics.BoundedSums.law", "sums.release.draw_loss"
 CACHES = ("counts.lattice._shared_mass", "counts.lattice._split_mass")
 
-FAULTS.rows(
-    METRICS,
-    {
-        "A replaced record is thought to change one cell of a confusion matrix": at(
-            "metrics.statistics.CellCounts.sensitivity",
-            lambda _, unit: unit.max_records,
-            "confusion matrix, a record",
-        ),
-        "A person's records are thought to change a sum as much as one record": at(
-            LAW,
-            lambda real, cls, number, unit, *shares: real(
-                cls, number, replace(unit, name="record", max_records=1), *shares
-            ),
-            "accuracy, a person",
-        ),
-        "Losses are not clipped before they are added up": at(
-            "metrics.statistics.Range.steps",
-            lambda _, self, values: np.rint((values - self.middle) / self.half * HALF).astype(
-                np.int64
-            ),
-            "all of a regression, a record",
-        ),
-        "Every part of an evaluation has all of its epsilon": at(
-            "metrics.plan._with_noise",
-            lambda real, part, unit, share, *rest: real(part, unit, Fraction(1), *rest),
-            "all of a classifier, a record",
-        ),
-        "The spread of the losses, which only intervals need, has no noise": at(
-            "metrics.plan._with_noise",
-            lambda real, part, *rest: part if part.name == "spreads" else real(part, *rest),
-            "log loss, a record",
-        ),
-        "Metrics are divided by the exact number of records, though it is secret": at(
-            "metrics.plan.EvaluationPlan.release",
-            lambda real, self, records, noise: replace(
-                real(self, records, noise), n=len(records.truth)
-            ),
-            "accuracy, a record added",
-        ),
-        "The Gaussian noise of sums is calibrated to one of them": at(
-            LAW,
-            lambda real, cls, number, unit, epsilon, rho: real(
-                cls, number, unit, epsilon, None if rho is None else number * rho
-            ),
-            "all of a regression, a record, Gaussian",
-        ),
-        "An evaluation is not charged": at("metrics.scoring._charge", returns(None), "prices"),
-        "A cross-validation is charged for one fit": at(
-            "metrics.scoring._charge",
-            lambda real, ledger, cost, what: real(
-                ledger,
-                cost._replace(epsilon=cost.epsilon / (1 + ("cross_validate" in what))),
-                what,
-            ),
-            "prices",
-        ),
-        "All records of a person are evaluated, however many": at(
-            "metrics.scoring.records_that_count", lambda _, records, *rest: (records, ()), "persons"
-        ),
-        "The sums of an evaluation have half of their noise": at(
-            LAW,
-            lambda real, cls, number, unit, epsilon, rho: real(cls, number, unit, 2 * epsilon, rho),
-            "attack, a record",
-        ),
-    },
-)
-FAULTS.rows(
-    SUMS,
-    {
-        "All records of a person change a sum as one does": at(
-            "sums.release.largest_change", lambda _, grid, unit: grid, "noise"
-        ),
-        "A draw is thought to lose half of what it does": at(
-            LOSS, lambda real, *facts: real(*facts) / 2, "draws"
-        ),
-        "The loss of a draw is looked for at small sums only": at(
-            LOSS,
-            lambda real, prior, j, n, k, points, temper: real(
-                prior, j, 10 * n, k, points, temper / 10
-            ),
-            "draws",
-        ),
-    },
-)
-FAULTS.rows(
-    "parts",
-    {
-        "Every answer of a session about means is drawn for twice its epsilon": at(
-            LOSS, lambda real, *facts: real(*facts) / 2, "session, record, NormalMean"
-        ),
-        "All records of a person change a drawn rate as one does": at(
-            "sums.release.largest_change",
-            lambda _, grid, unit: grid,
-            "session, person (2 records), GammaExponential",
-        ),
-        "A session about a proportion protects one record of a person": at(
-            "query.plan",
-            lambda real, mechanism, prior, facts, budget: real(
-                mechanism, prior, facts, budget._replace(unit=RECORD)
-            ),
-            "session, person (2 records), BetaBinomial",
-        ),
-    },
-)
-FAULTS.rows(
-    PLANS,
-    {
-        "The masses of tiny pseudo-counts are differences of rounding errors": at(
-            "counts.lattice._log_mass",
-            lambda _, alpha, x: log_dirichlet_weight(alpha + 1.0, x),
-            "tiny pseudo-counts",
-        ).also(CACHES, uncached),
-        "Memory grows with the noise of counts whose sum is secret": at(
-            "categories.noise_aware._least_step", returns(1), "memory of wide noise"
-        ),
-    },
-)
+FAULTS.rows(METRICS, {
+    "A replaced record is thought to change one cell of a confusion matrix":
+        at("metrics.statistics.CellCounts.sensitivity", lambda _, unit: unit.max_records,
+           "confusion matrix, a record"),
+    "A person's records are thought to change a sum as much as one record":
+        at(LAW, lambda real, cls, number, unit, *shares: real(
+               cls, number, replace(unit, name="record", max_records=1), *shares
+           ), "accuracy, a person"),
+    "Losses are not clipped before they are added up":
+        at("metrics.statistics.Range.steps",
+           lambda _, self, values: np.rint((values - self.middle) / self.half * HALF).astype(
+               np.int64
+           ), "all of a regression, a record"),
+    "Every part of an evaluation has all of its epsilon":
+        at("metrics.plan._with_noise",
+           lambda real, part, unit, share, *rest: real(part, unit, Fraction(1), *rest),
+           "all of a classifier, a record"),
+    "The spread of the losses, which only intervals need, has no noise":
+        at("metrics.plan._with_noise",
+           lambda real, part, *rest: part if part.name == "spreads" else real(part, *rest),
+           "log loss, a record"),
+    "Metrics are divided by the exact number of records, though it is secret":
+        at("metrics.plan.EvaluationPlan.release", lambda real, self, records, noise: replace(
+               real(self, records, noise), n=len(records.truth)
+           ), "accuracy, a record added"),
+    "The Gaussian noise of sums is calibrated to one of them":
+        at(LAW, lambda real, cls, number, unit, epsilon, rho: real(
+               cls, number, unit, epsilon, None if rho is None else number * rho
+           ), "all of a regression, a record, Gaussian"),
+    "An evaluation is not charged": at("metrics.scoring._charge", returns(None), "prices"),
+    "A cross-validation is charged for one fit":
+        at("metrics.scoring._charge", lambda real, ledger, cost, what: real(
+               ledger, cost._replace(epsilon=cost.epsilon / (1 + ("cross_validate" in what))), what
+           ), "prices"),
+    "All records of a person are evaluated, however many":
+        at("metrics.scoring.records_that_count", lambda _, records, *__: (records, ()), "persons"),
+    "The sums of an evaluation have half of their noise":
+        at(LAW,
+           lambda real, cls, number, unit, epsilon, rho: real(cls, number, unit, 2 * epsilon, rho),
+           "attack, a record"),
+})  # fmt: skip
+FAULTS.rows(SUMS, {
+    "All records of a person change a sum as one does":
+        at("sums.release.largest_change", lambda _, grid, unit: grid, "noise"),
+    "A draw is thought to lose half of what it does":
+        at(LOSS, lambda real, *facts: real(*facts) / 2, "draws"),
+    "The loss of a draw is looked for at small sums only":
+        at(LOSS, lambda real, prior, j, n, k, points, temper: real(
+               prior, j, 10 * n, k, points, temper / 10
+           ), "draws"),
+})  # fmt: skip
+FAULTS.rows("parts", {
+    "Every answer of a session about means is drawn for twice its epsilon":
+        at(LOSS, lambda real, *facts: real(*facts) / 2, "session, record, NormalMean"),
+    "All records of a person change a drawn rate as one does":
+        at("sums.release.largest_change", lambda _, grid, unit: grid,
+           "session, person (2 records), GammaExponential"),
+    "A session about a proportion protects one record of a person":
+        at("query.plan", lambda real, mechanism, prior, facts, budget: real(
+               mechanism, prior, facts, budget._replace(unit=RECORD)
+           ), "session, person (2 records), BetaBinomial"),
+})  # fmt: skip
+FAULTS.rows(PLANS, {
+    "The masses of tiny pseudo-counts are differences of rounding errors":
+        at("counts.lattice._log_mass", lambda _, alpha, x: log_dirichlet_weight(alpha + 1.0, x),
+           "tiny pseudo-counts").also(CACHES, uncached),
+    "Memory grows with the noise of counts whose sum is secret":
+        at("categories.noise_aware._least_step", returns(1), "memory of wide noise"),
+})  # fmt: skip
 
 
 @FAULTS.row(SUMS, "sums.release.Column.codes", "replay")
@@ -153,14 +105,11 @@ def _log_sharing(_, alpha, index, step):
     return 2.0 * np.log(np.sinh(half) / half) - (alpha - 1.0) / (12.0 * index**2)
 
 
-FAULTS.rows(
-    PLANS,
-    {
-        "Weights of huge pseudo-counts overflow": at(
-            "counts.lattice._log_sharing", _log_sharing, "weights of pseudo counts"
-        ).also(CACHES, uncached),
-    },
-)
+FAULTS.rows(PLANS, {
+    "Weights of huge pseudo-counts overflow":
+        at("counts.lattice._log_sharing", _log_sharing, "weights of pseudo counts")
+        .also(CACHES, uncached),
+})  # fmt: skip
 
 
 @FAULTS.row(PLANS, "noise.DiscreteLaplace.error_bound", "shares that differ")

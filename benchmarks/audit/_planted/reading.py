@@ -38,156 +38,102 @@ def _seen_range(_, columns, j):
     return Interval(values.min(initial=0.0), values.max(initial=1.0))
 
 
-FAULTS.rows(
-    CONTAINERS,
-    {
-        "A missing label makes all labels floats, which recodes other people": at(
-            "data.reading.read_target", _as_numpy_likes
-        ),
-        "A missing value makes its whole column floats, and others unseen": at(
-            "data.table.Table.column", _as_numpy_likes
-        ),
-        "One column with a missing value becomes floats, and others unseen": at(
-            "conjugate.read_column", _as_numpy_likes
-        ),
-        "Labels of a partition are read as numpy likes, on a cluster only": at(
-            "data.dask.one_column", _as_numpy_likes, "labels: dask"
-        ),
-    },
-)
-FAULTS.rows(
-    REPLAY,
-    {
-        "Declared classes are ignored and read from the labels without a word": at(
-            f"{CLASSIFIER}._target", Declared("classes", None, "classes")
-        ).also(f"{CLASSIFIER}._leak", returns("")),
-        "Declared bounds are replaced by the smallest and largest value there is": at(
-            "base.supervised.declared_domains",
-            lambda real, *args: [None if isinstance(d, Interval) else d for d in real(*args)],
-        )
+FAULTS.rows(CONTAINERS, {
+    "A missing label makes all labels floats, which recodes other people":
+        at("data.reading.read_target", _as_numpy_likes),
+    "A missing value makes its whole column floats, and others unseen":
+        at("data.table.Table.column", _as_numpy_likes),
+    "One column with a missing value becomes floats, and others unseen":
+        at("conjugate.read_column", _as_numpy_likes),
+    "Labels of a partition are read as numpy likes, on a cluster only":
+        at("data.dask.one_column", _as_numpy_likes, "labels: dask"),
+})  # fmt: skip
+FAULTS.rows(REPLAY, {
+    "Declared classes are ignored and read from the labels without a word":
+        at(f"{CLASSIFIER}._target", Declared("classes", None, "classes"))
+        .also(f"{CLASSIFIER}._leak", returns("")),
+    "Declared bounds are replaced by the smallest and largest value there is":
+        at("base.supervised.declared_domains",
+           lambda real, *args: [None if isinstance(d, Interval) else d for d in real(*args)])
         .also("base.supervised.domain_from_data", _seen_range)
         .also(f"{CLASSIFIER}._leak", returns("")),
-        "Whether a fit raises depends on the caller's numpy error state": at(
-            ("base.estimator.quiet_numpy", "data.records.quiet_numpy"),
-            lambda _: nullcontext(),
-            "laplace, feature, sparse",
-        ),
-        "Records of a category that was not declared are left out, which changes their number": at(
-            "counts.tables.CountTables.count",
-            lambda real, cls, network, chunks: real(
-                cls, network, ((x[x[:, 0] > 0], c[x[:, 0] > 0]) for x, c in chunks)
-            ),
-        ),
-    },
-)
-FAULTS.rows(
-    "values",
-    {
-        "A missing value makes a fit fail although all domains are declared": at(
-            "base.supervised.read_records",
-            lambda real, *args, reset, declared: real(*args, reset=reset, declared=False),
-        ),
-        "Counts are kept in single bytes, which wrap around": at(
-            "counts.tables.count_by_state",
-            lambda real, *args: real(*args).astype(np.int8).astype(np.int64),
-        ),
-    },
-)
-FAULTS.rows(
-    DECLARED,
-    {
-        "Texts of a column that is not declared are published one by one": at(
-            "base.supervised.domain_from_data",
-            lambda _, columns, j: Categories(sorted({str(value) for value in columns.column(j)})),
-        ),
-        "A warning does not say which columns were read from the data": at(
-            "base.supervised.features_read", returns("bounds were")
-        ),
-        "What was read from the data is warned of, but no condition": at(
-            LEAK, lambda real, *args: real(*args)[:0]
-        ).also(
-            "privacy.PrivacyGuarantee.under",
-            lambda real, self, *conditions: real(self, *filter(None, conditions)),
-        ),
-        "Any number of labels is published as classes": at(
-            "data.reading._refuse_many", returns(None)
-        ),
-        "A column whose type cannot match its domain is charged all the same": at(
-            ("data.reading.check_kind", "conjugate.check_kind"), returns(None)
-        ),
-        "A sparse cell that is stored twice counts twice": at(
-            "data.reading._canonical", lambda _, X: X
-        ),
-    },
-)
-FAULTS.rows(
-    GROUPS,
-    {
-        "One cell that has no form in Python stops a fit": at(
-            "schema.values._listed",
-            lambda _, column, name: getattr(column, name)(),
-            "cells: arrow timestamp",
-        ),
-        "Of texts that dask has made of a partition only those of numbers are read again": at(
-            "data.dask.reader_of",
-            lambda real, dtype: real(dtype) if kind_of(dtype) in {"integers", "numbers"} else None,
-            "partitions: dates",
-        ),
-        "Texts that dask has made of a column of X stay texts": at(
-            "data.dask.as_declared",
-            lambda real, x, readers: x if x.ndim == 2 else real(x, readers),
-            "partitions: integers, frames",
-        ),
-        "Texts that dask has made of blocks of an array stay texts": at(
-            "data.dask.as_declared",
-            lambda real, x, readers: real(x, readers) if hasattr(x, "iloc") else x,
-            "partitions: integers, arrays",
-        ),
-        "Persons are told apart by texts of their labels, of which equal labels have several": at(
-            "data.persons.canonical",
-            lambda real, label: real(label) and f"{type(label).__name__}:{label!s}",
-            "equal labels",
-        ),
-        "An object that is no label is a person of its own, by its address": at(
-            "data.persons.canonical",
-            lambda real, label: real(label) or (label is not None and id(label)),
-            "labels that are none",
-        ),
-        "Labels on a cluster are put together in a type that suits them all": at(
-            "data.persons.column_here",
-            lambda _, values: table.one_column(dask.gathered(values)),
-            "dask, blocks of floats",
-        ),
-        "Labels on a cluster that dask has made texts of are other persons": at(
-            "data.dask._cell", lambda _, cell, read: cell, "partitions of objects"
-        ),
-        "A label that cannot be read stops the fit and shows itself": at(
-            "data.persons.canonical",
-            lambda _, label: None if label is None or not bool(label == label) else str(label),
-            "odd labels",
-        ),
-        "Surplus records of persons count where records are elsewhere": at(
-            "data.dask._answer",
-            lambda real, ask, x, y, start, size, kept: real(ask, x, y, start, size, None),
-            "records on a cluster",
-        ),
-        "Targets cut into other blocks get the type of one of them": at(
-            "data.dask.joined",
-            lambda _, parts, axis=0: np.concatenate(parts, axis=axis),
-            "targets in other blocks",
-        ),
-        "Most rows of a list say how many columns there are, though that is declared": at(
-            "base.supervised.width_of_rows", returns(None), "lists of rows"
-        ),
-        "Every row of a list is unpacked, however long it says it is": at(
-            "schema.values._row",
-            lambda _, value, width: (
-                cells if len(cells := [*(value or ())]) == width else [None] * width
-            ),
-            "long rows",
-        ),
-    },
-)
+    "Whether a fit raises depends on the caller's numpy error state":
+        at(("base.estimator.quiet_numpy", "data.records.quiet_numpy"), lambda _: nullcontext(),
+           "laplace, feature, sparse"),
+    "Records of a category that was not declared are left out, which changes their number":
+        at("counts.tables.CountTables.count", lambda real, cls, network, chunks: real(
+               cls, network, ((x[x[:, 0] > 0], c[x[:, 0] > 0]) for x, c in chunks)
+           )),
+})  # fmt: skip
+FAULTS.rows("values", {
+    "A missing value makes a fit fail although all domains are declared":
+        at("base.supervised.read_records",
+           lambda real, *args, reset, declared: real(*args, reset=reset, declared=False)),
+    "Counts are kept in single bytes, which wrap around":
+        at("counts.tables.count_by_state",
+           lambda real, *args: real(*args).astype(np.int8).astype(np.int64)),
+})  # fmt: skip
+FAULTS.rows(DECLARED, {
+    "Texts of a column that is not declared are published one by one":
+        at("base.supervised.domain_from_data",
+           lambda _, columns, j: Categories(sorted({str(value) for value in columns.column(j)}))),
+    "A warning does not say which columns were read from the data":
+        at("base.supervised.features_read", returns("bounds were")),
+    "What was read from the data is warned of, but no condition":
+        at(LEAK, lambda real, *args: real(*args)[:0])
+        .also("privacy.PrivacyGuarantee.under",
+              lambda real, self, *conditions: real(self, *filter(None, conditions))),
+    "Any number of labels is published as classes": at("data.reading._refuse_many", returns(None)),
+    "A column whose type cannot match its domain is charged all the same":
+        at(("data.reading.check_kind", "conjugate.check_kind"), returns(None)),
+    "A sparse cell that is stored twice counts twice":
+        at("data.reading._canonical", lambda _, X: X),
+})  # fmt: skip
+FAULTS.rows(GROUPS, {
+    "One cell that has no form in Python stops a fit":
+        at("schema.values._listed", lambda _, column, name: getattr(column, name)(),
+           "cells: arrow timestamp"),
+    "Of texts that dask has made of a partition only those of numbers are read again":
+        at("data.dask.reader_of",
+           lambda real, dtype: real(dtype) if kind_of(dtype) in {"integers", "numbers"} else None,
+           "partitions: dates"),
+    "Texts that dask has made of a column of X stay texts":
+        at("data.dask.as_declared", lambda real, x, readers: x if x.ndim == 2 else real(x, readers),
+           "partitions: integers, frames"),
+    "Texts that dask has made of blocks of an array stay texts":
+        at("data.dask.as_declared",
+           lambda real, x, readers: real(x, readers) if hasattr(x, "iloc") else x,
+           "partitions: integers, arrays"),
+    "Persons are told apart by texts of their labels, of which equal labels have several":
+        at("data.persons.canonical",
+           lambda real, label: real(label) and f"{type(label).__name__}:{label!s}", "equal labels"),
+    "An object that is no label is a person of its own, by its address":
+        at("data.persons.canonical",
+           lambda real, label: real(label) or (label is not None and id(label)),
+           "labels that are none"),
+    "Labels on a cluster are put together in a type that suits them all":
+        at("data.persons.column_here", lambda _, values: table.one_column(dask.gathered(values)),
+           "dask, blocks of floats"),
+    "Labels on a cluster that dask has made texts of are other persons":
+        at("data.dask._cell", lambda _, cell, read: cell, "partitions of objects"),
+    "A label that cannot be read stops the fit and shows itself":
+        at("data.persons.canonical",
+           lambda _, label: None if label is None or not bool(label == label) else str(label),
+           "odd labels"),
+    "Surplus records of persons count where records are elsewhere":
+        at("data.dask._answer",
+           lambda real, ask, x, y, start, size, kept: real(ask, x, y, start, size, None),
+           "records on a cluster"),
+    "Targets cut into other blocks get the type of one of them":
+        at("data.dask.joined", lambda _, parts, axis=0: np.concatenate(parts, axis=axis),
+           "targets in other blocks"),
+    "Most rows of a list say how many columns there are, though that is declared":
+        at("base.supervised.width_of_rows", returns(None), "lists of rows"),
+    "Every row of a list is unpacked, however long it says it is":
+        at("schema.values._row", lambda _, value, width: (
+               cells if len(cells := [*(value or ())]) == width else [None] * width
+           ), "long rows"),
+})  # fmt: skip
 
 
 @FAULTS.row(GROUPS, "schema.values._listed", "cells: arrow date")
@@ -273,32 +219,21 @@ class _Later:
         self.path.write_text(text)
 
 
-FAULTS.rows(
-    CONSOLE,
-    {
-        "A model is written over the ledger or the data": at(
-            "__main__.refuse_to_overwrite", returns(None), "files that are read"
-        ),
-        "Whether a model can be written is seen after it was charged": at(
-            "__main__.reserved",
-            lambda _, path, room: nullcontext(_Later(path)),
-            "files that cannot be written",
-        ),
-        "A schema that JSON cannot hold is charged": at(
-            "command_line.files._writable",
-            lambda _, schema, path: schema,
-            "schemas that no model has",
-        ),
-        "Tables of any number of bins are made before they are refused": at(
-            ("schema.domains.MOST_BINS", "schema.schema.MOST_BINS"), 2**40, "many bins"
-        ),
-        "Empty lines at the end of a file are no records": at(
-            "command_line.files._records",
-            lambda real, text, *rest: real(text.rstrip("\n"), *rest),
-            "empty lines",
-        ),
-    },
-)
+FAULTS.rows(CONSOLE, {
+    "A model is written over the ledger or the data":
+        at("__main__.refuse_to_overwrite", returns(None), "files that are read"),
+    "Whether a model can be written is seen after it was charged":
+        at("__main__.reserved", lambda _, path, room: nullcontext(_Later(path)),
+           "files that cannot be written"),
+    "A schema that JSON cannot hold is charged":
+        at("command_line.files._writable", lambda _, schema, path: schema,
+           "schemas that no model has"),
+    "Tables of any number of bins are made before they are refused":
+        at(("schema.domains.MOST_BINS", "schema.schema.MOST_BINS"), 2**40, "many bins"),
+    "Empty lines at the end of a file are no records":
+        at("command_line.files._records", lambda real, text, *rest: real(text.rstrip("\n"), *rest),
+           "empty lines"),
+})  # fmt: skip
 
 
 @FAULTS.row(CONSOLE, "command_line.files.ReservedFile._say_where", "cannot be moved")

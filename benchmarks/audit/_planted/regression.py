@@ -44,284 +44,179 @@ def _halved(noise):
     return replace(noise, scale=noise.scale / 2)
 
 
-FAULTS.rows(
-    MOMENTS,
-    {
-        "Moments are thought to move half as far, as if bounds were centred once too often": at(
-            "regression.plans.whole_block",
-            changed(l1_sensitivity=half, entry_sensitivities=lambda each: -(-each // 2)),
-            "fourier, epsilon=1500",
-        ),
-        "The steps of a regression together spend one and a half times epsilon": at(
-            f"{SHARES}.of",
-            lambda real, *args, **options: (s := real(*args, **options))._replace(
-                model=s.model + s.epsilon / 2
-            ),
-        ),
-        "The sum of the target is thought to move by 1, and not by 2": at(
-            "regression.location.target_block",
-            changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
-            "fourier, epsilon=1500",
-        ),
-        "Of a replaced record only the square that comes is counted": at(
-            f"{GRAM}.law",
-            lambda real, self, epsilon, grid: real(self, 2 * epsilon, grid),
-            "laplace, epsilon=1500.0, MomentUniverse",
-        ),
-        "Records beyond the bound of their norm are not scaled": at(
-            "regression.record_sums.RowNorm.clip", returns(None)
-        ),
-        "A record beyond the bound of its norm is scaled, but not its target": at(
-            "regression.record_sums.RowNorm.clip",
-            lambda real, self, x, t, grid: real(self, x, t.copy(), grid),
-            "laplace, Design(domains=(Categories",
-        ),
-        "A residual is thought to be no larger than the prediction": at(
-            "regression.ball_draws.score_range",
-            lambda _, limit, reach: reach**2 / 2,
-            "sampler, prior=100",
-        ),
-        "The volume around a perturbed mode is thought not to change": at(
-            "regression.mode.least_ridge", times(0.01), "map, epsilon=1.0"
-        ),
-        "A replaced record is thought to pull at a perturbed mode once": at(
-            "regression.mode.plan_mode", changed(pull=_halved), "map, epsilon=1.0"
-        ),
-        "Draws of a regression follow a likelihood with twice its weight": at(
-            "regression.ball_draws.score_range", times(0.5), "sampler, prior=100"
-        ),
-        "The box of the moments' noise is half as wide as what one record moves": at(
-            "regression.step_noise.add_noise",
-            lambda real, sums, block, grid, epsilon, noise: real(
-                sums, block, grid, epsilon * 2 if len(block) > 1 else epsilon, noise
-            ),
-            "fourier, epsilon=1500",
-        ),
-    },
-)
-FAULTS.rows(
-    "replay of estimators",
-    {
-        "A mean of a column is thought to move by 1, and not by 2": at(
-            "regression.location.location_block",
-            changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
-            "BayesianLinearRegression, laplace, intercept=True, schema",
-        ),
-        "A record is thought to enter a shell, but to leave none": at(
-            "regression.location.shell_block",
-            changed(l1_sensitivity=half),
-            "BayesianLinearRegression, gaussian",
-        ),
-    },
-)
-FAULTS.rows(
-    GAUSSIAN,
-    {
-        "Products of a regression have 5 % less noise": at(
-            GAUSSIAN_GRAM, changed(bound=lambda bound: bound * Fraction(361, 400)), "slope"
-        ),
-        "What the weights of squares add to the change of a record is left out": at(
-            "regression.gram._scaled",
-            changed(bound=lambda bound: bound / (1 + gram._FOR_SQUARES)),
-            "slope",
-        ),
-        "A replaced record counts as one that comes or goes in the products of a regression": at(
-            GAUSSIAN_GRAM,
-            lambda real, *public: replace(b := real(*public), bound=b.bound_of_one_record),
-            "slope",
-        ),
-        "Shells forget the one that a record leaves": at(
-            "regression.location.shell_block", changed(l1_sensitivity=half), "slope"
-        ),
-        "A step draws with twice its share of rho": at(
-            "regression.moments.GaussianBlock.law",
-            lambda real, self, rho, grid: real(self, 2 * rho, grid),
-            "slope",
-        ),
-        "Steps are composed for a tenth of epsilon more": at(
-            "regression.plans.composed_rho",
-            lambda real, epsilon, *rest: real(epsilon * TENTH, *rest),
-            "slope",
-        ),
-    },
-)
-FAULTS.rows(
-    PARTS,
-    {
-        "The signs' share of rho is free": at(
-            f"{SHARES}.of_rho", _with_share_of("signs"), "signs, gaussian"
-        ),
-        "The signs have the model's share of epsilon, too": at(
-            f"{SHARES}.of",
-            lambda real, *args, **options: (s := real(*args, **options))._replace(
-                signs=s.signs + s.model
-            ),
-            "signs, laplace",
-        ),
-        "The residuals' share of epsilon is free": at(
-            f"{SHARES}.of", _with_share_of("residuals"), MAP
-        ),
-        "The share of the target's mean is free": at(
-            f"{SHARES}.of", _with_share_of("mean"), "regression, fourier, record"
-        ),
-        "A first stage is free": at(
-            f"{SHARES}.in_two_stages", _with_share_of("mode"), "two stages"
-        ),
-        "The spread of residuals is free": at(
-            f"{SHARES}.in_two_stages", _with_share_of("spread"), "two stages"
-        ),
-        "What clipping takes of residuals is free": at(
-            f"{SHARES}.in_two_stages", _with_share_of("mean"), "two stages"
-        ),
-        "What clipping takes of residuals counts four times": at(
-            "regression.record_sums.clipped_excess", times(4), "two stages"
-        ),
-        "The share of weighted residuals is free": at(
-            f"{SHARES}.of", _with_share_of("uneven"), "two stages"
-        ),
-        "Weighted residuals count twice": at(
-            "regression.record_sums.weighted_residuals", times(2), "two stages"
-        ),
-        "A record is thought to change half of the weighted residuals": at(
-            "regression.release.weighted_block", changed(l1_sensitivity=half), "two stages"
-        ),
-        "All steps of a regression may have a tenth more rho": at(
-            "regression.plans.composed_rho", times(TENTH), "regression, gaussian, record"
-        ),
-        "Each of several draws of coefficients has the whole loss": at(
-            "regression.ball_draws.loss_of_a_draw", lambda real, e, d, n: real(e, d, 1), DRAWS
-        ),
-        "Draws around a mode have the mode's half, too": at(
-            "regression.ball_draws.loss_of_a_draw", lambda real, e, d, n: real(2 * e, d, n), DRAWS
-        ),
-        "Residuals of a draw are clipped to twice their limit": at(
-            "regression.ball_draws._place", changed(limit=lambda limit: 2 * limit), DRAWS
-        ).also(
-            "regression.ball_draws.score_range", lambda real, limit, reach: real(limit / 2, reach)
-        ),
-        "Draws are weighed for one record of a person": at(
-            "regression.ball_draws.score_range",
-            times(0.5),
-            "regression, Sampler(n_samples=3), person",
-        ),
-        "Every ball of draws is thought to be small": at(
-            "regression.ball_draws.score_range",
-            lambda _, limit, reach: 2 * limit * reach,
-            "'coef_bound': 3.0}, record",
-        ),
-        "Indicators have no part in the norm of a draw": at(
-            "regression.ball_draws._norm",
-            lambda _, design: math.sqrt(len(design.domains) + design.intercept),
-            "regression, sampler",
-        ),
-        "Indicators have no part in the norm of a mode": at(
-            "regression.mode.least_ridge",
-            lambda real, squares, *rest: real(squares - 1, *rest),
-            MAP,
-        ),
-        "A mode has its volume and its search besides its pulls": at(
-            "regression.mode._VOLUME", Fraction(1, 10**6), MAP
-        ).also(
-            "regression.mode.least_ridge",
-            lambda real, squares, e, unit: real(squares, e * Fraction(10**6, 8), unit),
-        ),
-        "The noise of a mode hides one of the two roundings": at(
-            "regression.mode.plan_mode",
-            changed(jitter=lambda jitter: replace(jitter, scale=jitter.scale / 16)),
-            MAP,
-        ),
-        "The ridge of a mode hides one record of a person": at(
-            "regression.mode.least_ridge",
-            lambda real, squares, e, unit: real(squares, e * unit.max_records, unit),
-            "regression, map, person (2 records)",
-        ),
-        "The noise of pulls hides one record of a person": at(
-            "regression.mode.plan_mode",
-            changed(pull=_halved),
-            "regression, map, person (2 records)",
-        ),
-        "Records pull with twice the limit": at(
-            "regression.moments.Moments.pulls",
-            lambda real, *args: real(*args[:-1], 2 * args[-1]),
-            MAP,
-        ),
-        "The search for a mode ends 16 times too early": at(
-            "regression.mode._minimum",
-            lambda real, pulls, start, noise, plan: real(
-                pulls, start, noise, plan._replace(error=16 * plan.error)
-            ),
-            "end of a search",
-        ),
-        "Shells take the share of the means, too": at(
-            "regression.location._TARGET_MEAN", Fraction(3, 5), LAPLACE
-        ).also(
-            "regression.location.Steps.shells",
-            lambda real, self, c, n, share: real(self, c, n, share * Fraction(5, 2)),
-        ),
-        "A record is thought to change one shell of a column": at(
-            "regression.location.shell_block", changed(l1_sensitivity=half), LAPLACE
-        ),
-        "Residuals count up to twice their bound": at(
-            "regression.moments.Moments.squared_residuals",
-            lambda real, *args: (4 * real(*args)[0], real(*args)[1]),
-            LAPLACE,
-        ),
-        "The target is thought to move from 0 to 1": at(
-            "regression.location.target_block",
-            changed(l1_sensitivity=Fraction(1), entry_sensitivities=np.array([1])),
-            LAPLACE,
-        ),
-        "A person changes squared sums by as many times, not by its square": at(
-            "regression.gram.GaussianGram.protecting",
-            lambda real, self, unit: replace(
-                b := real(self, unit), bound=b.bound / unit.max_records
-            ),
-            TWO_OF_GAUSSIAN,
-        ),
-        "Squares of sums are those of one record of a person": at(
-            f"{BLOCK}.squared", lambda real, self: real(self) / self.times, TWO_OF_GAUSSIAN
-        ),
-        "Constant and levels have no part in the norm of a matrix": at(
-            f"{GRAM}.bound", lambda _, self: self.limit, "levels, laplace"
-        ),
-        "A record that comes is thought to change Gaussian sums half as far": at(
-            "regression.gram.GaussianGram.protecting",
-            lambda real, self, unit: real(
-                replace(self, bound_of_one_record=self.bound_of_one_record / 4), unit
-            ),
-            "regression, gaussian, record, add_remove",
-        ),
-        "A record that comes is thought to change one product of each row": at(
-            "regression.plans.whole_block",
-            lambda real, design: replace(real(design), l1_of_one_record=len(design.features) + 2),
-            "regression, fourier, record, add_remove",
-        ),
-        "Products of two columns of levels are free": at(
-            tuple(f"regression.{m}.whole_block" for m in ("gram", "moments", "plans")),
-            lambda real, design: replace(
-                b := real(design),
-                l1_sensitivity=b.l1_sensitivity - (q := _counts(design)[2]) * (q - 1),
-            ),
-            "levels",
-        ),
-    },
-)
-FAULTS.rows(
-    "intervals",
-    {
-        "Nominal errors of map and sampler are printed as 95 % intervals": at(
-            "linear_model.BayesianLinearRegression._why_no_intervals", returns(""), "coefficients"
-        ),
-    },
-)
-FAULTS.rows(
-    "plans",
-    {
-        "The share of the signs has no lower bound, so that their noise cannot be drawn": at(
-            "regression.step_noise._LEAST_OF_SIGNS", 10**30, "signs, many records"
-        ),
-    },
-)
+FAULTS.rows(MOMENTS, {
+    "Moments are thought to move half as far, as if bounds were centred once too often":
+        at("regression.plans.whole_block",
+           changed(l1_sensitivity=half, entry_sensitivities=lambda each: -(-each // 2)),
+           "fourier, epsilon=1500"),
+    "The steps of a regression together spend one and a half times epsilon":
+        at(f"{SHARES}.of", lambda real, *args, **options: (s := real(*args, **options))._replace(
+               model=s.model + s.epsilon / 2
+           )),
+    "The sum of the target is thought to move by 1, and not by 2":
+        at("regression.location.target_block",
+           changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
+           "fourier, epsilon=1500"),
+    "Of a replaced record only the square that comes is counted":
+        at(f"{GRAM}.law", lambda real, self, epsilon, grid: real(self, 2 * epsilon, grid),
+           "laplace, epsilon=1500.0, MomentUniverse"),
+    "Records beyond the bound of their norm are not scaled":
+        at("regression.record_sums.RowNorm.clip", returns(None)),
+    "A record beyond the bound of its norm is scaled, but not its target":
+        at("regression.record_sums.RowNorm.clip",
+           lambda real, self, x, t, grid: real(self, x, t.copy(), grid),
+           "laplace, Design(domains=(Categories"),
+    "A residual is thought to be no larger than the prediction":
+        at("regression.ball_draws.score_range", lambda _, limit, reach: reach**2 / 2,
+           "sampler, prior=100"),
+    "The volume around a perturbed mode is thought not to change":
+        at("regression.mode.least_ridge", times(0.01), "map, epsilon=1.0"),
+    "A replaced record is thought to pull at a perturbed mode once":
+        at("regression.mode.plan_mode", changed(pull=_halved), "map, epsilon=1.0"),
+    "Draws of a regression follow a likelihood with twice its weight":
+        at("regression.ball_draws.score_range", times(0.5), "sampler, prior=100"),
+    "The box of the moments' noise is half as wide as what one record moves":
+        at("regression.step_noise.add_noise", lambda real, sums, block, grid, epsilon, noise: real(
+               sums, block, grid, epsilon * 2 if len(block) > 1 else epsilon, noise
+           ), "fourier, epsilon=1500"),
+})  # fmt: skip
+FAULTS.rows("replay of estimators", {
+    "A mean of a column is thought to move by 1, and not by 2":
+        at("regression.location.location_block",
+           changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
+           "BayesianLinearRegression, laplace, intercept=True, schema"),
+    "A record is thought to enter a shell, but to leave none":
+        at("regression.location.shell_block", changed(l1_sensitivity=half),
+           "BayesianLinearRegression, gaussian"),
+})  # fmt: skip
+FAULTS.rows(GAUSSIAN, {
+    "Products of a regression have 5 % less noise":
+        at(GAUSSIAN_GRAM, changed(bound=lambda bound: bound * Fraction(361, 400)), "slope"),
+    "What the weights of squares add to the change of a record is left out":
+        at("regression.gram._scaled", changed(bound=lambda bound: bound / (1 + gram._FOR_SQUARES)),
+           "slope"),
+    "A replaced record counts as one that comes or goes in the products of a regression":
+        at(GAUSSIAN_GRAM,
+           lambda real, *public: replace(b := real(*public), bound=b.bound_of_one_record), "slope"),
+    "Shells forget the one that a record leaves":
+        at("regression.location.shell_block", changed(l1_sensitivity=half), "slope"),
+    "A step draws with twice its share of rho":
+        at("regression.moments.GaussianBlock.law",
+           lambda real, self, rho, grid: real(self, 2 * rho, grid), "slope"),
+    "Steps are composed for a tenth of epsilon more":
+        at("regression.plans.composed_rho",
+           lambda real, epsilon, *rest: real(epsilon * TENTH, *rest), "slope"),
+})  # fmt: skip
+FAULTS.rows(PARTS, {
+    "The signs' share of rho is free":
+        at(f"{SHARES}.of_rho", _with_share_of("signs"), "signs, gaussian"),
+    "The signs have the model's share of epsilon, too":
+        at(f"{SHARES}.of", lambda real, *args, **options: (s := real(*args, **options))._replace(
+               signs=s.signs + s.model
+           ), "signs, laplace"),
+    "The residuals' share of epsilon is free": at(f"{SHARES}.of", _with_share_of("residuals"), MAP),
+    "The share of the target's mean is free":
+        at(f"{SHARES}.of", _with_share_of("mean"), "regression, fourier, record"),
+    "A first stage is free": at(f"{SHARES}.in_two_stages", _with_share_of("mode"), "two stages"),
+    "The spread of residuals is free":
+        at(f"{SHARES}.in_two_stages", _with_share_of("spread"), "two stages"),
+    "What clipping takes of residuals is free":
+        at(f"{SHARES}.in_two_stages", _with_share_of("mean"), "two stages"),
+    "What clipping takes of residuals counts four times":
+        at("regression.record_sums.clipped_excess", times(4), "two stages"),
+    "The share of weighted residuals is free":
+        at(f"{SHARES}.of", _with_share_of("uneven"), "two stages"),
+    "Weighted residuals count twice":
+        at("regression.record_sums.weighted_residuals", times(2), "two stages"),
+    "A record is thought to change half of the weighted residuals":
+        at("regression.release.weighted_block", changed(l1_sensitivity=half), "two stages"),
+    "All steps of a regression may have a tenth more rho":
+        at("regression.plans.composed_rho", times(TENTH), "regression, gaussian, record"),
+    "Each of several draws of coefficients has the whole loss":
+        at("regression.ball_draws.loss_of_a_draw", lambda real, e, d, n: real(e, d, 1), DRAWS),
+    "Draws around a mode have the mode's half, too":
+        at("regression.ball_draws.loss_of_a_draw", lambda real, e, d, n: real(2 * e, d, n), DRAWS),
+    "Residuals of a draw are clipped to twice their limit":
+        at("regression.ball_draws._place", changed(limit=lambda limit: 2 * limit), DRAWS)
+        .also("regression.ball_draws.score_range",
+              lambda real, limit, reach: real(limit / 2, reach)),
+    "Draws are weighed for one record of a person":
+        at("regression.ball_draws.score_range", times(0.5),
+           "regression, Sampler(n_samples=3), person"),
+    "Every ball of draws is thought to be small":
+        at("regression.ball_draws.score_range", lambda _, limit, reach: 2 * limit * reach,
+           "'coef_bound': 3.0}, record"),
+    "Indicators have no part in the norm of a draw":
+        at("regression.ball_draws._norm",
+           lambda _, design: math.sqrt(len(design.domains) + design.intercept),
+           "regression, sampler"),
+    "Indicators have no part in the norm of a mode":
+        at("regression.mode.least_ridge", lambda real, squares, *rest: real(squares - 1, *rest),
+           MAP),
+    "A mode has its volume and its search besides its pulls":
+        at("regression.mode._VOLUME", Fraction(1, 10**6), MAP)
+        .also("regression.mode.least_ridge",
+              lambda real, squares, e, unit: real(squares, e * Fraction(10**6, 8), unit)),
+    "The noise of a mode hides one of the two roundings":
+        at("regression.mode.plan_mode",
+           changed(jitter=lambda jitter: replace(jitter, scale=jitter.scale / 16)), MAP),
+    "The ridge of a mode hides one record of a person":
+        at("regression.mode.least_ridge",
+           lambda real, squares, e, unit: real(squares, e * unit.max_records, unit),
+           "regression, map, person (2 records)"),
+    "The noise of pulls hides one record of a person":
+        at("regression.mode.plan_mode", changed(pull=_halved),
+           "regression, map, person (2 records)"),
+    "Records pull with twice the limit":
+        at("regression.moments.Moments.pulls", lambda real, *args: real(*args[:-1], 2 * args[-1]),
+           MAP),
+    "The search for a mode ends 16 times too early":
+        at("regression.mode._minimum", lambda real, pulls, start, noise, plan: real(
+               pulls, start, noise, plan._replace(error=16 * plan.error)
+           ), "end of a search"),
+    "Shells take the share of the means, too":
+        at("regression.location._TARGET_MEAN", Fraction(3, 5), LAPLACE)
+        .also("regression.location.Steps.shells",
+              lambda real, self, c, n, share: real(self, c, n, share * Fraction(5, 2))),
+    "A record is thought to change one shell of a column":
+        at("regression.location.shell_block", changed(l1_sensitivity=half), LAPLACE),
+    "Residuals count up to twice their bound":
+        at("regression.moments.Moments.squared_residuals",
+           lambda real, *args: (4 * real(*args)[0], real(*args)[1]), LAPLACE),
+    "The target is thought to move from 0 to 1":
+        at("regression.location.target_block",
+           changed(l1_sensitivity=Fraction(1), entry_sensitivities=np.array([1])), LAPLACE),
+    "A person changes squared sums by as many times, not by its square":
+        at("regression.gram.GaussianGram.protecting", lambda real, self, unit: replace(
+               b := real(self, unit), bound=b.bound / unit.max_records
+           ), TWO_OF_GAUSSIAN),
+    "Squares of sums are those of one record of a person":
+        at(f"{BLOCK}.squared", lambda real, self: real(self) / self.times, TWO_OF_GAUSSIAN),
+    "Constant and levels have no part in the norm of a matrix":
+        at(f"{GRAM}.bound", lambda _, self: self.limit, "levels, laplace"),
+    "A record that comes is thought to change Gaussian sums half as far":
+        at("regression.gram.GaussianGram.protecting", lambda real, self, unit: real(
+               replace(self, bound_of_one_record=self.bound_of_one_record / 4), unit
+           ), "regression, gaussian, record, add_remove"),
+    "A record that comes is thought to change one product of each row":
+        at("regression.plans.whole_block",
+           lambda real, design: replace(real(design), l1_of_one_record=len(design.features) + 2),
+           "regression, fourier, record, add_remove"),
+    "Products of two columns of levels are free":
+        at(tuple(f"regression.{m}.whole_block" for m in ("gram", "moments", "plans")),
+           lambda real, design: replace(
+               b := real(design),
+               l1_sensitivity=b.l1_sensitivity - (q := _counts(design)[2]) * (q - 1),
+           ), "levels"),
+})  # fmt: skip
+FAULTS.rows("intervals", {
+    "Nominal errors of map and sampler are printed as 95 % intervals":
+        at("linear_model.BayesianLinearRegression._why_no_intervals", returns(""), "coefficients"),
+})  # fmt: skip
+FAULTS.rows("plans", {
+    "The share of the signs has no lower bound, so that their noise cannot be drawn":
+        at("regression.step_noise._LEAST_OF_SIGNS", 10**30, "signs, many records"),
+})  # fmt: skip
 
 
 @FAULTS.row(PARTS, "regression.record_sums.gram", LAPLACE)
@@ -416,14 +311,11 @@ def _composes(_, rho, epsilon, delta, numbers, smallest):
     return bool(enough and gaussian.composed_delta(rho, epsilon) <= delta)
 
 
-FAULTS.rows(
-    "plans",
-    {
-        "A grid without room for exact composition is divided by": at(
-            "privacy.gaussian._composes", _composes, "signs, a coarse grid"
-        ).also("regression.plans.composed_rho", uncached),
-    },
-)
+FAULTS.rows("plans", {
+    "A grid without room for exact composition is divided by":
+        at("privacy.gaussian._composes", _composes, "signs, a coarse grid")
+        .also("regression.plans.composed_rho", uncached),
+})  # fmt: skip
 
 
 @FAULTS.row(
