@@ -57,7 +57,7 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import GUESS, Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.domains import MOST_BINS
-from dpbayes_sklearn.serialization.models import LOGISTIC_MODEL
+from dpbayes_sklearn.serialization.models import LINEAR_MODEL
 
 __all__ = ["BayesianLogisticRegression"]
 
@@ -168,7 +168,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
     1.0
     """
 
-    _exported = LOGISTIC_MODEL
+    _exported = LINEAR_MODEL
     _metric = staticmethod(accuracy_score)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -20,25 +18,25 @@ import numpy.typing as npt
 from dpbayes_sklearn.schema.schema import many_of_one_hash
 
 __all__ = [
+    "BOOLEAN",
     "FLOATS",
     "INTEGERS",
-    "ArrayOf",
-    "Boolean",
+    "TEXT",
     "Codec",
-    "Fields",
-    "Integer",
-    "Many",
-    "OneOf",
-    "Optional",
-    "Rational",
-    "RealNumber",
-    "Text",
-    "TextAmong",
+    "in_memory",
+    "integer",
     "laid_out",
     "layout",
+    "many",
+    "one_of",
     "only_fields",
+    "optional",
+    "rational",
+    "real",
+    "record",
     "refuse",
     "refuse_same_hash",
+    "text_among",
 ]
 
 
@@ -67,250 +65,162 @@ def refuse_same_hash(values: Iterable[Any], where: str) -> None:
         refuse(where, "has too many values of one hash")
 
 
-class Codec(ABC):
-    """One kind of value."""
+class Codec(NamedTuple):
+    """One kind of value; ``decode(json, where)`` refuses what is not of it at that place."""
 
-    @abstractmethod
-    def encode(self, value: Any) -> Any:
-        """Return what stands in the JSON text."""
-
-    @abstractmethod
-    def decode(self, json: Any, where: str) -> Any:
-        """Return the value, or refuse; ``where`` is its place in the text."""
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any, str], Any]
 
 
-class _Itself(Codec):
-    """Something that JSON has too."""
+def _plain(kind: type, fits: Callable[[Any], bool], wanted: str) -> Codec:
+    """Return the codec of something that JSON has too."""
 
-    def encode(self, value: Any) -> Any:
-        return value
+    def decode(json: Any, where: str) -> Any:
+        return json if type(json) is kind and fits(json) else refuse(where, f"must be {wanted}")
 
-
-@dataclass(frozen=True)
-class Integer(_Itself):
-    """A whole number between two bounds."""
-
-    low: int
-    high: int
-
-    def encode(self, value: Any) -> int:
-        """Return a plain int."""
-        return int(value)
-
-    def decode(self, json: Any, where: str) -> int:
-        """Return the number."""
-        if type(json) is not int or not self.low <= json <= self.high:
-            refuse(where, f"must be an integer from {self.low} to {self.high}")
-        return json
+    return Codec(kind, decode)
 
 
-class Boolean(_Itself):
-    """True or false."""
-
-    def encode(self, value: Any) -> bool:
-        """Return a plain bool."""
-        return bool(value)
-
-    def decode(self, json: Any, where: str) -> bool:
-        """Return the truth value."""
-        if type(json) is not bool:
-            refuse(where, "must be true or false")
-        return json
+def integer(low: int, high: int) -> Codec:
+    """Return the codec of whole numbers between two bounds."""
+    return _plain(int, lambda value: low <= value <= high, f"an integer from {low} to {high}")
 
 
-@dataclass(frozen=True)
-class RealNumber(Codec):
-    """A float in a closed range; infinities only if they are its ends, NaN never."""
+def text_among(*options: str) -> Codec:
+    """Return the codec of some texts."""
+    return _plain(str, options.__contains__, f"one of {', '.join(options)}")
 
-    low: float = -math.inf
-    high: float = math.inf
-    finite: bool = True
 
-    def encode(self, value: Any) -> Any:
-        """Return a float, whose decimal text is exact, or the text of an infinity."""
+BOOLEAN = _plain(bool, lambda value: True, "true or false")
+TEXT = _plain(str, lambda value: True, "a string")
+
+
+def real(low: float = -math.inf, high: float = math.inf, *, finite: bool = True) -> Codec:
+    """Return the codec of floats in a closed range, whose decimal text is exact; NaN never."""
+
+    def encode(value: Any) -> float | str:
         return float(value) if math.isfinite(value) else str(float(value))
 
-    def decode(self, json: Any, where: str) -> float:
-        """Return the number."""
-        infinite = isinstance(json, str) and json in ("inf", "-inf") and not self.finite
+    def decode(json: Any, where: str) -> float:
+        infinite = not finite and json in ("inf", "-inf")
         number = float(json) if infinite else json
-        if type(number) is not float or not self.low <= number <= self.high:
-            refuse(where, f"must be a float from {self.low:g} to {self.high:g}")
+        if type(number) is not float or not low <= number <= high:
+            refuse(where, f"must be a float from {low:g} to {high:g}")
         if math.isinf(number) and not infinite:  # 1e999 is not how an infinity is written
             refuse(where, "must be a finite float")
         return number
 
+    return Codec(encode, decode)
 
-@dataclass(frozen=True)
-class Rational(Codec):
-    """An exact fraction, positive by default."""
 
-    positive: bool = True
-    largest_term: int = 10**401
+def rational(*, positive: bool = True, largest_term: int = 10**401) -> Codec:
+    """Return the codec of exact fractions, ``numerator/denominator``."""
 
-    def encode(self, value: Any) -> str:
-        """Return ``numerator/denominator``."""
+    def encode(value: Any) -> str:
         exact = Fraction(value)
         return f"{exact.numerator}/{exact.denominator}"
 
-    def decode(self, json: Any, where: str) -> Fraction:
-        """Return the fraction."""
+    def decode(json: Any, where: str) -> Fraction:
         if not isinstance(json, str) or not _FRACTION.fullmatch(json):
             refuse(where, "must be a fraction such as 1/3")
         value = Fraction(json)
-        if (self.positive and value <= 0) or self.encode(value) != json:
+        if (positive and value <= 0) or encode(value) != json:
             refuse(where, "must be a positive fraction in lowest terms")
-        if max(value.numerator, value.denominator) > self.largest_term:
+        if max(value.numerator, value.denominator) > largest_term:
             refuse(where, "must be a fraction of smaller terms")
         return value
 
-
-@dataclass(frozen=True)
-class Text(_Itself):
-    """Any text."""
-
-    def decode(self, json: Any, where: str) -> str:
-        """Return the text."""
-        if not isinstance(json, str):
-            refuse(where, "must be a string")
-        return json
+    return Codec(encode, decode)
 
 
-@dataclass(frozen=True)
-class TextAmong(_Itself):
-    """One of some texts."""
-
-    options: tuple[str, ...]
-
-    def decode(self, json: Any, where: str) -> str:
-        """Return the text."""
-        if json not in self.options or not isinstance(json, str):
-            refuse(where, f"must be one of {', '.join(self.options)}")
-        return json
+def optional(of: Codec) -> Codec:
+    """Return the codec of something, or null for None."""
+    return Codec(
+        lambda value: None if value is None else of.encode(value),
+        lambda json, where: None if json is None else of.decode(json, where),
+    )
 
 
-@dataclass(frozen=True)
-class Optional(Codec):
-    """Something, or null."""
+def many(of: Codec, least: int = 0) -> Codec:
+    """Return the codec of a tuple of things of one kind."""
 
-    of: Codec
+    def decode(json: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(json, list) or len(json) < least:
+            refuse(where, f"must be a list of at least {least}")
+        return tuple(of.decode(one, f"{where}[{i}]") for i, one in enumerate(json))
 
-    def encode(self, value: Any) -> Any:
-        """Return null for None."""
-        return None if value is None else self.of.encode(value)
-
-    def decode(self, json: Any, where: str) -> Any:
-        """Return None for null."""
-        return None if json is None else self.of.decode(json, where)
+    return Codec(lambda value: [of.encode(one) for one in value], decode)
 
 
-@dataclass(frozen=True)
-class Many(Codec):
-    """A tuple of things of one kind."""
-
-    of: Codec
-    least: int = 0
-
-    def encode(self, value: Any) -> list[Any]:
-        """Return a list."""
-        return [self.of.encode(one) for one in value]
-
-    def decode(self, json: Any, where: str) -> tuple[Any, ...]:
-        """Return a tuple."""
-        if not isinstance(json, list) or len(json) < self.least:
-            refuse(where, f"must be a list of at least {self.least}")
-        return tuple(self.of.decode(one, f"{where}[{i}]") for i, one in enumerate(json))
-
-
-@dataclass(frozen=True)
-class Fields(Codec):
-    """An object of one class, made again by calling it with its fields.
+def record(
+    make: Callable[..., Any],
+    parts: Mapping[str, Codec],
+    fault: Callable[[Any], str | None] = lambda value: None,
+) -> Codec:
+    """Return the codec of an object that is made again by calling ``make`` with its fields.
 
     ``fault`` says what is wrong with an object whose fields do not fit together, or None.
     """
 
-    cls: Callable[..., Any]
-    parts: Mapping[str, Codec]
-    fault: Callable[[Any], str | None] = lambda value: None
+    def encode(value: Any) -> dict[str, Any]:
+        return {name: part.encode(getattr(value, name)) for name, part in parts.items()}
 
-    def __post_init__(self) -> None:
-        if is_dataclass(self.cls):  # a field that is added there must be added here
-            assert {field.name for field in fields(self.cls) if field.init} == set(self.parts)
-
-    def encode(self, value: Any) -> dict[str, Any]:
-        """Return an object."""
-        return {name: part.encode(getattr(value, name)) for name, part in self.parts.items()}
-
-    def decode(self, json: Any, where: str) -> Any:
-        """Return the object, all of it checked."""
-        given = only_fields(json, set(self.parts), where)
-        read = {
-            name: part.decode(given[name], f"{where}.{name}") for name, part in self.parts.items()
-        }
+    def decode(json: Any, where: str) -> Any:
+        given = only_fields(json, set(parts), where)
+        read = {name: part.decode(given[name], f"{where}.{name}") for name, part in parts.items()}
         try:
-            value = self.cls(**read)
-            fault = self.fault(value)
+            value = make(**read)
+            wrong = fault(value)
         except (TypeError, ValueError) as error:
             refuse(where, f"is not valid ({error})")
-        if fault is not None:
-            refuse(where, fault)
-        return value
+        return value if wrong is None else refuse(where, wrong)
+
+    return Codec(encode, decode)
 
 
-@dataclass(frozen=True)
-class OneOf(Codec):
-    """An object of one of some classes, identified by its field ``type``."""
+def one_of(kinds: Mapping[type, Codec]) -> Codec:
+    """Return the codec of objects of some classes; their field ``type`` is the class."""
+    by_name = {cls.__name__: codec for cls, codec in kinds.items()}
 
-    kinds: Mapping[str, tuple[type, Codec]]
+    def encode(value: Any) -> dict[str, Any]:
+        if type(value) not in kinds:
+            raise ValueError(f"{type(value).__name__} has no JSON form.")
+        return {"type": type(value).__name__, **kinds[type(value)].encode(value)}
 
-    def encode(self, value: Any) -> dict[str, Any]:
-        """Return an object with a field ``type``."""
-        for name, (cls, codec) in self.kinds.items():
-            if type(value) is cls:
-                return {"type": name, **codec.encode(value)}
-        raise ValueError(f"{type(value).__name__} has no JSON form.")
-
-    def decode(self, json: Any, where: str) -> Any:
-        """Return the object."""
+    def decode(json: Any, where: str) -> Any:
         if not isinstance(json, dict) or not isinstance(json.get("type"), str):
             refuse(where, "must be an object with a type")
-        if json["type"] not in self.kinds:
-            refuse(where, f"must be of a type among {', '.join(self.kinds)}")
-        _, codec = self.kinds[json["type"]]
-        return codec.decode({k: v for k, v in json.items() if k != "type"}, where)
+        if json["type"] not in by_name:
+            refuse(where, f"must be of a type among {', '.join(by_name)}")
+        return by_name[json["type"]].decode({k: v for k, v in json.items() if k != "type"}, where)
+
+    return Codec(encode, decode)
 
 
 _MOST = 2**62  # Counts and their noise stay below it.
 
 
-@dataclass(frozen=True)
-class ArrayOf(Codec):
-    """An array of one dtype: finite floats, or integers far from overflow."""
+def _array_of(dtype: str, fits: Callable[[Any], bool]) -> Codec:
+    """Return the codec of arrays: shape, order of the axes and numbers in that order."""
 
-    dtype: str
-
-    def encode(self, value: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return shape, order of the axes and numbers in that order."""
+    def encode(value: npt.NDArray[Any]) -> dict[str, Any]:
         array = np.asarray(value)
-        if array.dtype != self.dtype:
-            raise ValueError(f"Expected an array of {self.dtype}. Got {array.dtype} instead.")
+        if array.dtype != dtype:
+            raise ValueError(f"Expected an array of {dtype}. Got {array.dtype} instead.")
         return {**layout(array), "data": in_memory(array).tolist()}
 
-    def decode(self, json: Any, where: str) -> npt.NDArray[Any]:
-        """Return the array."""
+    def decode(json: Any, where: str) -> npt.NDArray[Any]:
         given = only_fields(json, {"shape", "axes", "data"}, where)
         numbers = given["data"]
-        if not isinstance(numbers, list) or not all(self._fits(number) for number in numbers):
-            refuse(f"{where}.data", f"must be a list of {self.dtype}")
-        return laid_out(given, np.array(numbers, dtype=self.dtype), where)
+        if not isinstance(numbers, list) or not all(map(fits, numbers)):
+            refuse(f"{where}.data", f"must be a list of {dtype}")
+        return laid_out(given, np.array(numbers, dtype=dtype), where)
 
-    def _fits(self, number: Any) -> bool:
-        if self.dtype == "int64":
-            return type(number) is int and -_MOST < number < _MOST
-        return type(number) is float and math.isfinite(number)
+    return Codec(encode, decode)
 
 
-FLOATS, INTEGERS = ArrayOf("float64"), ArrayOf("int64")
+FLOATS = _array_of("float64", lambda number: type(number) is float and math.isfinite(number))
+INTEGERS = _array_of("int64", lambda number: type(number) is int and -_MOST < number < _MOST)
 
 
 def layout(array: npt.NDArray[Any]) -> dict[str, Any]:

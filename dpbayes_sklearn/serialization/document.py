@@ -3,19 +3,17 @@
 Of constructor parameters, what JSON has is written as it is; everything else that users may pass is
 an object with one field, its tag.
 
-The JSON schemas are for those who check documents without this library. A model document says in
-``guarantee`` whether it is private and under which conditions, before any of its released values;
-what :func:`dpbayes_sklearn.from_json` checks goes further.
+A document says in ``guarantee`` whether it is private and under which conditions, before any of its
+released values.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from fractions import Fraction
-from functools import singledispatch
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,24 +23,22 @@ from dpbayes_sklearn.mechanisms import Mechanism, mechanism_class
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.serialization.codecs import (
+    TEXT,
     Codec,
-    Integer,
-    Many,
-    Optional,
-    Rational,
-    Text,
     in_memory,
+    integer,
     laid_out,
     layout,
+    many,
     only_fields,
+    optional,
+    rational,
     refuse,
     refuse_same_hash,
 )
 from dpbayes_sklearn.serialization.models import CATEGORIES, GUARANTEE, INTERVAL, SCHEMA
 
 __all__ = [
-    "GUARANTEE_SCHEMA",
-    "MODEL_SCHEMA",
     "PARAMETER",
     "estimator_name",
     "read_model",
@@ -56,8 +52,8 @@ MOST_CHARACTERS = 2**28
 # A ledger is not part of a model, and a seed reveals the noise.
 _SECRET = {"accountant", "random_state"}
 _FEATURES: dict[str, Codec] = {
-    "n_features_in_": Integer(1, 2**24),
-    "feature_names_in_": Optional(Many(Text(), 1)),
+    "n_features_in_": integer(1, 2**24),
+    "feature_names_in_": optional(many(TEXT, 1)),
 }
 
 
@@ -70,7 +66,7 @@ def write_model(model: Any) -> str:
             "the guarantee of the whole search."
         )
     parameters = {
-        name: PARAMETER.encode(value)
+        name: _encoded(value)
         for name, value in model.get_params(deep=False).items()
         if name not in _SECRET
     }
@@ -113,7 +109,7 @@ def _read(cls: type[Model], document: dict[str, Any]) -> Model:
     wanted = set(model.get_params(deep=False)) - _SECRET
     given = only_fields(document["parameters"], wanted, "parameters")
     model.set_params(
-        **{name: PARAMETER.decode(value, f"parameters.{name}") for name, value in given.items()}
+        **{name: _decoded(value, f"parameters.{name}") for name, value in given.items()}
     )
     codecs = {**_FEATURES, **cls._exported}
     state = only_fields(document["fitted"], set(codecs), "fitted")
@@ -187,29 +183,19 @@ _DTYPES = {"bool", "float16", "float32", "float64", "str", "object"} | {
 }
 
 
-class _Parameter(Codec):
-    """The value of a constructor parameter."""
-
-    def encode(self, value: Any) -> Any:
-        return _encoded(value)
-
-    def decode(self, json: Any, where: str) -> Any:
-        if json is None or type(json) in (bool, int, str):
-            return json
-        if type(json) is float:
-            return json if math.isfinite(json) else refuse(where, "must be a finite number")
-        if isinstance(json, list):
-            return [self.decode(one, f"{where}[{i}]") for i, one in enumerate(json)]
-        if len(json) != 1 or (tag := next(iter(json))) not in _READERS:
-            refuse(where, f"must have one field among {', '.join(_READERS)}")
-        return _READERS[tag](json[tag], f"{where}.{tag}")
-
-
-PARAMETER = _Parameter()
-
-
-@singledispatch
 def _encoded(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    for plain in (str, int):
+        if isinstance(value, plain):
+            return plain(value)
+    if isinstance(value, (list, range)):
+        return [_encoded(one) for one in value]
+    if isinstance(value, float) and not isinstance(value, np.generic) and math.isfinite(value):
+        return float(value)
+    for tag, (kind, codec) in _TAGGED.items():
+        if isinstance(value, kind):
+            return {tag: codec.encode(value)}
     if hasattr(value, "predecessors"):  # a graph, as networkx has them
         return _encoded({node: list(value.predecessors(node)) for node in value.nodes})
     if hasattr(value, "__array__"):  # a series of some data frame library
@@ -220,66 +206,23 @@ def _encoded(value: Any) -> Any:
     )
 
 
-@_encoded.register(type(None))
-@_encoded.register(bool)
-def _(value: bool | None) -> Any:
-    return value
+def _decoded(json: Any, where: str) -> Any:
+    if json is None or type(json) in (bool, int, str):
+        return json
+    if type(json) is float:
+        return json if math.isfinite(json) else refuse(where, "must be a finite number")
+    if isinstance(json, list):
+        return [_decoded(one, f"{where}[{i}]") for i, one in enumerate(json)]
+    if len(json) != 1 or (tag := next(iter(json))) not in _TAGGED:
+        refuse(where, f"must have one field among {', '.join(_TAGGED)}")
+    return _TAGGED[tag][1].decode(json[tag], f"{where}.{tag}")
 
 
-@_encoded.register
-def _(value: int) -> Any:
-    return int(value)
+PARAMETER = Codec(_encoded, _decoded)
 
 
-@_encoded.register
-def _(value: str) -> Any:
-    return str(value)
-
-
-@_encoded.register
-def _(value: float) -> Any:
-    return float(value) if math.isfinite(value) else {"float": str(float(value))}
-
-
-@_encoded.register
-def _(value: np.generic) -> Any:
-    return {"scalar": _array_fields(np.asarray(value))}
-
-
-@_encoded.register
-def _(value: Fraction) -> Any:
-    return {"fraction": Rational().encode(value)}
-
-
-@_encoded.register(list)
-@_encoded.register(range)
-def _(value: Any) -> Any:
-    return [_encoded(one) for one in value]
-
-
-@_encoded.register
-def _(value: tuple) -> Any:  # type: ignore[type-arg]
-    return {"tuple": [_encoded(one) for one in value]}
-
-
-@_encoded.register
-def _(value: Mapping) -> Any:  # type: ignore[type-arg]
-    return {"dict": [[_encoded(k), _encoded(v)] for k, v in value.items()]}
-
-
-@_encoded.register
-def _(value: LearnedParents) -> Any:
-    return {
-        "learned_parents": {"parents": _encoded(dict(value)), "guarantee": str(value.guarantee)}
-    }
-
-
-@_encoded.register
-def _(value: np.ndarray) -> Any:
-    return {"array": _array_fields(value)}
-
-
-def _array_fields(array: Any) -> dict[str, Any]:
+def _encoded_array(array: Any) -> dict[str, Any]:
+    array = np.asarray(array)
     name = "str" if array.dtype.kind == "U" else array.dtype.name
     if name not in _DTYPES:
         raise ValueError(f"An array of {array.dtype} cannot be exported as JSON.")
@@ -287,32 +230,15 @@ def _array_fields(array: Any) -> dict[str, Any]:
     return {"dtype": name, **layout(array), "data": data}
 
 
-@_encoded.register
-def _(value: Schema) -> Any:
-    return {"schema": SCHEMA.encode(value)}
+def _encoded_parents(value: LearnedParents) -> dict[str, Any]:
+    return {"parents": _encoded(dict(value)), "guarantee": str(value.guarantee)}
 
 
-@_encoded.register
-def _(value: Interval) -> Any:
-    return {"interval": INTERVAL.encode(value)}
-
-
-@_encoded.register
-def _(value: Categories) -> Any:
-    return {"categories": CATEGORIES.encode(value)}
-
-
-@_encoded.register
-def _(value: PrivacyUnit) -> Any:
-    return {"privacy_unit": asdict(value)}
-
-
-@_encoded.register
-def _(value: Mechanism) -> Any:
+def _encoded_mechanism(value: Mechanism) -> dict[str, Any]:
     if type(value) is not mechanism_class(value.name()):
         raise ValueError(f"The mechanism {type(value).__name__} is not one of this library.")
     options = {name: _encoded(option) for name, option in value.get_params(deep=False).items()}
-    return {"mechanism": {"name": value.name(), "options": options}}
+    return {"name": value.name(), "options": options}
 
 
 def _read_float(json: Any, where: str) -> float:
@@ -326,7 +252,7 @@ def _read_array(json: Any, where: str) -> Any:
     plain = isinstance(given["dtype"], str) and given["dtype"] in _DTYPES
     if not plain or not isinstance(given["data"], list):
         refuse(where, "must be an array of a plain dtype")
-    values = PARAMETER.decode(given["data"], f"{where}.data")
+    values = _decoded(given["data"], f"{where}.data")
     kind = _KINDS.get(np.dtype(given["dtype"]).kind)
     flat = np.empty(len(values), object)
     for i, value in enumerate(values):
@@ -351,13 +277,13 @@ def _read_scalar(json: Any, where: str) -> Any:
 def _read_tuple(json: Any, where: str) -> Any:
     if not isinstance(json, list):
         refuse(where, "must be a list")
-    return tuple(PARAMETER.decode(json, where))
+    return tuple(_decoded(json, where))
 
 
 def _read_dict(json: Any, where: str) -> Any:
     if not isinstance(json, list) or not all(isinstance(p, list) and len(p) == 2 for p in json):
         refuse(where, "must be a list of pairs")
-    pairs = PARAMETER.decode(json, where)
+    pairs = _decoded(json, where)
     try:
         refuse_same_hash((key for key, _ in pairs), where)
         return dict(pairs)
@@ -367,7 +293,7 @@ def _read_dict(json: Any, where: str) -> Any:
 
 def _read_learned_parents(json: Any, where: str) -> LearnedParents:
     given = only_fields(json, {"parents", "guarantee"}, where)
-    parents = PARAMETER.decode(given["parents"], f"{where}.parents")
+    parents = _decoded(given["parents"], f"{where}.parents")
     if not isinstance(parents, dict):
         refuse(f"{where}.parents", "must be a dict")
     if not isinstance(given["guarantee"], str):
@@ -389,93 +315,24 @@ def _read_mechanism(json: Any, where: str) -> Mechanism:
     if cls is None:
         refuse(where, "must be a mechanism of this library")
     options = only_fields(given["options"], set(cls().get_params(deep=False)), f"{where}.options")
-    return cls(**{name: PARAMETER.decode(o, f"{where}.{name}") for name, o in options.items()})
+    return cls(**{name: _decoded(o, f"{where}.{name}") for name, o in options.items()})
 
 
-_READERS: dict[str, Callable[[Any, str], Any]] = {
-    "float": _read_float,
-    "scalar": _read_scalar,
-    "fraction": Rational(positive=False).decode,
-    "tuple": _read_tuple,
-    "dict": _read_dict,
-    "learned_parents": _read_learned_parents,
-    "array": _read_array,
-    "privacy_unit": _read_unit,
-    "schema": SCHEMA.decode,
-    "interval": INTERVAL.decode,
-    "categories": CATEGORIES.decode,
-    "mechanism": _read_mechanism,
-}
-
-
-_DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_POSITIVE = {"type": "number", "exclusiveMinimum": 0}
-
-GUARANTEE_SCHEMA: dict[str, Any] = {
-    "$schema": _DRAFT,
-    "$id": "guarantee.schema.json",
-    "title": "Privacy guarantee of a release of dpbayes_sklearn",
-    "type": "object",
-    "required": [
-        "is_private",
-        "epsilon",
-        "delta",
-        "unit",
-        "neighbours",
-        "mechanism",
-        "conditions",
-        "rho",
-        "max_records",
-    ],
-    "additionalProperties": False,
-    "properties": {
-        "is_private": {
-            "type": "boolean",
-            "description": "Whether epsilon is finite. The guarantee holds under its conditions.",
-        },
-        "epsilon": {"oneOf": [_POSITIVE, {"const": "inf"}]},
-        "delta": {"type": "number", "minimum": 0, "maximum": 1},
-        "unit": {"enum": ["record", "feature", "person"]},
-        "neighbours": {"type": "string", "description": "Which data sets are neighbours."},
-        "mechanism": {"type": "string"},
-        "conditions": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "Assumptions that the library could not check; empty is best.",
-        },
-        "rho": {"oneOf": [_POSITIVE, {"type": "null"}], "description": "zCDP, if it is known."},
-        "max_records": {"type": "integer", "minimum": 1},
-    },
-    "if": {"properties": {"is_private": {"const": True}}},
-    "then": {"properties": {"epsilon": _POSITIVE}},
-    "else": {"properties": {"epsilon": {"const": "inf"}}},
-}
-
-MODEL_SCHEMA: dict[str, Any] = {
-    "$schema": _DRAFT,
-    "$id": "model.schema.json",
-    "title": "A fitted model of dpbayes_sklearn",
-    "type": "object",
-    "required": ["format", "version", "estimator", "guarantee", "parameters", "fitted"],
-    "additionalProperties": False,
-    "properties": {
-        "format": {"const": "dpbayes_sklearn model"},
-        "version": {"const": 1},
-        "estimator": {"type": "string"},
-        "guarantee": {"$ref": "guarantee.schema.json"},
-        "parameters": {"type": "object"},
-        "fitted": {
-            "type": "object",
-            "required": ["n_features_in_", "feature_names_in_"],
-            "properties": {
-                "n_features_in_": {"type": "integer", "minimum": 1},
-                "feature_names_in_": {
-                    "oneOf": [
-                        {"type": "array", "items": {"type": "string"}, "minItems": 1},
-                        {"type": "null"},
-                    ]
-                },
-            },
-        },
-    },
+# What is of several types has the tag of the first.
+_TAGGED: dict[str, tuple[type, Codec]] = {
+    "scalar": (np.generic, Codec(_encoded_array, _read_scalar)),
+    "float": (float, Codec(lambda value: str(float(value)), _read_float)),
+    "fraction": (Fraction, rational(positive=False)),
+    "tuple": (tuple, Codec(lambda value: _encoded([*value]), _read_tuple)),
+    "learned_parents": (LearnedParents, Codec(_encoded_parents, _read_learned_parents)),
+    "dict": (
+        Mapping,
+        Codec(lambda value: [_encoded([*pair]) for pair in value.items()], _read_dict),
+    ),
+    "array": (np.ndarray, Codec(_encoded_array, _read_array)),
+    "privacy_unit": (PrivacyUnit, Codec(asdict, _read_unit)),
+    "schema": (Schema, SCHEMA),
+    "interval": (Interval, INTERVAL),
+    "categories": (Categories, CATEGORIES),
+    "mechanism": (Mechanism, Codec(_encoded_mechanism, _read_mechanism)),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,36 +30,31 @@ from dpbayes_sklearn.regression.slopes import Slopes
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.schema import NotTheForm, read_categories, read_interval
 from dpbayes_sklearn.serialization.codecs import (
+    BOOLEAN,
     FLOATS,
     INTEGERS,
-    Boolean,
+    TEXT,
     Codec,
-    Fields,
-    Integer,
-    Many,
-    OneOf,
-    Optional,
-    Rational,
-    RealNumber,
-    Text,
-    TextAmong,
+    integer,
+    many,
+    one_of,
+    optional,
+    rational,
+    real,
+    record,
     refuse,
+    text_among,
 )
 from dpbayes_sklearn.sums.posterior import SumsPosterior
 
 __all__ = [
     "CATEGORIES",
-    "CHARACTERS",
     "COLUMN_TRANSFORMER",
     "CONJUGATE_MODEL",
-    "COUNTS",
+    "GUARANTEE",
     "INTERVAL",
-    "LAW",
     "LINEAR_MODEL",
-    "LOGISTIC_MODEL",
-    "NETWORK",
     "NETWORK_MODEL",
-    "RECORDS",
     "SCHEMA",
     "SELECTOR",
     "SUMS_MODEL",
@@ -67,72 +62,67 @@ __all__ = [
 
 
 # The largest term is 2^56 times the finest grid.
-_SCALE = Rational(positive=False, largest_term=2**80)
+_SCALE = rational(positive=False, largest_term=2**80)
+_RECORDS = integer(1, 2**53)
+_NODE = integer(0, 2**16)
+_POSITIVE = real(math.ulp(0.0))
+# Fields without a codec of their own have that of their type.
 _BY_TYPE: dict[str, Codec] = {
+    "FloatArray": FLOATS,
     "Fraction": _SCALE,
-    "tuple[Fraction, ...]": Many(_SCALE),
-    "int": Integer(1, 2**53),
-    "tuple[int, ...]": Many(Integer(0, 2**53)),
+    "bool": BOOLEAN,
+    "int": _RECORDS,
+    "str": TEXT,
+    "float | None": optional(real()),
+    "tuple[Fraction, ...]": many(_SCALE),
+    "tuple[FloatArray, ...]": many(FLOATS),
+    "tuple[bool, ...]": many(BOOLEAN),
+    "tuple[int, ...]": many(integer(0, 2**53)),
+    "tuple[str, ...]": many(TEXT),
 }
-
-
-def _record(law: type[NoiseLaw]) -> Fields:
-    return Fields(law, {field.name: _BY_TYPE[str(field.type)] for field in fields(law)})  # type: ignore[arg-type]
-
-
-_FOUND = {name: getattr(noise, name) for name in noise.__all__}
-LAW = OneOf(
-    {
-        name: (cls, _record(cls))
-        for name, cls in _FOUND.items()
-        if isinstance(cls, type) and issubclass(cls, NoiseLaw) and cls is not NoiseLaw
-    }
-)
-
-
-RECORDS = Integer(1, 2**53)
-_NON_NEGATIVE = RealNumber(0.0)
 _FEW_PARTS = 2**16  # Up to this many parts of all families are always listed and compared.
 
 
-@dataclass(frozen=True)
-class Pairs(Codec):
-    """A mapping as a list of pairs, which keeps its order and any kind of key."""
-
-    key: Codec
-    value: Codec
-
-    def encode(self, value: Any) -> list[list[Any]]:
-        """Return the pairs."""
-        return [[self.key.encode(k), self.value.encode(v)] for k, v in value.items()]
-
-    def decode(self, json: Any, where: str) -> dict[Any, Any]:
-        """Return the mapping."""
-        pairs = [(f"{where}[{i}]", pair) for i, pair in enumerate(Many(_PAIR).decode(json, where))]
-        read = {
-            self.key.decode(key, at): self.value.decode(value, at) for at, (key, value) in pairs
-        }
-        if len(read) < len(pairs):
-            refuse(where, "has a key twice")
-        return read
+def _of_fields(
+    cls: Any, fault: Callable[[Any], str | None] = lambda value: None, **own: Codec
+) -> Codec:
+    """Return the codec of a dataclass, which fields of its type have from now on."""
+    parts = {
+        field.name: own.get(field.name) or _BY_TYPE[str(field.type)]
+        for field in fields(cls)
+        if field.init
+    }
+    _BY_TYPE[cls.__name__] = codec = record(cls, parts, fault)
+    return codec
 
 
-class _Pair(Codec):
-    def encode(self, value: Any) -> Any:
-        return value
+_FOUND: list[Any] = [getattr(noise, name) for name in noise.__all__]
+_LAWS = [cls for cls in _FOUND if isinstance(cls, type) and issubclass(cls, NoiseLaw)]
+_BY_TYPE["tuple[NoiseLaw, ...]"] = many(
+    one_of({cls: _of_fields(cls) for cls in _LAWS if cls is not NoiseLaw})
+)
 
-    def decode(self, json: Any, where: str) -> Any:
+
+def _pairs(keys: Codec, values: Codec) -> Codec:
+    """Return the codec of a mapping: a list of pairs, which keeps its order and any kind of key."""
+
+    def encode(value: Any) -> list[list[Any]]:
+        return [[keys.encode(k), values.encode(v)] for k, v in value.items()]
+
+    def decode_pair(json: Any, where: str) -> tuple[Any, Any]:
         if not isinstance(json, list) or len(json) != 2:
             refuse(where, "must be a pair")
-        return json
+        return keys.decode(json[0], where), values.decode(json[1], where)
+
+    def decode(json: Any, where: str) -> dict[Any, Any]:
+        pairs = many(Codec(encode, decode_pair)).decode(json, where)
+        read = dict(pairs)
+        return read if len(read) == len(pairs) else refuse(where, "has a key twice")
+
+    return Codec(encode, decode)
 
 
-_PAIR = _Pair()
-
-
-NETWORK = Fields(
-    Network, {"sizes": Many(Integer(1, 2**16), 1), "parents": Many(Many(Integer(0, 2**16)))}
-)
+_NETWORK = _of_fields(Network, sizes=many(integer(1, 2**16), 1), parents=many(many(_NODE)))
 
 
 def _wrong_counts(released: ReleasedCounts) -> str | None:
@@ -191,65 +181,37 @@ def _wrong_characters(released: ReleasedCharacters) -> str | None:
     return _off_lattice(released.blocks.values(), released.grid)
 
 
-class _Sums(Codec):
-    """Sums after noise: integers, or floats if the noise has a finer grid."""
-
-    def encode(self, value: Any) -> Any:
-        return (FLOATS if value.dtype == np.float64 else INTEGERS).encode(value)
-
-    def decode(self, json: Any, where: str) -> Any:
-        data = json.get("data") if isinstance(json, dict) else None
-        floats = isinstance(data, list) and any(type(number) is float for number in data)
-        return (FLOATS if floats else INTEGERS).decode(json, where)
+def _decoded_sums(json: Any, where: str) -> Any:
+    data = json.get("data") if isinstance(json, dict) else None
+    floats = isinstance(data, list) and any(type(number) is float for number in data)
+    return (FLOATS if floats else INTEGERS).decode(json, where)
 
 
-COUNTS = Fields(
-    ReleasedCounts,
-    {
-        "network": NETWORK,
-        "tables": Many(_Sums()),
-        "n": RECORDS,
-        "laws": Many(LAW),
-        "size_laws": Many(LAW),
-    },
-    _wrong_counts,
+# Sums after noise: integers, or floats if the noise has a finer grid.
+_SUMS = Codec(
+    lambda value: (FLOATS if value.dtype == np.float64 else INTEGERS).encode(value), _decoded_sums
 )
-CHARACTERS = Fields(
-    ReleasedCharacters,
-    {
-        "network": NETWORK,
-        "blocks": Pairs(Many(Integer(0, 2**16), 1), _Sums()),
-        "n": RECORDS,
-        "laws": Many(LAW),
-        "increment": _NON_NEGATIVE,
-        "size_laws": Many(LAW),
-    },
-    _wrong_characters,
+_COUNTS = _of_fields(ReleasedCounts, _wrong_counts, tables=many(_SUMS))
+_CHARACTERS = _of_fields(
+    ReleasedCharacters, _wrong_characters, blocks=_pairs(many(_NODE, 1), _SUMS), increment=real(0.0)
 )
 
 
-@dataclass(frozen=True)
-class Public(Codec):
-    """A schema or a domain, in the form that ``schema.json_form`` writes and checks."""
+def _public(write: Callable[[Any], dict[str, Any]], read: Callable[[Any, str], Any]) -> Codec:
+    """Return the codec of a schema or a domain, in the form that it writes and checks itself."""
 
-    write: Callable[[Any], dict[str, Any]]
-    read: Callable[[Any, str], Any]
-
-    def encode(self, value: Any) -> dict[str, Any]:
-        """Return its fields."""
-        return self.write(value)
-
-    def decode(self, json: Any, where: str) -> Any:
-        """Return the schema or domain."""
+    def decode(json: Any, where: str) -> Any:
         try:
-            return self.read(json, where)
+            return read(json, where)
         except NotTheForm as error:
             refuse(error.where, error.what)
 
+    return Codec(write, decode)
 
-INTERVAL = Public(Interval.to_dict, read_interval)
-CATEGORIES = Public(Categories.to_dict, read_categories)
-SCHEMA = Public(Schema.to_dict, Schema.from_dict)
+
+INTERVAL = _public(Interval.to_dict, read_interval)
+CATEGORIES = _public(Categories.to_dict, read_categories)
+SCHEMA = _public(Schema.to_dict, Schema.from_dict)
 
 
 def _wrong_promise(guarantee: PrivacyGuarantee) -> str | None:
@@ -260,19 +222,13 @@ def _wrong_promise(guarantee: PrivacyGuarantee) -> str | None:
     return None
 
 
-GUARANTEE = Fields(
+GUARANTEE = _of_fields(
     PrivacyGuarantee,
-    {
-        "epsilon": RealNumber(math.ulp(0.0), finite=False),
-        "delta": RealNumber(0.0, 1.0),
-        "unit": TextAmong(("record", "feature", "person")),
-        "neighbours": Text(),
-        "mechanism": Text(),
-        "conditions": Many(Text()),
-        "rho": Optional(RealNumber(math.ulp(0.0))),
-        "max_records": RECORDS,
-    },
     _wrong_promise,
+    epsilon=real(math.ulp(0.0), finite=False),
+    delta=real(0.0, 1.0),
+    unit=text_among("record", "feature", "person"),
+    rho=optional(_POSITIVE),
 )
 
 
@@ -340,183 +296,73 @@ def _wrong_gaussian(posterior: GaussianPosterior) -> str | None:
     return None
 
 
-class _Temperature(Codec):
-    """A temperature, or that it was to be learned."""
-
-    def encode(self, value: Any) -> Any:
-        return value if value == "auto" else RealNumber(0.0, 1.0).encode(value)
-
-    def decode(self, json: Any, where: str) -> Any:
-        return json if json == "auto" else RealNumber(0.0, 1.0).decode(json, where)
-
-
-_ALPHAS = Many(FLOATS)
-_PRIOR = Fields(
+_SHARE = real(0.0, 1.0)
+# A temperature, or that it was to be learned.
+_TEMPERATURE = Codec(
+    lambda value: value if value == "auto" else _SHARE.encode(value),
+    lambda json, where: json if json == "auto" else _SHARE.decode(json, where),
+)
+_of_fields(
     DirichletPrior,
-    {
-        "network": NETWORK,
-        "alphas": _ALPHAS,
-        "inference": TextAmong(("plug_in", "noise_aware", "adaptive")),
-        "ordered": Many(Boolean()),
-        "temperature": _Temperature(),
-    },
     _wrong_alphas,
+    inference=text_among("plug_in", "noise_aware", "adaptive"),
+    temperature=_TEMPERATURE,
 )
-_RELEASED = OneOf(
-    {
-        "ReleasedCounts": (ReleasedCounts, COUNTS),
-        "ReleasedCharacters": (ReleasedCharacters, CHARACTERS),
-    }
-)
-_GAUSSIAN = {
-    "coefficients": FLOATS,
-    "covariance": FLOATS,
-    "noise_variance": RealNumber(math.ulp(0.0)),
-    "slopes": Fields(
-        Slopes,
-        {
-            "mean": FLOATS,
-            "sampling": FLOATS,
-            "privacy": FLOATS,
-            "growth": FLOATS,
-            "n": Optional(Integer(0, 2**62)),
-            "explained": Optional(RealNumber()),
-        },
+_of_fields(Slopes, n=optional(integer(0, 2**62)))
+_of_fields(Windows)
+_of_fields(Tempering, temperature=_SHARE, emphasis=real(0.0, 2.0))
+_RELEASED = one_of({ReleasedCounts: _COUNTS, ReleasedCharacters: _CHARACTERS})
+_PARTS = {"network": _NETWORK, "alphas": many(FLOATS), "released": _COUNTS}
+_CONCENTRATION = {"concentration": FLOATS}
+_UNTEMPERED: dict[type, Codec] = {
+    DirichletPosterior: _of_fields(DirichletPosterior, _wrong_update, released=_RELEASED),
+    NoiseAwarePosterior: record(_inferred(NoiseAwarePosterior), _PARTS),
+    AdaptivePosterior: record(_inferred(AdaptivePosterior), {**_PARTS, "ordered": many(BOOLEAN)}),
+    NoiseAwareCharacters: record(
+        _inferred(NoiseAwareCharacters), {**_PARTS, "released": _CHARACTERS}
     ),
-    "windows": Fields(Windows, {"centres": FLOATS, "halves": FLOATS}),
+    DrawsPosterior: _of_fields(DrawsPosterior, _wrong_draws, draws=many(FLOATS)),
+    GaussianPosterior: _of_fields(GaussianPosterior, _wrong_gaussian, noise_variance=_POSITIVE),
+    CoefficientDraws: _of_fields(CoefficientDraws, _wrong_gaussian, noise_variance=_POSITIVE),
+    LogisticPosterior: _of_fields(LogisticPosterior, scale=real(0.0)),
+    Dirichlet: record(Dirichlet, _CONCENTRATION),
+    NoisyDirichlet: record(NoisyDirichlet, {**_CONCENTRATION, "precisions": FLOATS}),
+    Beta: record(lambda concentration: Beta(*concentration), _CONCENTRATION),
 }
-
-
-def _beta(concentration: Any) -> Beta:
-    return Beta(*concentration)
-
-
-_UNTEMPERED = OneOf(
-    {
-        "DirichletPosterior": (
-            DirichletPosterior,
-            Fields(DirichletPosterior, {"prior": _PRIOR, "released": _RELEASED}, _wrong_update),
-        ),
-        "NoiseAwarePosterior": (
-            NoiseAwarePosterior,
-            Fields(
-                _inferred(NoiseAwarePosterior),
-                {"network": NETWORK, "alphas": _ALPHAS, "released": COUNTS},
-            ),
-        ),
-        "AdaptivePosterior": (
-            AdaptivePosterior,
-            Fields(
-                _inferred(AdaptivePosterior),
-                {
-                    "network": NETWORK,
-                    "alphas": _ALPHAS,
-                    "released": COUNTS,
-                    "ordered": Many(Boolean()),
-                },
-            ),
-        ),
-        "NoiseAwareCharacters": (
-            NoiseAwareCharacters,
-            Fields(
-                _inferred(NoiseAwareCharacters),
-                {"network": NETWORK, "alphas": _ALPHAS, "released": CHARACTERS},
-            ),
-        ),
-        "DrawsPosterior": (
-            DrawsPosterior,
-            Fields(
-                DrawsPosterior,
-                {"network": NETWORK, "draws": Many(FLOATS), "weights": FLOATS},
-                _wrong_draws,
-            ),
-        ),
-        "GaussianPosterior": (
-            GaussianPosterior,
-            Fields(GaussianPosterior, _GAUSSIAN, _wrong_gaussian),
-        ),
-        "CoefficientDraws": (
-            CoefficientDraws,
-            Fields(CoefficientDraws, {**_GAUSSIAN, "draws": FLOATS}, _wrong_gaussian),
-        ),
-        "LogisticPosterior": (
-            LogisticPosterior,
-            Fields(
-                LogisticPosterior,
-                {
-                    "parameters": FLOATS,
-                    "nodes": FLOATS,
-                    "ridge": FLOATS,
-                    "noise": FLOATS,
-                    "scale": RealNumber(0.0),
-                    "curvature": FLOATS,
-                    "curvature_noise": FLOATS,
-                    "draws": FLOATS,
-                },
-            ),
-        ),
-        "Dirichlet": (Dirichlet, Fields(Dirichlet, {"concentration": FLOATS})),
-        "NoisyDirichlet": (
-            NoisyDirichlet,
-            Fields(NoisyDirichlet, {"concentration": FLOATS, "precisions": FLOATS}),
-        ),
-        "Beta": (Beta, Fields(_beta, {"concentration": FLOATS})),
-    }
-)
-
-_TEMPERING = Fields(
-    Tempering, {"temperature": RealNumber(0.0, 1.0), "emphasis": RealNumber(0.0, 2.0)}
-)
-POSTERIOR = OneOf(
-    {
-        **_UNTEMPERED.kinds,
-        "TemperedPosterior": (
-            TemperedPosterior,
-            Fields(
-                TemperedPosterior,
-                {"posterior": _UNTEMPERED, "tempering": _TEMPERING, "n": RECORDS},
-            ),
-        ),
-    }
-)
+_TEMPERED = _of_fields(TemperedPosterior, posterior=one_of(_UNTEMPERED))
+_POSTERIOR = one_of({**_UNTEMPERED, TemperedPosterior: _TEMPERED})
 
 NETWORK_MODEL: dict[str, Codec] = {
     "schema_": SCHEMA,
-    "posterior_": POSTERIOR,
-    "_batches": Many(GUARANTEE, 1),
+    "posterior_": _POSTERIOR,
+    "_batches": many(GUARANTEE, 1),
 }
 LINEAR_MODEL: dict[str, Codec] = {
     "schema_": SCHEMA,
-    "posterior_": POSTERIOR,
+    "posterior_": _POSTERIOR,
     "guarantee_": GUARANTEE,
 }
-LOGISTIC_MODEL = LINEAR_MODEL
 CONJUGATE_MODEL: dict[str, Codec] = {
     "categories_": CATEGORIES,
-    "posterior_": POSTERIOR,
+    "posterior_": _POSTERIOR,
     "guarantee_": GUARANTEE,
+}
+_SUMS_PARTS = {
+    **dict.fromkeys(("means", "variances", "slopes"), FLOATS),
+    **dict.fromkeys(("positive", "joint"), BOOLEAN),
+    "draws": optional(FLOATS),
 }
 SUMS_MODEL: dict[str, Codec] = {
     "schema_": SCHEMA,
-    "posterior_": Fields(
-        SumsPosterior,
-        {
-            "means": FLOATS,
-            "variances": FLOATS,
-            "slopes": FLOATS,
-            "positive": Boolean(),
-            "joint": Boolean(),
-            "draws": Optional(FLOATS),
-        },
-    ),
+    "posterior_": record(SumsPosterior, _SUMS_PARTS),
     "guarantee_": GUARANTEE,
 }
 COLUMN_TRANSFORMER: dict[str, Codec] = {
-    "_answers": Many(Many(RealNumber()), 1),
+    "_answers": many(many(real()), 1),
     "guarantee_": GUARANTEE,
 }
 SELECTOR: dict[str, Codec] = {
     "schema_": SCHEMA,
-    "_support": Many(Boolean(), 1),
+    "_support": many(BOOLEAN, 1),
     "guarantee_": GUARANTEE,
 }

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BetaBinomial, from_json
-from dpbayes_sklearn.serialization.document import GUARANTEE_SCHEMA, MODEL_SCHEMA
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "schemas"
+MODEL_SCHEMA, GUARANTEE_SCHEMA = (
+    json.loads((PUBLISHED / f"{name}.schema.json").read_text()) for name in ("model", "guarantee")
+)
 X = np.random.default_rng(0).random((60, 2))
 DECLARED = {"classes": [0, 1], "bounds": (0, 1)}
 MODELS = (
@@ -52,11 +54,3 @@ def test_the_head_must_be_that_of_the_model(change):
     document["guarantee"].update(change)
     with pytest.raises(ValueError, match="guarantee must be that of the fitted model"):
         from_json(json.dumps(document))
-
-
-@pytest.mark.parametrize(
-    ("name", "schema"), [("model", MODEL_SCHEMA), ("guarantee", GUARANTEE_SCHEMA)]
-)
-def test_the_published_schemas_are_those_of_the_library(name, schema):
-    text = (PUBLISHED / f"{name}.schema.json").read_text()
-    assert json.loads(text) == schema
