@@ -55,9 +55,6 @@ from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import Bins
 from dpbayes_sklearn.serialization.models import NETWORK_MODEL
 
-__all__ = ["DiscreteClassifier"]
-
-
 _UNLIKELY = 0.01  # probability of a hint that is wrong
 PUBLIC_TYPES = "the dtypes of X do not depend on a record (n_bins='auto' uses them)"
 
@@ -100,12 +97,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        groups: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any, classes: Any = None, groups: Any = None, sample_weight: Any = None
     ) -> Self:
         """Add a batch of records of other people: a release of its own, charged on its own.
 

@@ -16,8 +16,6 @@ from dpbayes_sklearn._typing import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Contributions", "Effect", "column_number", "draws_generator", "summed_by_column"]
-
 
 @dataclass(frozen=True)
 class Contributions:

@@ -24,10 +24,7 @@ from dpbayes_sklearn.data.arrow import named_columns
 from dpbayes_sklearn.data.persons import OWN_WEIGHTS, copies_of, records_that_count
 from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
 from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.exceptions import (
-    PrivacyLeakWarning,
-    warn_caller,
-)
+from dpbayes_sklearn.exceptions import PrivacyLeakWarning, warn_caller
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.active import one_branch
 from dpbayes_sklearn.privacy.guarantee import warn_if_weak
@@ -43,9 +40,6 @@ from dpbayes_sklearn.release import (
     size_share,
 )
 from dpbayes_sklearn.schema.values import is_list
-
-__all__ = ["FitInput", "PrivateEstimator", "Where"]
-
 
 SEEDED = "the random_state is a secret and never used again: a known seed reveals the noise"
 WIDTH_OF_LIST = (

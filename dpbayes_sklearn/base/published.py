@@ -20,8 +20,6 @@ from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import at_least
 from dpbayes_sklearn.serialization import Codec, estimator_name, read_model, write_model
 
-__all__ = ["PublishedModel", "from_json", "model_card", "published_models"]
-
 _ERROR = 0.05  # probability that some released number has a larger error than the card says
 _INFERENCE = {
     "adaptive": "The prior was learned from the released values (empirical Bayes), and the "

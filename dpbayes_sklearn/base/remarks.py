@@ -13,19 +13,6 @@ from dpbayes_sklearn.exceptions import LedgerError, PrivacyLeakWarning, called_b
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import at_least
 
-__all__ = [
-    "SEED_GIVERS",
-    "ScoreMixin",
-    "Told",
-    "advise_if_noisy",
-    "advise_naive_bayes",
-    "hint_at_absent_classes",
-    "warn_about_scores",
-    "warn_of_delta",
-    "warn_of_seeds",
-]
-
-
 _TELLING = 0.2
 """No hint if the noise exceeds this share of an average class: it could hide a class."""
 

@@ -15,24 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 from dpbayes_sklearn._compat import InvalidParameterError, Range, run_in_children
 from dpbayes_sklearn.base.published import PublishedModel
 from dpbayes_sklearn.data.persons import declared_unit
-from dpbayes_sklearn.exceptions import (
-    NOTHING_SPENT,
-    BudgetError,
-    LedgerError,
-)
+from dpbayes_sklearn.exceptions import NOTHING_SPENT, BudgetError, LedgerError
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.active import active_accountant
 from dpbayes_sklearn.privacy.budget import LEAST_DELTA, Copies, at_least, round_up
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.release import (
-    Plan,
-    Release,
-    carry_out,
-)
-
-__all__ = ["DELTA", "SpendingEstimator", "once", "spending", "told_what_was_spent"]
+from dpbayes_sklearn.release import Plan, Release, carry_out
 
 NO_CALLBACKS = (
     "{} takes no callbacks: what a ScoringMonitor or another callback sees during a fit is exact, "

@@ -42,8 +42,6 @@ from dpbayes_sklearn.schema.declared import (
 from dpbayes_sklearn.schema.values import Kind
 from dpbayes_sklearn.shards import ExactStatistics
 
-__all__ = ["Declared", "ShardedEstimator", "SupervisedEstimator", "classes_declared"]
-
 
 class Declared(NamedTuple):
     """A parameter that declares a public domain.

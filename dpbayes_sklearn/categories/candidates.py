@@ -40,20 +40,6 @@ from dpbayes_sklearn.noise.finite import integer_weights
 from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.gaussian import gaussian_delta
 
-__all__ = [
-    "MAX_CANDIDATES",
-    "Candidates",
-    "ClippedNoise",
-    "CountNoise",
-    "FiniteLaw",
-    "GaussianNoise",
-    "ReleaseLaw",
-    "ScoredCandidates",
-    "Worst",
-    "noise_law",
-]
-
-
 RowNumbers = npt.NDArray[np.intp]
 
 MAX_CANDIDATES = 20_000

@@ -21,8 +21,6 @@ from dpbayes_sklearn.categories.plans import outcome_law
 from dpbayes_sklearn.mechanisms import Local, Mechanism, resolve_mechanism
 from dpbayes_sklearn.privacy.budget import Budget, exact
 
-__all__ = ["Certificate", "certify", "configured", "expected_distance", "optimal_distance"]
-
 MAX_LINEAR_PROGRAM = 150
 """Largest number of candidates; the linear program then takes a few minutes."""
 

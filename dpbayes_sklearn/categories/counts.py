@@ -15,8 +15,6 @@ from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, Marginal, N
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
-__all__ = ["ReleasedSimplex", "SimplexCounts"]
-
 
 @dataclass(frozen=True)
 class SimplexCounts:

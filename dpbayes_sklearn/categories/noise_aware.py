@@ -51,14 +51,6 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.counts.lattice import log_lattice_weight, log_row_weight
 from dpbayes_sklearn.noise import Marginal
 
-__all__ = [
-    "ShareMoments",
-    "count_medians",
-    "free_count_medians",
-    "free_share_moments",
-    "share_moments",
-]
-
 
 @dataclass(frozen=True)
 class ShareMoments:

@@ -91,19 +91,6 @@ from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.gaussian import Shifts, calibrated_variance, gaussian_rho
 from dpbayes_sklearn.release import Facts, Plan
 
-__all__ = [
-    "MECHANISMS",
-    "NoisyCounts",
-    "calibrated",
-    "categories_plan",
-    "choice_law",
-    "noise_of_counts",
-    "outcome_law",
-    "plan",
-    "sensitivity_of",
-    "without_rounding",
-]
-
 AnyFiniteLaw = TypeVar("AnyFiniteLaw", bound=FiniteLaw)
 
 _TARGET = 1e-7  # The loss aimed at is so little below epsilon, or a relative 1e-5.

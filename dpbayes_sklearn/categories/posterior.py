@@ -35,18 +35,6 @@ from dpbayes_sklearn.categories.noise_aware import (
 )
 from dpbayes_sklearn.counts.lattice import log_lattice_weight
 
-__all__ = [
-    "DISTANCES",
-    "Beta",
-    "Dirichlet",
-    "NoisyDirichlet",
-    "SimplexPrior",
-    "hellinger",
-    "kullback_leibler",
-    "log_beta",
-    "total_variation",
-]
-
 Distance: TypeAlias = Callable[[npt.ArrayLike, npt.ArrayLike], FloatArray]
 
 

@@ -56,23 +56,6 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 
-__all__ = [
-    "LARGEST_NUMBER",
-    "ROUNDING",
-    "Even",
-    "Lattice",
-    "Magnitudes",
-    "RankLaw",
-    "Ranks",
-    "Segments",
-    "change_range",
-    "decay",
-    "key_at",
-    "power_weights",
-    "shortened",
-]
-
-
 LARGEST_NUMBER = 2.0**1022
 """Numbers beyond it, infinities included, count as it; sums and differences then are finite."""
 

@@ -65,17 +65,6 @@ from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Plan
 
-__all__ = [
-    "ChoicePlan",
-    "Found",
-    "FrameContents",
-    "FramePlan",
-    "QuantilePlan",
-    "TextCounts",
-    "TextPlan",
-    "choice_weights",
-]
-
 Found = tuple[tuple[str, ...], ...]
 """Some texts of every column, in alphabetical order."""
 

@@ -43,20 +43,6 @@ from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema.values import as_numbers
 
-__all__ = [
-    "Answers",
-    "BinEdges",
-    "CentreAndSpread",
-    "ChooseQuantile",
-    "ColumnQuestions",
-    "Level",
-    "OuterQuantiles",
-    "QuantileQuestions",
-    "RangeAndEdges",
-    "SortedColumns",
-    "reachable",
-]
-
 
 @dataclass(frozen=True, repr=False)
 class _Ordered:

@@ -40,9 +40,6 @@ from dpbayes_sklearn.schema import Categories, Interval, Schema
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["main"]
-
-
 # Everything here is public: ranges that the measurements can have, rounded outward, as a codebook
 # would give them. The number of bins is declared too. Left to "auto", integers of a small range
 # would be recognised by the dtype of their column, which would be a condition of the guarantee.

@@ -44,27 +44,6 @@ from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import as_numbers, number_of, own_list
 
-__all__ = [
-    "CsvFile",
-    "DataFile",
-    "FileError",
-    "Form",
-    "ParquetFile",
-    "ReservedFile",
-    "as_number",
-    "column_names",
-    "place_of",
-    "read_columns",
-    "read_data",
-    "read_schema",
-    "refuse_to_overwrite",
-    "reserved",
-    "skeleton",
-    "typed_frame",
-    "with_all_columns",
-]
-
-
 TextColumn = npt.NDArray[Any]
 _MISSING = ""
 

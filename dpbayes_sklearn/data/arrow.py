@@ -31,8 +31,6 @@ from dpbayes_sklearn.data.table import Table, is_partitioned
 from dpbayes_sklearn.schema import Categories, Schema
 from dpbayes_sklearn.schema.values import Kind, cells_of, kind_of
 
-__all__ = ["ArrowFrame", "framed", "framed_column", "named_columns"]
-
 _ROWS_A_BATCH = 1 << 16  # Engines send batches of a few thousand rows; these are put together.
 
 
@@ -169,13 +167,7 @@ def _is_stream(X: Any) -> bool:
     return not (here or series) and _has(X, *_STREAMS)
 
 
-_STREAMS = (
-    "collect_batches",
-    "to_pyarrow_batches",
-    "scanner",
-    "toArrow",
-    "__arrow_c_stream__",
-)
+_STREAMS = ("collect_batches", "to_pyarrow_batches", "scanner", "toArrow", "__arrow_c_stream__")
 """Of a polars LazyFrame, ibis, a dataset of pyarrow, Spark, and anything else with a stream."""
 
 

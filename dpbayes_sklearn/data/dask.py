@@ -35,17 +35,6 @@ from dpbayes_sklearn.data.table import (
 )
 from dpbayes_sklearn.schema.values import Kind, cells_of, joined, kind_of
 
-__all__ = [
-    "PartitionedRecords",
-    "PartitionedTable",
-    "Reader",
-    "as_declared",
-    "column_here",
-    "gathered",
-    "reader_of",
-    "rowwise",
-]
-
 Reader = Callable[[str], Any]
 """Reads one text; it may raise whatever it likes if the text has another form."""
 

@@ -19,9 +19,6 @@ from dpbayes_sklearn.data.table import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.values import Column, Repeated
 
-__all__ = ["Codes", "Encoder", "PerColumn", "SparseCodes", "known_codes", "long_rows"]
-
-
 _LONG = 4096  # Numbers that numpy should compute in one call.
 
 AnyArray = npt.NDArray[Any]

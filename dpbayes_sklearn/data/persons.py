@@ -31,22 +31,6 @@ from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.schema.values import as_numbers
 
-__all__ = [
-    "COUNTED",
-    "OWN_WEIGHTS",
-    "PERSONS_STREAM",
-    "PROMISED",
-    "PROTECTION",
-    "WEIGHTS",
-    "canonical",
-    "coins_of",
-    "copies_of",
-    "counted_records",
-    "declared_unit",
-    "read_groups",
-    "records_that_count",
-]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The most digits of a Decimal: 1e999999999 as an integer would fill the memory.
 _MOST_DIGITS = 10_000

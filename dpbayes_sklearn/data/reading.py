@@ -23,33 +23,10 @@ from sklearn.utils.validation import validate_data
 from dpbayes_sklearn.data.arrow import framed, framed_column
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.records import LocalRecords, Records
-from dpbayes_sklearn.data.table import (
-    Table,
-    column_kind,
-    is_frame,
-    is_partitioned,
-    one_column,
-)
+from dpbayes_sklearn.data.table import Table, column_kind, is_frame, is_partitioned, one_column
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.domains import Categories, Interval
 from dpbayes_sklearn.schema.values import Kind, Repeated, as_cells, as_numbers, is_list, readable
-
-__all__ = [
-    "as_rows",
-    "categories_from_data",
-    "check_kind",
-    "check_kinds",
-    "classes_from_data",
-    "domain_from_data",
-    "features_read",
-    "in_memory",
-    "read_column",
-    "read_records",
-    "read_table",
-    "read_target",
-    "read_unlabelled",
-]
-
 
 Hints = dict[tuple[str, Kind], str]
 """What helps, by the values that a domain expects and the kind that is given."""

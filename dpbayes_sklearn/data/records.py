@@ -23,21 +23,6 @@ from dpbayes_sklearn.data.table import Table, read_once, rows_at_once
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import Column, Kind
 
-__all__ = [
-    "Addable",
-    "LocalRecords",
-    "Records",
-    "Shard",
-    "answer_in_threads",
-    "asked",
-    "blas_for",
-    "cuts",
-    "in_threads",
-    "quiet_numpy",
-    "threads_for",
-]
-
-
 _CELLS_A_THREAD = 1 << 20  # Minimum cells per thread: with fewer a thread costs more than it saves.
 
 P = TypeVar("P")

@@ -21,17 +21,6 @@ from dpbayes_sklearn.schema.values import (
     readable,
 )
 
-__all__ = [
-    "SealedTable",
-    "Table",
-    "column_kind",
-    "is_frame",
-    "is_partitioned",
-    "one_column",
-    "read_once",
-    "rows_at_once",
-]
-
 CHUNK_CELLS = 1 << 21
 """Cells read at a time: small enough for the cache, large enough to hide Python's overhead."""
 _MOST_ROWS = 1 << 17  # Rows read at a time.

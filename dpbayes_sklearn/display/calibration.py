@@ -15,8 +15,6 @@ from dpbayes_sklearn._typing import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CoverageDisplay", "ReliabilityDisplay", "coverage_curve", "reliability_curve"]
-
 
 class ReliabilityCurve(NamedTuple):
     """Mean confidence, accuracy and number of records of every group of predictions.

@@ -13,8 +13,6 @@ from dpbayes_sklearn.base.contributions import Contributions, Effect
 from dpbayes_sklearn.linear_model import BayesianLogisticRegression
 from dpbayes_sklearn.logistic.posterior import OddsTable
 
-__all__ = ["ContributionDisplay", "ForestDisplay"]
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 

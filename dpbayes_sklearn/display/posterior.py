@@ -25,16 +25,6 @@ from dpbayes_sklearn.regression.slopes import Slopes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "MarginalLaw",
-    "Marginals",
-    "PosteriorDisplay",
-    "informative_features",
-    "marginals",
-    "simplex_laws",
-]
-
-
 _INFORMATION_DRAWS = 400
 
 

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-__all__ = ["FoldScores", "PrivacyUtilityCurve", "PrivacyUtilityDisplay", "privacy_utility_curve"]
-
-
 FoldScores = Mapping[str, Mapping[float, Sequence[float]]]
 """For every mechanism and epsilon the scores of the folds."""
 

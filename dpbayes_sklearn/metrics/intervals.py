@@ -32,17 +32,6 @@ from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 
-__all__ = [
-    "CrossValidation",
-    "Evaluation",
-    "Noisy",
-    "Score",
-    "auc",
-    "mean_of",
-    "ratio",
-    "simulated",
-]
-
 _DRAWS = 4000  # of the noise: the share beyond its 0.975-quantile then errs by 0.0025
 _SEED = 20_261  # of public simulations
 _NUDGE = 1e-9

@@ -39,15 +39,6 @@ from dpbayes_sklearn.privacy.gaussian import composed_rho
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Plan
 
-__all__ = [
-    "CalibrationCurve",
-    "ConfusionMatrix",
-    "EvaluationPlan",
-    "ReleasedEvaluation",
-    "ReleasedTable",
-    "plan",
-]
-
 _GUESS, _DOUBT = 0.3, 0.8  # of a loss's variance over its largest possible one: median, log-sd
 
 
@@ -244,11 +235,7 @@ class ReleasedEvaluation:
         places = [*np.ndindex(table.counts.shape)]
         scores = [
             ratio(
-                table.total(cell),
-                n,
-                lambda a: max(n.value, 1.0) * a * (1 - a),
-                (0.0, 1.0),
-                level,
+                table.total(cell), n, lambda a: max(n.value, 1.0) * a * (1 - a), (0.0, 1.0), level
             )
             for cell in places
         ]

@@ -41,8 +41,6 @@ from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.release import carry_out
 from dpbayes_sklearn.schema import Interval
 
-__all__ = ["private_cross_validate", "private_score"]
-
 Positions = npt.NDArray[np.intp]
 
 _STREAM = 2**18  # of a seed

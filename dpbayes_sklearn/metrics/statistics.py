@@ -36,20 +36,6 @@ from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
-__all__ = [
-    "HALF",
-    "BoundedSums",
-    "CellCounts",
-    "Classification",
-    "Labelled",
-    "Measured",
-    "Range",
-    "Regression",
-    "Task",
-    "checked",
-    "score_step",
-]
-
 HALF = 2**20
 """The H: half the range of a loss, in steps."""
 

@@ -33,20 +33,6 @@ from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, 
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Release
 
-__all__ = [
-    "Prepaid",
-    "PrivatePipeline",
-    "as_one",
-    "fresh",
-    "named",
-    "private_steps",
-    "refuse_others",
-    "shared_ledger",
-    "step_epsilons",
-    "steps_of",
-    "with_params",
-]
-
 
 class Prepaid(BudgetAccountant):
     """The accountant of fits inside a search, which is charged as a whole: records nothing."""

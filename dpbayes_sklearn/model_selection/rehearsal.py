@@ -76,16 +76,6 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import GUESS
 from dpbayes_sklearn.schema.values import Kind, kind_of
 
-__all__ = [
-    "SearchCost",
-    "StandIns",
-    "rehearsed",
-    "run_rho",
-    "search_cost",
-    "stand_ins",
-    "winner_epsilon",
-]
-
 _CELLS: dict[Kind, Any] = {"text": "", "booleans": False}  # and 0 for all others
 
 

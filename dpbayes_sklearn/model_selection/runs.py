@@ -65,21 +65,6 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import NOTHING_KNOWN, Plan, Step, size_share
 from dpbayes_sklearn.schema.values import Kind
 
-__all__ = [
-    "HeldOutSplit",
-    "Prepared",
-    "Run",
-    "Selection",
-    "Winner",
-    "candidates_of",
-    "held_out",
-    "points",
-    "prepared",
-    "run",
-    "sensitivity",
-]
-
-
 POINTS = 2**10
 """Grid of a regression's score: what one person can change it by."""
 
@@ -299,11 +284,7 @@ Positions = npt.NDArray[np.intp]
 
 
 def held_out(
-    n: int,
-    labels: npt.NDArray[Any] | None,
-    unit: PrivacyUnit,
-    test_size: float,
-    noise: Noise,
+    n: int, labels: npt.NDArray[Any] | None, unit: PrivacyUnit, test_size: float, noise: Noise
 ) -> tuple[Positions, Positions]:
     """Return the positions of the records to fit to, and of those to score on.
 

@@ -50,8 +50,6 @@ from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, FitPlan, Release
 
-__all__ = ["PrivateSearchCV"]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

@@ -33,9 +33,6 @@ from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.schema.values import Kind, as_numbers
 from dpbayes_sklearn.serialization.models import COLUMN_TRANSFORMER
 
-__all__ = ["Columns", "ColumnwiseTransformer"]
-
-
 _NUMERIC: frozenset[Kind] = frozenset({"booleans", "integers", "numbers", "dates", "anything"})
 
 

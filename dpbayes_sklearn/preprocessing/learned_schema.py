@@ -28,9 +28,6 @@ from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.values import Kind
 
-__all__ = ["NUMBERS", "OTHER", "TEXTS", "FrameDomains", "learn_schema"]
-
-
 NUMBERS: frozenset[Kind] = frozenset({"integers", "numbers", "dates"})
 TEXTS: frozenset[Kind] = frozenset({"text", "anything"})
 OTHER = "other"

@@ -24,8 +24,6 @@ from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 
-__all__ = ["PrivateKBinsDiscretizer", "PrivateMinMaxScaler", "PrivateStandardScaler"]
-
 
 class PrivateMinMaxScaler(ColumnwiseTransformer):
     """Scale columns to a public range by two private quantiles; no bounds need to be known.

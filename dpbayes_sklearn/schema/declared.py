@@ -18,16 +18,6 @@ from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.schema import Schema
 from dpbayes_sklearn.schema.values import WHOLE_KINDS, Kind
 
-__all__ = [
-    "Bins",
-    "declared_classes",
-    "declared_domains",
-    "declared_width",
-    "intervals_from_bounds",
-    "width_of_rows",
-]
-
-
 _FEW_INTEGERS = 32  # An interval of up to this many integers gets a bin for each.
 _MOST_AUTO_BINS = 16  # n_bins="auto" makes no more bins than this.
 

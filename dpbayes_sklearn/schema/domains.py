@@ -29,8 +29,6 @@ from dpbayes_sklearn.schema.values import (
     number_of,
 )
 
-__all__ = ["MOST_BINS", "Categories", "Described", "Domain", "Interval", "is_json_label"]
-
 MOST_BINS = 2**16
 """Bins of one column, at most: their number is refused before tables of them are made."""
 # Only noise can give dates beyond this number of seconds; they are shown as this one.

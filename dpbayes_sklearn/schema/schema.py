@@ -21,17 +21,6 @@ from dpbayes_sklearn._presenting import QUIET, Html, card, table, tag
 from dpbayes_sklearn.schema.domains import MOST_BINS, Categories, Domain, Interval, is_json_label
 from dpbayes_sklearn.schema.values import as_cells, cells_of
 
-__all__ = [
-    "NotTheForm",
-    "Schema",
-    "many_of_one_hash",
-    "read_categories",
-    "read_domain",
-    "read_fields",
-    "read_interval",
-    "schema_card",
-]
-
 D = TypeVar("D", Interval, Categories)
 
 _MOST_OF_ONE_HASH = 1000
@@ -148,10 +137,7 @@ class Schema:
     """Return a schema whose ranges and bins are learned privately: `preprocessing.learn_schema`."""
 
     def __init__(
-        self,
-        columns: Mapping[str, Domain],
-        target: Domain | None = None,
-        guarantee: Any = None,
+        self, columns: Mapping[str, Domain], target: Domain | None = None, guarantee: Any = None
     ) -> None:
         if not isinstance(columns, Mapping):
             raise TypeError(

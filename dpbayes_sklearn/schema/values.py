@@ -31,27 +31,6 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 
-__all__ = [
-    "WHOLE_KINDS",
-    "Column",
-    "Date",
-    "Kind",
-    "Repeated",
-    "as_cells",
-    "as_numbers",
-    "cells_of",
-    "is_date",
-    "is_list",
-    "joined",
-    "kind_of",
-    "number_of",
-    "own_list",
-    "readable",
-    "seconds",
-    "seconds_of_column",
-]
-
-
 # The methods that make a list: of pandas and polars, of pyarrow, of anything like numpy.
 _LISTS = ("to_list", "to_pylist", "tolist")
 # Polars' types whose missing values numpy shows as NaN or NaT.
@@ -204,10 +183,7 @@ def _listed(column: Any, name: str) -> Any:
         if len(column) <= 1:
             return [None] * len(column)
     half, by_position = len(column) // 2, getattr(column, "iloc", column)
-    return [
-        *_listed(by_position[:half], name),
-        *_listed(by_position[half:], name),
-    ]
+    return [*_listed(by_position[:half], name), *_listed(by_position[half:], name)]
 
 
 def as_cells(values: Any, ndim: int, width: int | None = None) -> npt.NDArray[Any]:

@@ -17,29 +17,6 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.schema.schema import many_of_one_hash
 
-__all__ = [
-    "BOOLEAN",
-    "FLOATS",
-    "INTEGERS",
-    "TEXT",
-    "Codec",
-    "in_memory",
-    "integer",
-    "laid_out",
-    "layout",
-    "many",
-    "one_of",
-    "only_fields",
-    "optional",
-    "rational",
-    "real",
-    "record",
-    "refuse",
-    "refuse_same_hash",
-    "text_among",
-]
-
-
 _FRACTION = re.compile(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", re.ASCII)
 
 

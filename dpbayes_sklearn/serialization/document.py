@@ -38,13 +38,6 @@ from dpbayes_sklearn.serialization.codecs import (
 )
 from dpbayes_sklearn.serialization.models import CATEGORIES, GUARANTEE, INTERVAL, SCHEMA
 
-__all__ = [
-    "PARAMETER",
-    "estimator_name",
-    "read_model",
-    "write_model",
-]
-
 Model = TypeVar("Model", bound=Any)
 
 FORMAT, VERSION = "dpbayes_sklearn model", 1

@@ -47,20 +47,6 @@ from dpbayes_sklearn.serialization.codecs import (
 )
 from dpbayes_sklearn.sums.posterior import SumsPosterior
 
-__all__ = [
-    "CATEGORIES",
-    "COLUMN_TRANSFORMER",
-    "CONJUGATE_MODEL",
-    "GUARANTEE",
-    "INTERVAL",
-    "LINEAR_MODEL",
-    "NETWORK_MODEL",
-    "SCHEMA",
-    "SELECTOR",
-    "SUMS_MODEL",
-]
-
-
 # The largest term is 2^56 times the finest grid.
 _SCALE = rational(positive=False, largest_term=2**80)
 _RECORDS = integer(1, 2**53)
@@ -357,10 +343,7 @@ SUMS_MODEL: dict[str, Codec] = {
     "posterior_": record(SumsPosterior, _SUMS_PARTS),
     "guarantee_": GUARANTEE,
 }
-COLUMN_TRANSFORMER: dict[str, Codec] = {
-    "_answers": many(many(real()), 1),
-    "guarantee_": GUARANTEE,
-}
+COLUMN_TRANSFORMER: dict[str, Codec] = {"_answers": many(many(real()), 1), "guarantee_": GUARANTEE}
 SELECTOR: dict[str, Codec] = {
     "schema_": SCHEMA,
     "_support": many(BOOLEAN, 1),
