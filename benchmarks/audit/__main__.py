@@ -44,17 +44,16 @@ def main(arguments: list[str] | None = None) -> int:
     done = Parallel(options.jobs, return_as="generator_unordered")(
         delayed(tried)(name, options.scale) for name in names
     )
-    table: dict[str, list[Row]] = {}
-    print(line(HEADER, ""), flush=True)
+    table: dict[str, list[Row]] = {name: [] for name in names}
+    print(HEADER, flush=True)
     for name, rows, seconds in progress(done, "layers", total=len(names)):
         table[name] = rows
-        print("\n".join(map(line, rows)), flush=True)
+        print("\n".join(line(name, row) for row in rows), flush=True)
         print(f"  ({name}: {seconds:.0f} s)", file=sys.stderr, flush=True)
-    every = [row for name in names for row in table[name]]
     if options.write:
-        options.write.write_text(markdown(every))
-    failed = sum(not row.passed for row in every)
-    print(f"{len(every)} rows, {failed} failed")
+        options.write.write_text(markdown(table))
+    failed = sum(not row.passed for rows in table.values() for row in rows)
+    print(f"{sum(map(len, table.values()))} rows, {failed} failed")
     return min(failed, 1)
 
 

@@ -10,7 +10,6 @@ import os
 import pickle
 import shutil
 import sqlite3
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -27,10 +26,9 @@ from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import cross_val_predict
 
-from benchmarks.audit._cases import Case, cases_of, refused
+from benchmarks.audit._cases import Case, cases_of, crossings, in_a_folder, refused
+from benchmarks.audit._models import ADDED, FEATURE, X, Y, line, naive_bayes
 from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
     BetaBinomial,
     BudgetAccountant,
     BudgetError,
@@ -39,21 +37,14 @@ from dpbayes_sklearn import (
     PosteriorQuerySession,
     PrivacyGuarantee,
 )
+from dpbayes_sklearn.audit._steps import gaussian_delta
 from dpbayes_sklearn.base.estimator import SEEDED
 from dpbayes_sklearn.counts.temperature import temperature_share
 from dpbayes_sklearn.mechanisms import Hellinger
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.privacy.gaussian import gaussian_variance, squared_norm
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import boundary
 from dpbayes_sklearn.shards import merge
-
-X = np.tile([[0, 1], [1, 0], [1, 1]], (4, 1))
-Y = np.array([0, 1, 1] * 4)
-
-
-def naive_bayes(epsilon: float = 0.1, **params: Any) -> BayesianNaiveBayes:
-    return BayesianNaiveBayes(epsilon, bounds=(0, 1), classes=[0, 1], n_bins=2, **params)
 
 
 def accounting() -> Iterator[str]:
@@ -72,7 +63,7 @@ def _over_budget(model: Any) -> bool:
 
 def _exact_sums() -> Iterator[str]:
     ledger = BudgetAccountant(epsilon=0.3)
-    model = naive_bayes(accountant=ledger)
+    model = naive_bayes(0.1, accountant=ledger)
     if any(_over_budget(model) for _ in range(3)):
         yield "three times 0.1 does not fit into 0.3"
     if not _over_budget(naive_bayes(1e-9, accountant=ledger)):
@@ -84,22 +75,16 @@ def _exact_sums() -> Iterator[str]:
 def _order_and_amount() -> Iterator[str]:
     """See at the choke point that everything is paid for by then, and no more than once."""
     for model, data in (
-        (naive_bayes(), (X, Y)),
-        (naive_bayes(mechanism="sampler"), (X, Y)),
-        (BayesianLinearRegression(0.1, bounds_X=(0, 1), bounds_y=(0, 1)), (X, Y)),
+        (naive_bayes(0.1), (X, Y)),
+        (naive_bayes(0.1, mechanism="sampler"), (X, Y)),
+        (line(0.1), (X, Y)),
         (DirichletMultinomial(0.1, categories=2), (Y,)),
     ):
-        ledger, released = BudgetAccountant(), []
-
-        def watched(release: Any, plan: Any, *rest: Any, _log: Any = released) -> Any:
-            _log.append((plan.cost.epsilon, ledger._ledger.spent().epsilon))  # noqa: B023
-            return release(plan, *rest)
-
-        with boundary(watched):
+        ledger, name = BudgetAccountant(), type(model).__name__
+        with crossings(lambda plan: (plan.cost.epsilon, ledger._ledger.spent().epsilon)) as seen:  # noqa: B023
             fitted = model.set_params(accountant=ledger).fit(*data)
-        asked = sum(epsilon for epsilon, _ in released)
-        name = type(model).__name__
-        if any(paid < epsilon for epsilon, paid in released):
+        asked = sum(epsilon for epsilon, _ in seen)
+        if any(paid < epsilon for epsilon, paid in seen):
             yield f"{name}: released before it was charged"
         if not asked == ledger._ledger.spent().epsilon == Fraction(1, 10):
             yield f"{name}: 1/10 asked, {asked} released, {ledger.total().epsilon} charged"
@@ -109,7 +94,7 @@ def _order_and_amount() -> Iterator[str]:
 
 def _who_is_charged() -> Iterator[str]:
     ledger = BudgetAccountant()
-    model = naive_bayes(accountant=ledger)
+    model = naive_bayes(0.1, accountant=ledger)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cross_val_predict(model, X, Y, cv=3)
@@ -119,7 +104,7 @@ def _who_is_charged() -> Iterator[str]:
     if len(ledger) != 7:
         yield f"{len(ledger)} charges for 7 releases of folds, clones, pickles and batches"
     with BudgetAccountant() as around:
-        naive_bayes().fit(X, Y)
+        naive_bayes(0.1).fit(X, Y)
     if len(around) != 1:
         yield "a fit inside a block is not charged"
 
@@ -130,23 +115,20 @@ def _no_refund() -> Iterator[str]:
 
     ledger = BudgetAccountant()
     with boundary(broken), suppress(MemoryError):
-        naive_bayes(accountant=ledger).fit(X, Y)
+        naive_bayes(0.1, accountant=ledger).fit(X, Y)
     if len(ledger) != 1:
         yield "a release that failed half-way was not charged"
 
 
 def _one_unit() -> Iterator[str]:
     """Release for two units, whose epsilons have no sum, to one ledger."""
-    for other in (
-        {"privacy_unit": "feature"},
-        {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")},
-    ):
+    for other in (FEATURE, ADDED):
         ledger = BudgetAccountant()
-        naive_bayes(accountant=ledger).fit(X, Y)
+        naive_bayes(0.1, accountant=ledger).fit(X, Y)
         with suppress(ValueError):
-            naive_bayes(accountant=ledger, **other).fit(X, Y)
+            naive_bayes(0.1, accountant=ledger, privacy_unit=other).fit(X, Y)
         if len(ledger) != 1 or {entry.unit for entry in ledger} != {"record"}:
-            yield f"one ledger adds up releases for records and for {other}"
+            yield f"one ledger adds up releases for records and for {other.label}"
 
 
 def _race() -> Iterator[str]:
@@ -166,9 +148,6 @@ def _race() -> Iterator[str]:
         yield f"{ledger.total().epsilon} spent of 0.5"
 
 
-DECLARED: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
-
-
 def composition() -> list[Case]:
     """Compose, restore, replace and mistype."""
     return [
@@ -184,7 +163,7 @@ def _totals() -> Iterator[str]:
         for _ in range(times):
             ledger.spend(rho=rho)
         spread = math.sqrt(2 * rho * times)  # sensitivity over standard deviation, of all together
-        if _gaussian_delta(spread, ledger.total().epsilon) > 1e-6:
+        if gaussian_delta(spread, ledger.total().epsilon) > 1e-6:
             yield f"{times} releases of rho {rho}: {ledger.total().epsilon:.3g} is too little"
     ledger = BudgetAccountant(100, 1e-6)
     for _ in range(200):
@@ -197,18 +176,17 @@ def _gaussian_fits() -> Iterator[str]:
     """Compare the totals of Gaussian fits with their exact loss, a temperature included."""
     records, labels = np.tile(X, (200, 1)), np.tile(Y, 200)
     ledger = BudgetAccountant(9, 1e-5, composition="zcdp")
-    model = BayesianNaiveBayes(
-        0.3, delta=1e-6, mechanism="gaussian", temperature=1, accountant=ledger, **DECLARED
-    )
+    options = {"delta": 1e-6, "mechanism": "gaussian", "accountant": ledger}
+    model = naive_bayes(0.3, temperature=1, **options)
     for _ in range(10):
         model.fit(records, labels)
     spread = math.sqrt(10) * _worst_spread(model.posterior_.released)
-    if _gaussian_delta(spread, ledger.total().epsilon) > 1e-5:
+    if gaussian_delta(spread, ledger.total().epsilon) > 1e-5:
         yield f"10 fits with Gaussian noise: {ledger.total().epsilon:.3g} is too little"
     model.set_params(epsilon=1.0, temperature="auto").fit(records, labels)
     share = float(temperature_share(len(labels), Fraction(1)))  # of a randomised response besides
     spread, p = _worst_spread(model.posterior_.released), expit(share)
-    deltas = [_gaussian_delta(spread, 1 + sign * share) for sign in (-1, 1)]
+    deltas = [gaussian_delta(spread, 1 + sign * share) for sign in (-1, 1)]
     if p * deltas[0] + (1 - p) * deltas[1] > 1.1e-6:
         yield "the temperature is not paid for"
 
@@ -217,12 +195,6 @@ def _worst_spread(released: Any) -> float:
     """Return the distance of neighbours in standard deviations: two cells of every table change."""
     nodes = range(len(released.tables))
     return math.sqrt(sum(2 / released.noise(node).variance for node in nodes))
-
-
-def _gaussian_delta(spread: float, epsilon: float) -> float:
-    """Return the exact delta at epsilon of Gaussian noise (Balle and Wang 2018)."""
-    a, b = spread / 2 - epsilon / spread, -spread / 2 - epsilon / spread
-    return math.exp(log_ndtr(a)) - math.exp(epsilon + log_ndtr(b))
 
 
 def _response_delta(times: int, each: float, epsilon: float) -> float:
@@ -259,7 +231,7 @@ def _smallest_deltas() -> Iterator[str]:
         if found > 0.01 - digits:
             yield f"delta 1e-{digits} was asked for, it is 1e{found:.1f}"
     tiny, ledger = Fraction(1, 10**330), BudgetAccountant(1, 1e-6)
-    model = BayesianNaiveBayes(0.1, delta=tiny, mechanism="gaussian", accountant=ledger, **DECLARED)
+    model = naive_bayes(0.1, delta=tiny, mechanism="gaussian", accountant=ledger)
     for ask in (lambda: model.fit(X, Y), lambda: ledger.spend(0.1, tiny)):
         if not refused(ask, ValueError) or len(ledger):
             yield "a delta of 1e-330 is taken"
@@ -291,13 +263,9 @@ def _figures() -> Iterator[str]:
         yield "less is said to be spent than was"
 
 
-def _files() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as directory:
-        yield from _files_in(Path(directory))
-
-
-def _files_in(directory: Path) -> Iterator[str]:
-    path, copy = str(directory / "ledger"), str(directory / "copy")
+@in_a_folder
+def _files(folder: Path) -> Iterator[str]:
+    path, copy = str(folder / "ledger"), str(folder / "copy")
     ledger = BudgetAccountant(1, path=path)
     ledger.spend(0.4)
     shutil.copy(path, copy)
@@ -305,7 +273,7 @@ def _files_in(directory: Path) -> Iterator[str]:
     shutil.copy(copy, path)
     if not refused(lambda: ledger.spend(0.4), LedgerError):
         yield "an earlier copy of a ledger is taken for it"
-    other = BudgetAccountant(9, path=str(directory / "other"))
+    other = BudgetAccountant(9, path=str(folder / "other"))
     for _ in range(5):
         other.spend(0.1)
     shutil.copy(other.path, path)
@@ -315,10 +283,10 @@ def _files_in(directory: Path) -> Iterator[str]:
     os.unlink(path)
     if not refused(lambda: elsewhere.spend(0.4), LedgerError):
         yield "a ledger that is gone lets something through"
-    typo = str(directory / "typo")
+    typo = str(folder / "typo")
     if not refused(lambda: BudgetAccountant(path=typo, existing=True), LedgerError):
         yield "a mistyped path makes a new ledger"
-    other_version = BudgetAccountant(1, path=str(directory / "version"))
+    other_version = BudgetAccountant(1, path=str(folder / "version"))
     with closing(sqlite3.connect(other_version.path, isolation_level=None)) as connection:
         connection.execute("PRAGMA user_version = 99")
     if not refused(lambda: other_version.spend(0.4), LedgerError):
@@ -326,21 +294,21 @@ def _files_in(directory: Path) -> Iterator[str]:
 
 
 def _batches() -> Iterator[str]:
-    model = BayesianNaiveBayes(0.1, **DECLARED).partial_fit(X, Y)
+    model = naive_bayes(0.1).partial_fit(X, Y)
     model.set_params(epsilon=0.3).partial_fit(X, Y)
     if model.guarantee_.epsilon != 0.3:
         yield f"batches of 0.1 and 0.3 promise {model.guarantee_.epsilon}"
     exact = model.set_params(epsilon=math.inf)
     if not refused(lambda: exact.partial_fit(X, Y), ValueError):
         yield "a batch without noise joins private ones"
-    shard = BayesianNaiveBayes(temperature=1, **DECLARED).exact_statistics(X, Y)
+    shard = naive_bayes(temperature=1).exact_statistics(X, Y)
     if not refused(lambda: merge([merge([shard]), shard]), ValueError):
         yield "a shard is counted twice"
 
 
 def _queries() -> Iterator[str]:
     ledger = BudgetAccountant(1)
-    model = BayesianNaiveBayes(0.25, mechanism="sampler", **DECLARED)
+    model = naive_bayes(0.25, mechanism="sampler")
     session = PosteriorQuerySession(model, X, Y, accountant=ledger)
     answers = [session.query(lambda tables: tables[0].tolist()) for _ in range(4)]
     if len(ledger) != 4 or len({str(answer) for answer in answers}) == 1:
@@ -352,23 +320,20 @@ def _queries() -> Iterator[str]:
         yield "a closed session keeps exact counts"
 
 
-def _seeds() -> Iterator[str]:
+@in_a_folder
+def _seeds(folder: Path) -> Iterator[str]:
     def warned(fit: Callable[[], Any]) -> bool:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fit()
         return any("random_state" in str(w.message) for w in caught)
 
-    with tempfile.TemporaryDirectory() as directory:
-        ledger = BudgetAccountant(path=str(Path(directory) / "ledger"))
-        seeded = BayesianNaiveBayes(0.1, random_state=0, accountant=ledger, **DECLARED)
-        if not warned(lambda: seeded.fit(X, Y)):
-            yield "a seed meets a ledger on disk, and nobody is warned"
-    if (
-        SEEDED
-        not in BayesianNaiveBayes(0.1, random_state=0, **DECLARED).fit(X, Y).guarantee_.conditions
-    ):
+    seeded = naive_bayes(0.1, random_state=0)
+    beside = clone(seeded).set_params(accountant=BudgetAccountant(path=str(folder / "ledger")))
+    if not warned(lambda: beside.fit(X, Y)):
+        yield "a seed meets a ledger on disk, and nobody is warned"
+    if SEEDED not in seeded.fit(X, Y).guarantee_.conditions:
         yield "a guarantee does not say that it rests on a secret seed"
-    plain = BayesianNaiveBayes(0.1, **DECLARED)
+    plain = naive_bayes(0.1)
     if not warned(lambda: BaggingClassifier(plain, n_estimators=1, random_state=0).fit(X, Y)):
         yield "an ensemble hands out seeds, and nobody is warned"

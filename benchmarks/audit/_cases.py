@@ -1,16 +1,14 @@
-"""A layer of the audit as a list of cases: what each is about, and what it finds wrong.
-
-What a layer of the audit has to say, and how it is printed.
-
-What is replayed: an estimator, neighbours for it, and what to freeze.
-"""
+"""What all layers share: cases and what they find, rows of the table, ways to watch a fit."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,9 +47,9 @@ def first_finding(cases: Sequence[Case], first: str = "") -> str | None:
 def beyond(what: str, found: Any, least: float = 0.0) -> Iterator[str]:
     """Say that an enumeration found more than is claimed, or less than theory can reach."""
     if not found.within:
-        yield f"{what}: loss {found.loss:g} of {found.claim:g}"
+        yield f"{what}: {found.ratio:.4g} of the claim {found.claim:g}"
     if found.ratio < least:
-        yield f"{what}: loss {found.loss:g}, where {least * found.claim:g} can be reached"
+        yield f"{what}: {found.ratio:.4g} of the claim, where {least:g} can be reached"
 
 
 class Crossing(NamedTuple):
@@ -68,12 +66,12 @@ class Crossing(NamedTuple):
 
 
 @contextmanager
-def crossings() -> Iterator[list[Crossing]]:
-    """Note what crosses the boundary while a block runs."""
-    seen: list[Crossing] = []
+def crossings(look: Callable[..., Any] | None = None) -> Iterator[list[Any]]:
+    """Note what crosses the boundary while a block runs, or what a look at the plan sees then."""
+    seen: list[Any] = []
 
     def noted(release: Any, *given: Any) -> Any:
-        seen.append(Crossing(*given))
+        seen.append(look(given[0]) if look else Crossing(*given))
         return release(*given)
 
     with boundary(noted):
@@ -102,6 +100,17 @@ def calls_of(owner: Any, name: str) -> Iterator[list[Called]]:
         yield seen
 
 
+def in_a_folder(findings: Callable[[Path], Iterator[str]]) -> Callable[[], Iterator[str]]:
+    """Decorate a case that needs a folder of its own."""
+
+    @wraps(findings)
+    def found() -> Iterator[str]:
+        with TemporaryDirectory() as folder:
+            yield from findings(Path(folder))
+
+    return found
+
+
 def refused(call: Callable[[], Any], *errors: type[Exception]) -> bool:
     """Tell whether a call raises one of these errors."""
     try:
@@ -114,21 +123,25 @@ def refused(call: Callable[[], Any], *errors: type[Exception]) -> bool:
 class Row(NamedTuple):
     """One finding: what was tried, what was found, and what has to hold of it."""
 
-    layer: str
     what: str
     figure: str
     claim: str
     passed: bool
 
 
-HEADER = Row("layer", "what", "figure", "must be", True)
-_WIDTHS = (12, 58, 30, 22)
+HEADER = f"{'layer':<12}  {'what':<58}  {'figure':<30}  {'must be':<22}"
 
 
-def line(row: Row, verdict: str | None = None) -> str:
+def line(layer: str, row: Row) -> str:
     """Return a row as a line of the printed table."""
-    cells = (f"{text:<{width}}" for text, width in zip(row[:4], _WIDTHS, strict=True))
-    return "  ".join([*cells, ("ok" if row.passed else "FAILED") if verdict is None else verdict])
+    verdict = "ok" if row.passed else "FAILED"
+    return f"{layer:<12}  {row.what:<58}  {row.figure:<30}  {row.claim:<22}  {verdict}"
+
+
+def silent(what: str, findings: Iterable[str]) -> Row:
+    """Return the row of what must find nothing; it shows the first finding."""
+    first = next(iter(findings), None)
+    return Row(what, (first or "nothing found")[:60], "nothing", first is None)
 
 
 _PAGE = """---
@@ -143,12 +156,13 @@ audit` prints the same table and fails if a row does.
 """
 
 
-def markdown(rows: Iterable[Row]) -> str:
-    """Return the table as a page of the documentation."""
+def markdown(table: Mapping[str, list[Row]]) -> str:
+    """Return the rows of all layers as a page of the documentation."""
     head = ["| layer | what | figure | must be | |", "|---|---|---|---|---|"]
     body = [
-        f"| {' | '.join(cell.replace('|', '&#124;') for cell in row[:4])} | "
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in (layer, *row[:3]))} | "
         f"{'ok' if row.passed else '**failed**'} |"
+        for layer, rows in table.items()
         for row in rows
     ]
     return _PAGE + "\n".join([*head, *body, "", versions(), ""])

@@ -40,19 +40,8 @@ from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.mechanisms import (
-    MAP,
-    Fourier,
-    Gaussian,
-    Laplace,
-    Mechanism,
-    Sampler,
-)
-from dpbayes_sklearn.noise import (
-    ball_gaussian,
-    discrete_laplace,
-    finite,
-)
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Mechanism, Sampler
+from dpbayes_sklearn.noise import ball_gaussian, discrete_laplace, finite
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
 from dpbayes_sklearn.noise import joint as box

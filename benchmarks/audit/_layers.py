@@ -20,17 +20,13 @@ from benchmarks.audit._accounting import accounting, composition
 from benchmarks.audit._cases import Case, Subject, cases_of, circumstance
 from benchmarks.audit._command_line import command_line
 from benchmarks.audit._draws import attacks, concentration, laws, origins
+from benchmarks.audit._models import UNITS
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit._rehearsals import rehearsals
 from benchmarks.audit._scopes import scopes
 from benchmarks.audit._searches import searches
-from benchmarks.audit._units import (
-    replays_of_preparation,
-    replays_of_units,
-    unit_worlds,
-    worlds_of_preparation,
-)
-from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise, sums
+from benchmarks.audit._units import replays_of_preparation, replays_of_units, weighted_worlds
+from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise, gaussian_units, sums
 from benchmarks.audit.adversaries import adversaries
 from benchmarks.audit.evaluations import evaluations
 from benchmarks.audit.groups import groups_of_persons
@@ -41,9 +37,7 @@ from benchmarks.audit.parts import parts
 from benchmarks.audit.preflight import plans
 from benchmarks.audit.values import declarations
 from benchmarks.audit.values import short_values as values
-from dpbayes_sklearn import (
-    BudgetAccountant,
-)
+from dpbayes_sklearn import BudgetAccountant
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS
 from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
@@ -123,8 +117,11 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "enumeration of Gaussian noise": gaussian_noise,
     "enumeration of texts": common_texts,
     "enumeration of sums": sums,
-    "enumeration of units": unit_worlds,
-    "enumeration of units of preparation": worlds_of_preparation,
+    "enumeration of units": lambda: [*enumeration("units"), *gaussian_units(), *weighted_worlds()],
+    "enumeration of units of preparation": lambda: [
+        *enumeration("units of preparation"),
+        *common_texts(UNITS),
+    ],
     "replay of units": replays_of_units,
     "replay of units of preparation": replays_of_preparation,
     "replay of estimators": partial(replays, "estimators"),

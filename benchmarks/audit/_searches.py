@@ -146,10 +146,7 @@ def _models_that_are_kept() -> Iterator[str]:
             return one
 
         model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
-        with (
-            made_by(_always(count)),
-            planted((runs, "run", counted)),
-        ):
+        with made_by(_always(count)), planted((runs, "run", counted)):
             PrivateSearchCV(model, {}).fit(X, Y)
         most.add(max(alive))
     if len(most) > 1:

@@ -1,7 +1,4 @@
-"""Persons, and records that are added or removed: worlds and neighbours of every unit, in short.
-
-Of estimators, of weights, and of private preparation.
-"""
+"""Weights, persons, and records that are added or removed: neighbours of every unit, in short."""
 
 from __future__ import annotations
 
@@ -16,75 +13,28 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from benchmarks.audit._cases import Case, beyond, cases_of
-from benchmarks.audit._worlds import MATRIX
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
-    BetaBinomial,
-    BudgetAccountant,
-    Categories,
-    DirichletMultinomial,
-    Interval,
-    PrivateSearchCV,
-    Schema,
-)
-from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._universes import ColumnUniverse, MomentUniverse
-from dpbayes_sklearn.audit.deltas import enumerate_texts
+from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._models import ADDED, PERSON, RECORD, UNITS, line, naive_bayes
+from dpbayes_sklearn import BetaBinomial, BudgetAccountant, DirichletMultinomial, PrivateSearchCV
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.bayesian_network import PrivateTree
-from dpbayes_sklearn.categories import plans
-from dpbayes_sklearn.columns.quantiles import BinEdges, OuterQuantiles, QuantileQuestions
 from dpbayes_sklearn.counts import predict
-from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
-from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
+from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.model_selection.runs import points
-from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
-from dpbayes_sklearn.preprocessing import (
-    PrivateKBinsDiscretizer,
-    PrivateMinMaxScaler,
-    PrivateStandardScaler,
-)
+from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import boundary
+from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.declared import Bins
 
-ADDED, PERSON = PrivacyUnit("record", neighbours="add_remove"), PrivacyUnit("person", max_records=2)
-THERE = PrivacyUnit("person", max_records=2, neighbours="add_remove")
-UNITS = (ADDED, PERSON, THERE)
-STAR, ONE_CLASS = Network.star([2, 2], 2), Network.star([2], 1)
-NUMBER = MomentUniverse(Design((Interval(-1, 1),)), levels=2)
-SLOPE = MomentUniverse(Design((Interval(-1, 1),), intercept=False), levels=3)
 
-
-def unit_worlds() -> list[Case]:
-    """Enumerate small worlds: a loss of epsilon exactly where theory says so, and never more."""
-    tight: tuple[Any, ...] = (
-        *((Laplace(noise=noise), STAR) for noise in ("independent", "joint")),
-        *((Fourier(noise=noise), STAR) for noise in ("independent", "joint")),
-        *((name, 3) for name in ("geometric", "laplace", "laplace_improved")),
-    )
-    worlds = [(*world, 2, unit, True) for world, unit in product(tight, UNITS)]
-    worlds += [(Laplace(noise="independent"), ONE_CLASS, 2, ADDED, True)]
-    worlds += [(name, 2, 20, PERSON, False) for name in ("exponential", "hellinger")]
-    drawn = (Sampler(n_points=33), MAP(n_points=33))
-    worlds += [(m, Network.star([2], 2), 3, unit, False) for m, unit in product(drawn, UNITS)]
-    names = ("laplace", "fourier", "sampler")
-    worlds += [(name, NUMBER, 2, unit, False) for name, unit in product(names, UNITS)]
-    worlds += [("laplace", MATRIX, 1, ADDED, False)]
-    gaussian = product((STAR, SLOPE), UNITS)
-    return [
-        *(Case(_world(*world), partial(_enumerated, *world)) for world in worlds),
-        *(Case(_world("gaussian", s, 2, u), partial(_gaussian, s, u)) for s, u in gaussian),
-        *(Case(f"weighted tables, {u.label}", partial(_weighted, u)) for u in (RECORD, ADDED)),
-        Case("weighted records of a regression", _weighted_regression),
-    ]
+def weighted_worlds() -> list[Case]:
+    """Enumerate tables and records with weights."""
+    tables = [Case(f"weighted tables, {u.label}", partial(_weighted, u)) for u in (RECORD, ADDED)]
+    return [*tables, Case("weighted records of a regression", _weighted_regression)]
 
 
 def _weighted(unit: PrivacyUnit) -> Iterator[str]:
@@ -99,10 +49,9 @@ def worst_weighted_loss(unit: PrivacyUnit) -> Fraction:
     The fit is the production one: reading, clipping and rounding of weights, its plans and its
     exact numbers. Epsilon is 1, and a record counts twice at most.
     """
-    model = BayesianNaiveBayes(
-        bounds=(0, 1), n_bins=2, classes=[0, 1], temperature=1.0, max_weight=2, random_state=0,
-        mechanism=Laplace(noise="independent"), privacy_unit=unit,
-    )  # fmt: skip
+    noise = Laplace(noise="independent")
+    options = {"temperature": 1.0, "max_weight": 2, "random_state": 0, "privacy_unit": unit}
+    model = naive_bayes(mechanism=noise, **options)
     kinds = [(*cell, weight) for cell in product((0, 1), (0, 1)) for weight in (1, 2)]
     kinds += [(0, 0, weight) for weight in (0, -1, math.nan, 7)]
     kinds += [(1, label, 2) for label in (math.nan, 9)]  # records without a target are left out
@@ -141,9 +90,7 @@ def _weighted_regression() -> Iterator[str]:
     rng = np.random.default_rng(0)
     X, y, odd = rng.random((30, 1)), rng.random(30), (0.0, 2.6, -1.0, 50.0, math.nan, math.inf)
     for weight, unit in product(odd, (RECORD, ADDED)):
-        model = BayesianLinearRegression(
-            bounds_X=(0, 1), bounds_y=(0, 1), max_weight=3, privacy_unit=unit, random_state=0
-        )
+        model = line(max_weight=3, privacy_unit=unit, random_state=0)
         given = [
             model._read(X, y, sample_weight=np.r_[first, np.full(29, 1.4)]).statistics.records
             for first in (weight, 0.0)
@@ -156,63 +103,35 @@ def _weighted_regression() -> Iterator[str]:
             yield f"{unit.label}: a record that is replaced is thought to be one that comes"
 
 
-def _world(mechanism: Any, structure: Any, n: int, unit: PrivacyUnit, *rest: Any) -> str:
-    return f"{mechanism}, {unit.label}, {structure}"
-
-
-def _enumerated(
-    mechanism: Any, structure: Any, n: int, unit: PrivacyUnit, exact: bool
-) -> Iterator[str]:
-    """Compare the loss of a world, with a flag for one that uses up the claim, with it."""
-    plans._cached_law.cache_clear()
-    found = enumerate_loss(mechanism, structure, n, unit=unit, transcripts=1)
-    yield from beyond(f"{mechanism}, {unit.label}", found, 0.99 * exact)
-
-
-def _gaussian(structure: Any, unit: PrivacyUnit) -> Iterator[str]:
-    options: Any = {"epsilon": 1.0, "delta": 1e-3, "unit": unit, "transcripts": 1}
-    spent = enumerate_delta("gaussian", structure, 2, **options)
-    if not spent.within:
-        yield f"gaussian, {unit.label}: delta {spent.delta:g}"
-
-
 def replays_of_units() -> list[Case]:
     """Replay a record, and a person, that is there or not, or is another one."""
-    replays = [
-        Case(f"{model}, {unit.label}", partial(_replay, model, unit))
-        for model, unit in product(_models(), UNITS)
-    ]
-    positions = (_evidence_by_position, _predictions_by_position)
-    return replays + cases_of(_split_persons, _similar_labels, *positions)
-
-
-def _replay(model: Any, unit: PrivacyUnit) -> Iterator[str]:
-    ledger = BudgetAccountant(delta=1)  # each is about one unit
-    estimator = clone(model).set_params(accountant=ledger, privacy_unit=unit)
-    for one, other in _pairs(model, unit):
-        yield from replay_pair(estimator, f"{model}, {unit.label}", one, other)
-
-
-def replay_pair(estimator: Any, name: str, one: Any, other: Any) -> Iterator[str]:
-    """Replay one pair of neighbours, given as X, y and groups."""
-    names = ("X", "y", "groups", "X2", "y2", "groups2")
-    data = dict(zip(names, (*one, *other), strict=True))
-    found = replay(estimator, **data, freeze=DRAWS)
-    yield from (f"{name}: {what}" for what in found.divergences)
-    if found.status != "fitted":
-        yield f"{name}: {found.status}"
-
-
-def _models() -> list[Any]:
-    discrete: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1]}
-    linear: dict[str, Any] = {"bounds_X": (0, 1), "bounds_y": (0, 1)}
-    return [
-        BayesianNaiveBayes(**discrete),
-        BayesianNaiveBayes(mechanism="sampler", temperature=1.0, **discrete),
-        BayesianLinearRegression(**linear),
+    models = [
+        naive_bayes(n_bins="auto"),
+        naive_bayes(n_bins="auto", mechanism="sampler", temperature=1.0),
+        line(),
         BetaBinomial(),
         DirichletMultinomial(categories=2),
     ]
+    positions = (_evidence_by_position, _predictions_by_position)
+    return [*_replays(models, _pairs), *cases_of(_split_persons, _similar_labels, *positions)]
+
+
+def _replays(models: list[Any], pairs: Any) -> list[Case]:
+    """Return a case for every model and unit, of the neighbours that a function makes."""
+    return [
+        Case(f"{model}, {unit.label}", partial(_replayed, model, unit, pairs))
+        for model, unit in product(models, UNITS)
+    ]
+
+
+def _replayed(model: Any, unit: PrivacyUnit, pairs: Any) -> Iterator[str]:
+    ledger = BudgetAccountant(delta=1)  # each is about one unit
+    estimator = clone(model).set_params(accountant=ledger, privacy_unit=unit)
+    for (X, y, groups), (X2, y2, groups2) in pairs(model, unit):
+        found = replay(estimator, X, y, X2, y2, groups=groups, groups2=groups2, freeze=DRAWS)
+        yield from (f"{model}, {unit.label}: {what}" for what in found.divergences)
+        if found.status != "fitted":
+            yield f"{model}, {unit.label}: {found.status}"
 
 
 def _pairs(model: Any, unit: PrivacyUnit) -> Iterator[tuple[Any, Any]]:
@@ -258,7 +177,7 @@ def _number_of_bins(n: int) -> Any:
 def _split_persons() -> Iterator[str]:
     rng = np.random.default_rng(1)
     who = np.repeat(np.arange(100), 2)
-    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], privacy_unit=PERSON)
+    model = naive_bayes(n_bins="auto", privacy_unit=PERSON)
     search = PrivateSearchCV(model, {"alpha": [1.0]}, random_state=0)
     records = search._records(rng.random((200, 2)), rng.integers(0, 2, 200), reset=True)
     split, _ = search._protected(records, who)
@@ -279,7 +198,7 @@ def _evidence_by_position() -> Iterator[str]:
     """See that the loss of a record is the same, bit by bit, whatever other records there are."""
     rng = np.random.default_rng(2)
     X, y = rng.integers(0, 2, (203, 13)), rng.integers(0, 2, 203)
-    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2, temperature=1).fit(X, y)
+    model = naive_bayes(temperature=1).fit(X, y)
     codes = X.astype(np.uint8)
 
     def evidence(rows: Any) -> Any:
@@ -298,93 +217,39 @@ def _predictions_by_position() -> Iterator[str]:
     if any(float(row[of].sum()) != math.fsum(row[of][::-1]) for row in terms.T for of in x):
         yield "sums of evidence depend on the order of adding"
     Z = rng.random((400, 13))
-    line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 13)).fit(Z, Z.sum(axis=1))
-    alone = [points(line, Z[i : i + 1], Z[i : i + 1].sum(axis=1)) for i in range(len(Z))]
-    means = [line._predict_by_row(Z[i : i + 1]) for i in range(len(Z))]
-    if not np.array_equal(line._predict_by_row(Z), np.concatenate(means)):
+    model = line(bounds_y=(0, 13)).fit(Z, Z.sum(axis=1))
+    alone = [points(model, Z[i : i + 1], Z[i : i + 1].sum(axis=1)) for i in range(len(Z))]
+    means = [model._predict_by_row(Z[i : i + 1]) for i in range(len(Z))]
+    if not np.array_equal(model._predict_by_row(Z), np.concatenate(means)):
         yield "the prediction that a search scores depends on the position of a record"
-    if not np.array_equal(points(line, Z, Z.sum(axis=1)), np.concatenate(alone)):
+    if not np.array_equal(points(model, Z, Z.sum(axis=1)), np.concatenate(alone)):
         yield "the points of a record depend on its position"
 
 
-COIN = Categories([0, 1])
 COLUMNS = ("a", "b", "c")
 
 
-def worlds_of_preparation() -> list[Case]:
-    """Enumerate small worlds: no loss above the claim, and near it where theory says so."""
-    few = (0.0, 3.0, np.nan)  # so that there can be many records
-    median = QuantileQuestions((BinEdges(2),))
-    worlds: list[Any] = [
-        ("quantiles", ColumnUniverse(median, few), 6 * unit.max_records, unit, 0.9)
-        for unit in (ADDED, THERE)
-    ]
-    for unit in UNITS:
-        sides = OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 400, 6.0, None, unit)
-        worlds += [
-            ("quantiles", ColumnUniverse(QuantileQuestions((sides,)), few), 5, unit, 0.0),
-            ("permute_and_flip", ColumnChoice(Network.star([2, 2], 2), 1), 3, unit, 0.0),
-            ("permute_and_flip", TreeChoice(Network.star([2, 2, 2], 1)), 2, unit, 0.0),
-        ]
-    return [
-        *(Case(f"{w[0]}, {w[3].label}, {w[1]}", partial(_columns_enumerated, *w)) for w in worlds),
-        *(Case(f"texts, {unit.label}", partial(_texts, unit)) for unit in UNITS),
-    ]
-
-
-def _columns_enumerated(
-    what: str, structure: Any, n: int, unit: PrivacyUnit, least: float
-) -> Iterator[str]:
-    found = enumerate_loss(None, structure, n, epsilon=6.0, unit=unit, transcripts=1)
-    yield from beyond(f"{what}, {unit.label}", found, least)
-
-
-def _texts(unit: PrivacyUnit) -> Iterator[str]:
-    """Look at the whole law of two texts, with a delta that its noise uses up."""
-    k, reach = unit.max_records, unit.max_records + 1
-    law = TruncatedLaplace(Fraction(unit.n_changed, 4), reach)
-    delta = float(law.beyond(k)) * unit.n_changed / k * (1 + 1e-9)
-    found = enumerate_texts(("a", "b"), 2 * reach + 2, epsilon=4.0, delta=delta, unit=unit)
-    if not 0.5 * found.claim < found.delta <= found.claim:
-        yield f"texts, {unit.label}: delta {found.delta:g} of {found.claim:g}"
-
-
 def replays_of_preparation() -> list[Case]:
-    """Replay a record, and a person, that is there or not, or is another one."""
-    return [
-        Case(f"{model}, {unit.label}", partial(_replay_preparation, model, unit))
-        for model, unit in product(_transformers(), UNITS)
-    ]
-
-
-def _replay_preparation(model: Any, unit: PrivacyUnit) -> Iterator[str]:
-    ledger = BudgetAccountant(delta=1)
-    estimator = clone(model).set_params(accountant=ledger, privacy_unit=unit)
-    own = (0 if isinstance(model, PrivateTree) else 1), isinstance(model, FrameDomains)
-    for one, other in _frames(unit, *own):
-        yield from replay_pair(estimator, f"{model}, {unit.label}", one, other)
-
-
-def _transformers() -> list[Any]:
-    schema = Schema({name: Interval(0, 1, bins=2) for name in COLUMNS}, COIN)
-    return [
-        PrivateMinMaxScaler(),
-        PrivateStandardScaler(),
-        PrivateKBinsDiscretizer(4),
-        PrivateKBinsDiscretizer(4, strategy="uniform"),
+    """Replay the same for transformers, a choice of columns and a learned schema."""
+    schema = Schema({name: Interval(0, 1, bins=2) for name in COLUMNS}, Categories([0, 1]))
+    models = [
+        scalers.PrivateMinMaxScaler(),
+        scalers.PrivateStandardScaler(),
+        scalers.PrivateKBinsDiscretizer(4),
+        scalers.PrivateKBinsDiscretizer(4, strategy="uniform"),
         PrivateSelectKBest(1, schema=schema),
         PrivateSelectKBest("auto", schema=schema),
         PrivateTree(schema=schema),
         FrameDomains(2000.0, bins=None, delta=1e-3),
         FrameDomains(2000.0, bins=4, delta=1e-3),
     ]
+    return _replays(models, _frames)
 
 
-def _frames(unit: PrivacyUnit, label: int, texts: bool) -> Iterator[tuple[Any, Any]]:
-    """Yield neighbours: with somebody like nobody else, and with nobody else at all.
-
-    Columns depend on each other within a class only if all have the same ``label``.
-    """
+def _frames(model: Any, unit: PrivacyUnit) -> Iterator[tuple[Any, Any]]:
+    """Yield neighbours: with somebody like nobody else, and with nobody else at all."""
+    # columns depend on each other within a class only if all have the same label
+    label, texts = 0 if isinstance(model, PrivateTree) else 1, isinstance(model, FrameDomains)
     for n in (60, unit.max_records):
         who = np.arange(n, dtype=float)
         own = np.zeros(n, bool)

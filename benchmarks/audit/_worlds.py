@@ -1,4 +1,4 @@
-"""Small worlds of every mechanism, gone through in a second or two a kind."""
+"""Small worlds of every mechanism and unit, gone through in a second or two a kind."""
 
 from __future__ import annotations
 
@@ -10,56 +10,30 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from benchmarks.audit._cases import Case, beyond, cases_of
+from benchmarks.audit._models import ADDED, PERSON, RECORD, THERE, UNITS
 from dpbayes_sklearn import GammaExponential, NormalMean
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._universes import MomentUniverse, TreeUniverse, plan_for
+from dpbayes_sklearn.audit._steps import gaussian_delta
+from dpbayes_sklearn.audit._universes import ColumnUniverse, MomentUniverse, TreeUniverse, plan_for
 from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.categories import plans
-from dpbayes_sklearn.columns.quantiles import (
-    BinEdges,
-    CentreAndSpread,
-    OuterQuantiles,
-    QuantileQuestions,
-    RangeAndEdges,
-)
+from dpbayes_sklearn.columns import quantiles as ask
+from dpbayes_sklearn.columns.quantiles import BinEdges, QuantileQuestions
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
-from dpbayes_sklearn.privacy import PrivacyUnit
+from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.sums import release
 from dpbayes_sklearn.sums.release import Prior
-
-
-class Twins(MomentUniverse):
-    """Records of a regression whose first two columns agree: few, and the worst are among them."""
-
-    @cached_property
-    def records(self) -> list[tuple[Any, ...]]:
-        """Every such combination."""
-        return [record for record in super().records if record[0] == record[1]]
-
-
-STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
-TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
-NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories([*"abc"]),))
-SLOPE = Design((Interval(-1, 1),), intercept=False)
-MATRIX = Twins(Design((Categories([*"abc"]),) * 4), levels=2)  # has matrix noise
-SIGNS = MomentUniverse(Design((Categories([*"ab"]),) * 4), levels=2)  # centred, too
-ODD = 0.12345678901234567  # As a fraction it is too long for the samplers, so it is rounded.
-LOCATED = 1500.0  # At this epsilon a regression of one record locates its numbers, too.
-
-
-QUARTERS = OuterQuantiles(Fraction(1, 4), Fraction(3, 4), 3, 6.0)
-CENTRE = CentreAndSpread(3, 6.0, (0.0, 4.0))
 
 
 class World(NamedTuple):
@@ -69,11 +43,32 @@ class World(NamedTuple):
     structure: Any
     n: int
     options: dict[str, Any]
-    tight: bool = False  # whether theory has neighbours that use up the claim
+    least: float = 0.0  # part of the claim that the worst neighbours use up, by theory
 
     def __str__(self) -> str:
-        options = "".join(f", {name}={value}" for name, value in self.options.items())
-        return f"{self.mechanism}{options}, {self.structure}"
+        unit = self.options.get("unit")
+        shown = {k: v for k, v in self.options.items() if not isinstance(v, PrivacyUnit)}
+        label = f", {unit.label}" if isinstance(unit, PrivacyUnit) else ""
+        rest = "".join(f", {name}={value}" for name, value in shown.items())
+        return f"{self.mechanism}{label}{rest}, {self.structure}"
+
+    def enumerated(self, **more: Any) -> Any:
+        """Return the worst loss of all neighbours."""
+        one_way = self.mechanism in ("quantiles", "permute_and_flip")  # names of no option
+        mechanism = None if one_way else self.mechanism
+        return enumerate_loss(mechanism, self.structure, self.n, **self.options, **more)
+
+
+TIGHT = 0.99
+
+
+class Twins(MomentUniverse):
+    """Records of a regression whose first two columns agree: few, and the worst are among them."""
+
+    @cached_property
+    def records(self) -> list[tuple[Any, ...]]:
+        """Every such combination."""
+        return [record for record in super().records if record[0] == record[1]]
 
 
 class Alike(TreeUniverse):
@@ -91,69 +86,116 @@ class Alike(TreeUniverse):
         return [(value,) * self.network.target + (0,) for value in (0, 1)]
 
 
-WORLDS: dict[str, tuple[World, ...]] = {
-    "counts": (
-        World("laplace", PAIR, 2, {}, tight=True),
-        World("laplace", PAIR, 2, {"unit": "feature"}, tight=True),
-        World(Laplace(budget_split=0.5), STAR, 2, {}, tight=True),
-        World("laplace", TREE, 2, {"unit": "feature"}, tight=True),
-        World("laplace", STAR, 2, {"epsilon": ODD}, tight=True),
-        World("laplace", STAR, 2, {"epsilon": 40.0}, tight=True),
-        World(Laplace(noise="joint"), PAIR, 2, {}, tight=True),
-        World(Laplace(noise="joint"), THREE, 2, {"unit": "feature"}, tight=True),
-        World("fourier", PAIR, 2, {}, tight=True),
-        World("fourier", THREE, 2, {"unit": "feature"}, tight=True),
-        World(Fourier(noise="joint"), PAIR, 2, {}, tight=True),
-        World(Fourier(noise="joint"), THREE, 2, {"unit": "feature"}, tight=True),
-        World(Sampler(n_points=33), STAR, 3, {}),
-        World(Sampler(n_points=33), STAR, 3, {"unit": "feature"}),
-        World(Sampler(2, n_points=9), STAR, 3, {"unit": "feature"}),
-        World(MAP(n_points=33), STAR, 3, {"unit": "feature", "epsilon": 8.0}),
-        World(MAP(score="posterior"), STAR, 3, {}),
-        *(
-            World(name, 3, 4, {}, tight=True)
-            for name in ("geometric", "laplace", "laplace_improved")
-        ),
-        *(
-            World(name, 2, 100, {"prior": (0.01, 5.0), "epsilon": 0.5})
-            for name in ("exponential", "hellinger", "local")
-        ),
-    ),
-    "moments": (
-        *(
-            World(name, NUMBER, 1, {"epsilon": epsilon})
-            for name, epsilon in product(("laplace", "fourier", "sampler", "map"), (1.0, LOCATED))
-        ),
-        World("sampler", NUMBER, 1, {"prior": 100.0}),  # draws of norm 1 at most
-        World("laplace", LEVELS, 1, {}),
-        World("laplace", MATRIX, 1, {}),
-        World("laplace", SIGNS, 1, {"epsilon": LOCATED}),
-    ),
-    "preparation": (
-        World("quantiles", QuantileQuestions((BinEdges(4),)), 3, {"epsilon": 6.0}),
-        World("quantiles", QuantileQuestions((QUARTERS,)), 3, {}),
-        World("quantiles", QuantileQuestions((CENTRE,)), 3, {"epsilon": 6.0}),
-        World("quantiles", QuantileQuestions((BinEdges(2), BinEdges(2))), 2, {"epsilon": 12.0}),
-        World("quantiles", QuantileQuestions((RangeAndEdges(2, 4, 8.0),)), 4, {"epsilon": 8.0}),
-        World("permute_and_flip", ColumnChoice(PAIR, 1), 4, {"epsilon": 8.0}),
-        World("permute_and_flip", ColumnChoice(Network.star([3, 3], 3), 1), 2, {"epsilon": 0.5}),
-        World("permute_and_flip", ColumnChoice(Network.star([2, 2, 2], 2), 2), 2, {"epsilon": 8.0}),
-        World("permute_and_flip", Alike.of(40), 6, {"epsilon": 2.0}),
-    ),
+STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
+TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
+NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories([*"abc"]),))
+SLOPE = Design((Interval(-1, 1),), intercept=False)
+MATRIX = Twins(Design((Categories([*"abc"]),) * 4), levels=2)  # has matrix noise
+SIGNS = MomentUniverse(Design((Categories([*"ab"]),) * 4), levels=2)  # centred, too
+TWO_ENDS = MomentUniverse(Design((Interval(-1, 1),)), levels=2)
+ODD = 0.12345678901234567  # As a fraction it is too long for the samplers, so it is rounded.
+LOCATED = 1500.0  # At this epsilon a regression of one record locates its numbers, too.
+QUARTERS = Fraction(1, 4), Fraction(3, 4)
+BY_NOISE = [kind(noise=noise) for kind in (Laplace, Fourier) for noise in ("independent", "joint")]
+
+
+def _questions(*each: Any) -> QuantileQuestions:
+    return QuantileQuestions(each)
+
+
+def _counts() -> Iterator[World]:
+    of_feature: dict[str, Any] = {"unit": "feature"}
+    yield World("laplace", PAIR, 2, {}, TIGHT)
+    yield World("laplace", PAIR, 2, of_feature, TIGHT)
+    yield World(Laplace(budget_split=0.5), STAR, 2, {}, TIGHT)
+    yield World("laplace", TREE, 2, of_feature, TIGHT)
+    yield World("laplace", STAR, 2, {"epsilon": ODD}, TIGHT)
+    yield World("laplace", STAR, 2, {"epsilon": 40.0}, TIGHT)
+    for mechanism in (Laplace(noise="joint"), "fourier", Fourier(noise="joint")):
+        yield World(mechanism, PAIR, 2, {}, TIGHT)
+        yield World(mechanism, THREE, 2, of_feature, TIGHT)
+    yield World(Sampler(n_points=33), STAR, 3, {})
+    yield World(Sampler(n_points=33), STAR, 3, of_feature)
+    yield World(Sampler(2, n_points=9), STAR, 3, of_feature)
+    yield World(MAP(n_points=33), STAR, 3, {"unit": "feature", "epsilon": 8.0})
+    yield World(MAP(score="posterior"), STAR, 3, {})
+    for name in ("geometric", "laplace", "laplace_improved"):
+        yield World(name, 3, 4, {}, TIGHT)
+    for name in ("exponential", "hellinger", "local"):
+        yield World(name, 2, 100, {"prior": (0.01, 5.0), "epsilon": 0.5})
+
+
+def _moments() -> Iterator[World]:
+    for name, epsilon in product(("laplace", "fourier", "sampler", "map"), (1.0, LOCATED)):
+        yield World(name, NUMBER, 1, {"epsilon": epsilon})
+    yield World("sampler", NUMBER, 1, {"prior": 100.0})  # draws of norm 1 at most
+    yield World("laplace", LEVELS, 1, {})
+    yield World("laplace", MATRIX, 1, {})
+    yield World("laplace", SIGNS, 1, {"epsilon": LOCATED})
+
+
+def _preparation() -> Iterator[World]:
+    six, eight = {"epsilon": 6.0}, {"epsilon": 8.0}
+    outer, centre = ask.OuterQuantiles(*QUARTERS, 3, 6.0), ask.CentreAndSpread(3, 6.0, (0.0, 4.0))
+    yield World("quantiles", _questions(BinEdges(4)), 3, six)
+    yield World("quantiles", _questions(outer), 3, {})
+    yield World("quantiles", _questions(centre), 3, six)
+    yield World("quantiles", _questions(BinEdges(2), BinEdges(2)), 2, {"epsilon": 12.0})
+    yield World("quantiles", _questions(ask.RangeAndEdges(2, 4, 8.0)), 4, eight)
+    yield World("permute_and_flip", ColumnChoice(PAIR, 1), 4, eight)
+    yield World("permute_and_flip", ColumnChoice(Network.star([3, 3], 3), 1), 2, {"epsilon": 0.5})
+    yield World("permute_and_flip", ColumnChoice(Network.star([2, 2, 2], 2), 2), 2, eight)
+    yield World("permute_and_flip", Alike.of(40), 6, {"epsilon": 2.0})
+
+
+def _units() -> Iterator[World]:
+    """Yield worlds that lose epsilon exactly, and others, for every unit."""
+    for unit in UNITS:
+        of: dict[str, Any] = {"unit": unit}
+        for mechanism in BY_NOISE:
+            yield World(mechanism, PAIR, 2, of, TIGHT)
+        for name in ("geometric", "laplace", "laplace_improved"):
+            yield World(name, 3, 2, of, TIGHT)
+        for mechanism in (Sampler(n_points=33), MAP(n_points=33)):
+            yield World(mechanism, STAR, 3, of)
+        for name in ("laplace", "fourier", "sampler"):
+            yield World(name, TWO_ENDS, 2, of)
+    yield World(Laplace(noise="independent"), Network.star([2], 1), 2, {"unit": ADDED}, TIGHT)
+    for name in ("exponential", "hellinger"):
+        yield World(name, 2, 20, {"unit": PERSON})
+    yield World("laplace", MATRIX, 1, {"unit": ADDED})
+
+
+def _units_of_preparation() -> Iterator[World]:
+    few = (0.0, 3.0, np.nan)  # so that there can be many records
+    for unit in (ADDED, THERE):
+        median = ColumnUniverse(_questions(BinEdges(2)), few)
+        yield World("quantiles", median, 6 * unit.max_records, {"unit": unit, "epsilon": 6.0}, 0.9)
+    for unit in UNITS:
+        sides = _questions(ask.OuterQuantiles(*QUARTERS, 400, 6.0, None, unit))
+        of = {"unit": unit, "epsilon": 6.0}
+        yield World("quantiles", ColumnUniverse(sides, few), 5, of)
+        yield World("permute_and_flip", ColumnChoice(PAIR, 1), 3, of)
+        yield World("permute_and_flip", TreeChoice(Network.star([2, 2, 2], 1)), 2, of)
+
+
+WORLDS = {
+    "counts": _counts,
+    "moments": _moments,
+    "preparation": _preparation,
+    "units": _units,
+    "units of preparation": _units_of_preparation,
 }
 
 
 def enumeration(kind: str) -> list[Case]:
-    """Enumerate the worlds of one kind: no loss above the claim, nor below it where it is tight."""
-    return [Case(str(world), partial(_enumerated, world)) for world in WORLDS[kind]]
+    """Enumerate the worlds of one kind: no loss above the claim, nor below what theory says."""
+    return [Case(str(world), partial(_enumerated, world)) for world in WORLDS[kind]()]
 
 
 def _enumerated(world: World) -> Iterator[str]:
     plans._cached_law.cache_clear()  # laws of another state of the code
-    one_way = world.mechanism in ("quantiles", "permute_and_flip")  # names of no option
-    mechanism = None if one_way else world.mechanism
-    found = enumerate_loss(mechanism, *world[1:3], **world.options, transcripts=1)
-    yield from beyond(f"{world.mechanism}", found, 0.99 * world.tight)
+    yield from beyond(str(world), world.enumerated(transcripts=1), world.least)
 
 
 def gaussian_noise() -> list[Case]:
@@ -173,14 +215,12 @@ def _gaussian_tables() -> Iterator[str]:
     worlds = ((THREE, 2, "feature"), (uneven, 1, "record"), (TREE, 1, "record"), (3, 4, "record"))
     for (structure, n, unit), (epsilon, delta) in product(worlds, ((0.3, 1e-3), (1.0, 1e-6))):
         found = enumerate_delta("gaussian", structure, n, epsilon=epsilon, delta=delta, unit=unit)
-        if not found.within or found.delta < 0.9 * delta:
-            yield f"gaussian, {unit}: delta {found.delta:g} of {delta:g}"
+        yield from beyond(f"gaussian, {unit}", found, 0.9)
 
 
 def _several_draws() -> Iterator[str]:
     draws = enumerate_delta(Sampler(6, n_points=2), STAR, 3, epsilon=0.5, delta=0.01)
-    if not draws.within:
-        yield f"sampler: delta {draws.delta:g} of {draws.claim:g}"
+    yield from beyond("sampler", draws)
 
 
 def _gaussian_steps(domain: MomentUniverse, tight: bool) -> Iterator[str]:
@@ -191,8 +231,7 @@ def _gaussian_steps(domain: MomentUniverse, tight: bool) -> Iterator[str]:
     """
     epsilon, delta = 1.0, 1e-3
     found = enumerate_delta("gaussian", domain, 1, epsilon=epsilon, delta=delta, transcripts=1)
-    if not found.within:
-        yield f"gaussian regression: delta {found.delta:g} of {delta:g}"
+    yield from beyond("gaussian regression", found)
     budget = Budget(exact(epsilon), exact(delta, "delta"))
     data = [domain.statistics([record]) for record in range(len(domain.records))]
     prior, mechanism = domain.prior(1.0), Gaussian()
@@ -202,7 +241,7 @@ def _gaussian_steps(domain: MomentUniverse, tight: bool) -> Iterator[str]:
     claim = float(plan_for(mechanism, data[0], prior, budget).cost.rho or 0)
     if worst > claim * (1 + 1e-9) or (tight and worst < 0.89 * claim):
         yield f"gaussian regression: rho {worst:g} of {claim:g}"
-    if normal_delta(math.sqrt(2 * claim), epsilon) > delta:
+    if gaussian_delta(math.sqrt(2 * claim), epsilon) > delta:
         yield f"gaussian regression: rho {claim:g} needs more than delta {delta:g}"
 
 
@@ -214,27 +253,40 @@ def _worst_rho(sides: tuple[Any, ...]) -> float:
     return max(float((np.square(centres - one) @ halves).max()) for one in centres)
 
 
-def normal_delta(mu: float, epsilon: float) -> float:
-    """Return the exact delta of two normals of variance 1 at this distance."""
-    far = norm.sf(epsilon / mu + mu / 2)
-    return float(norm.sf(epsilon / mu - mu / 2) - math.exp(epsilon) * far)
+def gaussian_units() -> list[Case]:
+    """Enumerate the delta of tables and of a slope for every unit."""
+    slope = MomentUniverse(SLOPE, levels=3)
+    return [
+        Case(f"gaussian, {unit.label}, {structure}", partial(_gaussian, structure, unit))
+        for structure, unit in product((PAIR, slope), UNITS)
+    ]
 
 
-def common_texts() -> list[Case]:
+def _gaussian(structure: Any, unit: PrivacyUnit) -> Iterator[str]:
+    found = enumerate_delta("gaussian", structure, 2, delta=1e-3, unit=unit, transcripts=1)
+    yield from beyond(f"gaussian, {unit.label}", found)
+
+
+def common_texts(units: tuple[PrivacyUnit, ...] = (RECORD,)) -> list[Case]:
     """Enumerate the delta of publishing texts."""
-    return cases_of(_texts)
+    return [Case(f"texts, {unit.label}", partial(_texts, unit)) for unit in units]
 
 
-def _texts() -> Iterator[str]:
-    """Look at two worlds; the first nearly uses up the claim."""
-    for (epsilon, delta), least in {(4.0, 0.0281): 0.98, (1.0, 0.3): 0.7}.items():
-        found = enumerate_texts(epsilon=epsilon, delta=delta)
-        if not found.within or found.delta < least * delta:
-            yield f"texts: delta {found.delta:g} of {delta:g} at epsilon {epsilon:g}"
+def _texts(unit: PrivacyUnit) -> Iterator[str]:
+    """Look at the whole law of texts, with a delta that its noise uses up, or nearly so."""
+    settings: dict[tuple[float, float], float] = {(4.0, 0.0281): 0.98, (1.0, 0.3): 0.7}
+    options: dict[str, Any] = {}
+    if unit != RECORD:
+        k, reach = unit.max_records, unit.max_records + 1
+        law = TruncatedLaplace(Fraction(unit.n_changed, 4), reach)
+        settings = {(4.0, float(law.beyond(k)) * unit.n_changed / k * (1 + 1e-9)): 0.5}
+        options = {"texts": ("a", "b"), "n": 2 * reach + 2, "unit": unit}
+    for (epsilon, delta), least in settings.items():
+        found = enumerate_texts(**options, epsilon=epsilon, delta=delta)
+        yield from beyond(f"texts, {unit.label}", found, least)
 
 
 COARSE, FEW = 6, 4
-WHOLE = (PrivacyUnit("record"), PrivacyUnit("person", max_records=2))
 MODELS = (
     NormalMean(bounds=(-1, 3), sigma=1.0),
     GammaExponential(bounds=(0, 5)),
@@ -245,8 +297,11 @@ MODELS = (
 
 def sums() -> list[Case]:
     """Enumerate noise and draws of every family and unit, and replay neighbours."""
-    found = [Case(f"draws, {m}, {u.label}", partial(_draws, m, u)) for m in MODELS for u in WHOLE]
-    found += [Case(f"noise, {m}, {u.label}", partial(_noise, m, u)) for m in MODELS for u in WHOLE]
+    kinds = {"draws": _draws, "noise": _noise}
+    found = [
+        Case(f"{name}, {model}, {unit.label}", partial(findings, model, unit))
+        for (name, findings), model, unit in product(kinds.items(), MODELS, (RECORD, PERSON))
+    ]
     return [*found, *(Case(f"replay, {model}", partial(_replayed, model)) for model in MODELS)]
 
 

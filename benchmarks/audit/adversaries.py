@@ -18,10 +18,11 @@ from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from benchmarks.audit._cases import Case, Row
 from dpbayes_sklearn import BudgetAccountant, BudgetError
+from dpbayes_sklearn.audit._steps import gaussian_delta
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.privacy.composition import Filter
 
@@ -38,11 +39,11 @@ def run(scale: float) -> Iterator[Row]:
                 adversary = Adversary(epsilon, delta, composition, taken)
                 found = adversary.largest_delta(depth) / delta
                 what = f"{ceiling}: {depth} releases, menu of {len(adversary.menu)}"
-                yield Row("adversaries", what, f"{found:.3f} delta", "<= 1", found <= 1 + 1e-9)
+                yield Row(what, f"{found:.3f} delta", "<= 1", found <= 1 + 1e-9)
         with planted((Filter, "for_sums", property(lambda rule: rule.ceiling))):
             found = Adversary(epsilon, delta, "zcdp").largest_delta(2) / delta
         what = f"({epsilon:g}, {delta:g}): either of two filters, each with all of delta"
-        yield Row("adversaries", what, f"{found:.3f} delta", "> 1", found > 1)
+        yield Row(what, f"{found:.3f} delta", "> 1", found > 1)
 
 
 CEILINGS = ((1.0, 1e-6), (0.5, 1e-3))
@@ -209,11 +210,9 @@ def _failing_gain(epsilon: float, delta: float, threshold: float) -> float:
 
 def _concentrated_gain(rho: float, threshold: float) -> float:
     """Return the largest delta at a threshold of Gaussian noise and of rare results."""
-    distance = math.sqrt(2 * rho)
-    a, b = distance / 2 - threshold / distance, -distance / 2 - threshold / distance
     likely, loss, cost = _rare_laws()
     found = np.where(cost <= rho, likely * -np.expm1(np.minimum(threshold - loss, 0.0)), 0.0)
-    return max(float(ndtr(a) - np.exp(threshold + log_ndtr(b))), float(found.max()))
+    return max(gaussian_delta(math.sqrt(2 * rho), threshold), float(found.max()))
 
 
 def adversaries() -> list[Case]:

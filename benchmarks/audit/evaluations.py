@@ -42,13 +42,13 @@ def run(scale: float) -> Iterator[Row]:
         share, pairs = max(s for s, _, _ in found), sum(n for _, n, _ in found)
         what = f"{len(found)} worlds, {pairs:,} pairs, {kind}"
         passed = share <= 1 and not any(wrong for _, _, wrong in found)
-        yield Row("evaluations", what, f"loss / claim = {share:.7f}", "<= 1", passed)
+        yield Row(what, f"loss / claim = {share:.7f}", "<= 1", passed)
     runs = max(RUNS, int(10 * RUNS * scale))
     for name, unit in UNITS.items():
         bound = attack(unit, runs)
         what = f"attack, {name}: {runs:,} runs a side"
         passed = 0.6 <= bound <= 1
-        yield Row("evaluations", what, f"epsilon >= {bound:.3f}", "<= 1, >= 0.6", passed)
+        yield Row(what, f"epsilon >= {bound:.3f}", "<= 1, >= 0.6", passed)
         real = BoundedSums.law
 
         def halved(number, unit, epsilon, rho, real=real):  # type: ignore[no-untyped-def]
@@ -57,11 +57,11 @@ def run(scale: float) -> Iterator[Row]:
         with planted((BoundedSums, "law", halved)):
             bound = attack(unit, runs)
         what = f"attack, {name}, with half the noise"
-        yield Row("evaluations", what, f"epsilon >= {bound:.3f}", "> 1", bound > 1)
+        yield Row(what, f"epsilon >= {bound:.3f}", "> 1", bound > 1)
     rest = [case for case in evaluations() if "," not in case.name]
     wrong = [finding for case in rest for finding in case.findings()]
     figure = wrong[0][:60] if wrong else "nothing found"
-    yield Row("evaluations", "prices, persons and bad values", figure, "nothing", not wrong)
+    yield Row("prices, persons and bad values", figure, "nothing", not wrong)
 
 
 RUNS = 4000

@@ -41,17 +41,17 @@ def run(scale: float) -> Iterator[Row]:
     """Try the layers without any fault, then with each of them the layer that has to see it."""
     for layer in LAYERS:
         what = sees(layer)
-        yield Row("faults", f"none planted: {layer}", what or "nothing found", "nothing", not what)
+        yield Row(f"none planted: {layer}", what or "nothing found", "nothing", not what)
     tried = FAULTS if scale >= 1 else FAULTS[:: max(1, round(0.2 / scale))]
     caught = 0
     for fault in progress(tried, "faults"):
         what = finding(fault)
         caught += what is not None
         figure, must = (what or "nothing")[:60], f"seen by {fault.seen_by}"
-        yield Row("faults", f"{fault}"[:90], figure, must, what is not None)
+        yield Row(f"{fault}"[:90], figure, must, what is not None)
     figure, enough = f"{caught} of {len(tried)}", len(FAULTS) >= WANTED
     must = f"all, of {WANTED} or more"
-    yield Row("faults", "caught", figure, must, caught == len(tried) and enough)
+    yield Row("caught", figure, must, caught == len(tried) and enough)
 
 
 PAGE = """---

@@ -27,15 +27,15 @@ def run(scale: float) -> Iterator[Row]:
     for name, setting in SETTINGS.items():
         found = covered(*setting, runs)
         what = f"{name}, n = {setting[0]}, epsilon = {setting[1]:g}"
-        yield Row("intervals", what, f"95 % hold in {found:.3f}", f">= {LEAST}", found >= LEAST)
+        yield Row(what, f"95 % hold in {found:.3f}", f">= {LEAST}", found >= LEAST)
     wrong = [*stated()]
     figure = wrong[0] if wrong else "none"
-    yield Row("intervals", "coefficients without known errors", figure, "none", not wrong)
+    yield Row("coefficients without known errors", figure, "none", not wrong)
     for n in (1000, 4900):
         excess = excess_of_confidence(n, max(1, round(8 * scale)))
         what = f"forty dependent columns, n = {n:,}, epsilon = 0.1"
         figure = f"too sure by {excess:+.3f}"
-        yield Row("intervals", what, figure, f"<= {MOST}", excess <= MOST)
+        yield Row(what, figure, f"<= {MOST}", excess <= MOST)
 
 
 LEAST = 0.85  # Required coverage of 95 % intervals: two moments are matched, and runs are few.

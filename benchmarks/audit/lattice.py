@@ -68,9 +68,7 @@ def whole(numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def row(what: str, seen: int, off: int) -> Row:
-    return Row(
-        "lattice", f"{what}: {seen:,} released values", f"{off} off the lattice", "0", off == 0
-    )
+    return Row(f"{what}: {seen:,} released values", f"{off} off the lattice", "0", off == 0)
 
 
 def integers(scale: float) -> Iterator[Row]:
@@ -198,7 +196,7 @@ def coefficients(scale: float) -> Iterator[Row]:
         .guarantee_.conditions
     ]
     what = "regression draws say that they assume real arithmetic"
-    yield Row("lattice", what, f"{len(silent)} silent", "0", not silent)
+    yield Row(what, f"{len(silent)} silent", "0", not silent)
 
 
 def run(scale: float) -> Iterator[Row]:

@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from benchmarks.audit._cases import Row, crossings
-from benchmarks.audit._units import UNITS
+from benchmarks.audit._models import UNITS
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -78,20 +78,16 @@ def run(scale: float) -> Iterator[Row]:
                 if outcome.fitted is not None and declared:
                     kept += len(leaks(outcome.fitted, SECRETS))
     what = f"canaries in what {fits:,} fits ({refusals:,} refused) said"
-    yield Row("leaks", what, f"{said} hits", "0", said == 0)
+    yield Row(what, f"{said} hits", "0", said == 0)
     yield Row(
-        "leaks",
-        "canaries in fitted objects, pickle, repr, HTML, JSON",
-        f"{kept} hits",
-        "0",
-        kept == 0,
+        "canaries in fitted objects, pickle, repr, HTML, JSON", f"{kept} hits", "0", kept == 0
     )
     found = 0
     cases = [*every_case(n=60, epsilon=0.05)]
     for case in cases:
         found += len(leaks(deepcopy(case.estimator).fit(case.X, case.y), exact(case)))
     what = f"records in {len(cases)} fitted objects, pickle, repr, HTML, JSON"
-    yield Row("leaks", what, f"{found} hits", "0", found == 0)
+    yield Row(what, f"{found} hits", "0", found == 0)
 
 
 N = 1237

@@ -183,9 +183,9 @@ def run(scale: float) -> Iterator[Row]:
         tally = audit(kills, charges, releases=releases)
         found = f"{tally.kills:,} kills, {tally.charges:,} charges"
         what = f"{name}: 8 processes, SIGKILL at random instants"
-        yield Row("ledger", what, found, "", tally.sound)
+        yield Row(what, found, "", tally.sound)
         for field in ("uncharged_releases", "overspent_rounds", "underspent_rounds"):
             count = getattr(tally, field)
-            yield Row("ledger", f"{name}: {field.replace('_', ' ')}", f"{count}", "0", count == 0)
+            yield Row(f"{name}: {field.replace('_', ' ')}", f"{count}", "0", count == 0)
         failed = tally.worker_failures
-        yield Row("ledger", f"{name}: worker failures", f"{failed}", "0", failed == 0)
+        yield Row(f"{name}: worker failures", f"{failed}", "0", failed == 0)

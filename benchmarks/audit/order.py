@@ -25,8 +25,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from benchmarks.audit._cases import Case, Row, Subject
+from benchmarks.audit._models import ADDED, PERSON, THERE
 from benchmarks.audit._pairs import subjects
-from benchmarks.audit._units import ADDED, PERSON, THERE
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -119,11 +119,7 @@ def _far(freedom: int) -> float:
 def _regression(unit: PrivacyUnit, where: str, seed: int) -> Asked:
     """Fit a regression whose targets are powers of two: every sum tells which were added up."""
     model = BayesianLinearRegression(
-        EPSILON,
-        bounds_X=(-1, 1),
-        bounds_y=(-1, 1),
-        random_state=seed,
-        privacy_unit=unit,
+        EPSILON, bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=seed, privacy_unit=unit
     )
     seen: Asked = {}
     with _few_are_enough(unit), _watched_sums(seen):
@@ -262,11 +258,7 @@ def _surplus(runs: int) -> Iterator[str]:
     sets: Counter[Places] = Counter()
     for seed in range(runs):
         model = BayesianLinearRegression(
-            EPSILON,
-            bounds_X=(-1, 1),
-            bounds_y=(-1, 1),
-            random_state=seed,
-            privacy_unit=PERSON,
+            EPSILON, bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=seed, privacy_unit=PERSON
         )
         seen: Asked = {}
         with _watched_sums(seen):
@@ -451,6 +443,4 @@ def run(scale: float) -> Iterator[Row]:
     fits, pairs = max(RUNS, ceil(scale * FITS)), ceil(scale * PAIRS)
     for case in progress([*places(fits), *sorted_tables(), *listed_anew(pairs)], "order"):
         found = next(case.findings(), None)
-        yield Row(
-            "order", case.name[:58], (found or "nothing found")[:58], "nothing", found is None
-        )
+        yield Row(case.name[:58], (found or "nothing found")[:58], "nothing", found is None)

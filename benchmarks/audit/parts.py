@@ -80,11 +80,11 @@ def run(scale: float) -> Iterator[Row]:
         found[world.name.partition(",")[0]].append(reached(world))
     for kind, drawn in found.items():
         figure, what = f"{min(drawn):.3f} to {max(drawn):.6f}", f"{kind}: {len(drawn)} worlds"
-        yield Row("parts", what, f"drawn / charged = {figure}", "<= 1", max(drawn) <= 1 + 1e-9)
+        yield Row(what, f"drawn / charged = {figure}", "<= 1", max(drawn) <= 1 + 1e-9)
     cases = parts()[::every]
     wrong = [finding for case in progress(cases, "cases") for finding in case.findings()]
     figure = wrong[0][:60] if wrong else "nothing found"
-    yield Row("parts", f"claims of {len(cases)} cases", figure, "nothing", not wrong)
+    yield Row(f"claims of {len(cases)} cases", figure, "nothing", not wrong)
 
 
 def parts() -> list[Case]:

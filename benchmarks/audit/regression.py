@@ -231,7 +231,7 @@ def run(scale: float) -> Iterator[Row]:
             bound = audit_ratios([one], [other], runs, sharper).epsilon / share
             passed, must = (bound > 1, "> 1") if sharper else (bound <= 1, "<= 1")
             what = f"{name} {what}"
-            yield Row("regression", what, f"bound / share = {bound:.3f}", must, passed)
+            yield Row(what, f"bound / share = {bound:.3f}", must, passed)
     for case in CASES:
         worst = case.worst_steps()
         total, name = sum(case.shares(worst)), str(case)
@@ -240,10 +240,10 @@ def run(scale: float) -> Iterator[Row]:
         must = f"{case.epsilon}"
         if case.two_stages:
             adds, must = total < case.epsilon, f"< {case.epsilon}, less the first stage"
-        yield Row("regression", what, f"shares add to {total:g}", must, adds)
+        yield Row(what, f"shares add to {total:g}", must, adds)
         largest = relative_bounds(case, worst, scale, sharper=False).max()
         what = f"{name}, the step that shows most of its share"
-        yield Row("regression", what, f"bound / share = {largest:.3f}", "<= 1", largest <= 1)
+        yield Row(what, f"bound / share = {largest:.3f}", "<= 1", largest <= 1)
         least = relative_bounds(case, worst, scale, sharper=True).min()
         what = f"{name} with half the noise, the step that shows least"
-        yield Row("regression", what, f"bound / loss = {least:.3f}", "> 1", least > 1)
+        yield Row(what, f"bound / loss = {least:.3f}", "> 1", least > 1)

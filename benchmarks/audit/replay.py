@@ -40,16 +40,10 @@ def run(scale: float) -> Iterator[Row]:
             found[kind] += [f"{subject}: {result.status}"] * (result.status != "fitted")
     for kind, count in pairs.items():
         for what in dict.fromkeys(found[kind]):
-            yield Row("replay", what[:58], "diverges", "", False)
+            yield Row(what[:58], "diverges", "", False)
         figure = f"{count:,} pairs, {len(found[kind])} divergences"
-        yield Row("replay", kind, figure, "0 divergences", not found[kind])
+        yield Row(kind, figure, "0 divergences", not found[kind])
     total = f"{pairs.total():,} pairs"
-    yield Row(
-        "replay",
-        "all estimators",
-        total,
-        f">= {scale * WANTED:,.0f}",
-        pairs.total() >= scale * WANTED,
-    )
+    yield Row("all estimators", total, f">= {scale * WANTED:,.0f}", pairs.total() >= scale * WANTED)
     most = f"{moved.total():,} pairs"
-    yield Row("replay", "statistics moved by all of their sensitivity", most, "> 0", bool(moved))
+    yield Row("statistics moved by all of their sensitivity", most, "> 0", bool(moved))

@@ -203,10 +203,10 @@ def run(scale: float) -> Iterator[Row]:
         claim = f"<= {case.epsilon:g}" + (f", >= {least:g}" if least else "")
         passed = sound <= case.epsilon and (not least or sound >= least)
         text = f"{case.what}, {case.mechanism.name()}: {runs:,} runs a side"
-        yield Row("statistical", text, f"epsilon >= {sound:.3f}", claim, passed)
+        yield Row(text, f"epsilon >= {sound:.3f}", claim, passed)
         what = f"{case.what}, {case.mechanism.name()}, with half the noise"
         figure, must = f"epsilon >= {caught:.3f}", f"> {case.epsilon:g}"
-        yield Row("statistical", what, figure, must, caught > case.epsilon)
+        yield Row(what, figure, must, caught > case.epsilon)
     for world in sessions(queries=2, epsilon=0.5):
         if "Bayesian" not in world.name and not world.unit.size_is_secret:
             yield from _session(world, max(LEAST, int(SESSIONS * scale)))
@@ -225,7 +225,7 @@ def _session(world: World, runs: int) -> Iterator[Row]:
         bound = audit_ratios(one, other, runs, sharper).epsilon
         must, passed = (">", bound > claim) if sharper else ("<=", bound <= claim)
         figure = f"epsilon >= {bound:.3f}"
-        yield Row("statistical", f"{world.name}: {what}", figure, f"{must} {claim:g}", passed)
+        yield Row(f"{world.name}: {what}", figure, f"{must} {claim:g}", passed)
 
 
 def _choice_of_a_column(unit: PrivacyUnit, runs: int) -> Iterator[Row]:
@@ -242,4 +242,4 @@ def _choice_of_a_column(unit: PrivacyUnit, runs: int) -> Iterator[Row]:
         found = audit_release(*given, budget, runs, verbose=False).epsilon
         passed, claim = (found > 2, "> 2") if half else (1.2 < found <= 2, "<= 2, >= 1.2")
         text = f"{what}, permute_and_flip: {runs:,} runs a side{half}"
-        yield Row("statistical", text, f"epsilon >= {found:.3f}", claim, passed)
+        yield Row(text, f"epsilon >= {found:.3f}", claim, passed)

@@ -80,7 +80,7 @@ def odd_values(scale: float) -> Row:
             break
     figure = f"{failed} exceptions, {warned} warnings"
     passed = not failed and not warned
-    return Row("values", f"odd values in declared domains: {tried:,}", figure, "0, 0", passed)
+    return Row(f"odd values in declared domains: {tried:,}", figure, "0, 0", passed)
 
 
 def shapes() -> Row:
@@ -89,7 +89,7 @@ def shapes() -> Row:
     ]
     wrong = sum(not isinstance(o.error, (TypeError, ValueError)) or o.spent > 0 for o in outcomes)
     what = f"records of impossible shapes: {len(outcomes)}"
-    return Row("values", what, f"{wrong} accepted or charged", "0", wrong == 0)
+    return Row(what, f"{wrong} accepted or charged", "0", wrong == 0)
 
 
 def parameters(scale: float) -> Row:
@@ -101,7 +101,7 @@ def parameters(scale: float) -> Row:
                 refused += outcome.error is not None
                 unclear += outcome.error is not None and not clear(outcome, name)
     what = f"parameters refused: {refused:,}"
-    return Row("values", what, f"{unclear} unclear or charged", "0", unclear == 0)
+    return Row(what, f"{unclear} unclear or charged", "0", unclear == 0)
 
 
 BAD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 0.3)

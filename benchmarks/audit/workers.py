@@ -43,4 +43,4 @@ def run(scale: float) -> Iterator[Row]:
     what = f"{searches} searches with 2 worker processes: all that is printed"
     figure = f"{len(outputs)} different texts"
     warned = all("PrivacyLeakWarning" in text for text in outputs)
-    yield Row("workers", what, figure, "1", len(outputs) == 1 and warned)
+    yield Row(what, figure, "1", len(outputs) == 1 and warned)

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import (
@@ -27,22 +26,11 @@ from dpbayes_sklearn.audit._steps import (
     LogisticMode,
     Mode,
     StepLaw,
+    gaussian_delta,
     quadratic_range,
 )
 from dpbayes_sklearn.noise import DiscreteGaussian
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
-
-__all__ = [
-    "Calibrated",
-    "ModeSearch",
-    "Part",
-    "Scored",
-    "Texts",
-    "covered",
-    "lost",
-    "together",
-    "worst_of_choice",
-]
 
 
 class Part(NamedTuple):
@@ -91,13 +79,8 @@ def _zcdp(rho: float, delta: float) -> float:
 def _beside(rho: float, pure: float, epsilon: float) -> float:
     """Return the delta of Gaussian noise beside a randomised response of ``pure``."""
     keeps = 1 / (1 + math.exp(-pure))
-    return keeps * _gaussian(rho, epsilon - pure) + (1 - keeps) * _gaussian(rho, epsilon + pure)
-
-
-def _gaussian(rho: float, epsilon: float) -> float:
-    mu = math.sqrt(2 * rho)
-    first, second = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
-    return float(ndtr(first) - math.exp(epsilon) * ndtr(second))
+    less, more = (gaussian_delta(math.sqrt(2 * rho), epsilon + side * pure) for side in (-1, 1))
+    return keeps * less + (1 - keeps) * more
 
 
 @dataclass(frozen=True)

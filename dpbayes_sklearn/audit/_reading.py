@@ -40,8 +40,6 @@ from dpbayes_sklearn.noise import (
 from dpbayes_sklearn.noise.source import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
-__all__ = ["Recorder", "laws_of_release", "no_bytes"]
-
 _MARK = 1 << 32  # Marks are multiples of this, which is larger than any count.
 _ALONE, _GAUSSIAN = -1, -2  # These stand for a group of noises where none cancels.
 _laplace = discrete_laplace._proposals

@@ -28,8 +28,6 @@ from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.release import RecordCount
 from dpbayes_sklearn.sums.release import BoundedSums
 
-__all__ = ["Shift", "shifts"]
-
 
 class Shift(NamedTuple):
     """A statistic, the distance between its two values, and its declared sensitivity."""
@@ -186,10 +184,7 @@ def _moves(one: Counter[str], other: Counter[str]) -> list[int]:
 
 
 def _contents(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    return [
-        *_columns(one.numbers, other.numbers, unit),
-        *_texts(one.texts, other.texts, unit),
-    ]
+    return [*_columns(one.numbers, other.numbers, unit), *_texts(one.texts, other.texts, unit)]
 
 
 def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:

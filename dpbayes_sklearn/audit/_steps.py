@@ -39,29 +39,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
-from scipy.special import expit
+from scipy.special import expit, log_ndtr, ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.logistic.blocks import STEPS
 from dpbayes_sklearn.logistic.mode import tilt_of
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.regression.record_sums import coordinates
-
-__all__ = [
-    "Added",
-    "Ball",
-    "Choice",
-    "Fixed",
-    "LogisticMode",
-    "Mode",
-    "Opaque",
-    "Placed",
-    "StepLaw",
-    "quadratic_range",
-    "seen_records",
-    "shared_laws",
-    "weighed_records",
-]
 
 _OUTWARD = 2.0**-44  # Differences of logarithms of 62-bit integers err by less than this.
 
@@ -350,6 +334,15 @@ def seen_records(statistics: Any, window: Any, windows: Any, grid: int) -> Float
     statistics.records.total(collected)
     found = np.concatenate([np.empty((0, design.width + 2)), *rows])
     return found if design.intercept else found[:, 1:]
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    r"""Return the delta of a normal of variance 1 that is shifted by mu (Balle and Wang 2018).
+
+    .. math:: \delta = \Phi(\mu/2 - \varepsilon/\mu) - e^\varepsilon\Phi(-\mu/2 - \varepsilon/\mu)
+    """
+    far, near = (side * mu / 2 - epsilon / mu for side in (-1, 1))
+    return float(ndtr(near) - np.exp(epsilon + log_ndtr(far)))
 
 
 def quadratic_range(curvature: FloatArray, slope: FloatArray, radius: float) -> float:

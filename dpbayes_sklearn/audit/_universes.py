@@ -42,8 +42,6 @@ from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.release import Facts, Plan
 from dpbayes_sklearn.schema import Interval
 
-__all__ = ["Known", "TextUniverse", "Universe", "plan_for", "released", "universe_of"]
-
 Indices = npt.NDArray[np.intp]
 DataSet = tuple[int, ...]
 Record = tuple[Any, ...]

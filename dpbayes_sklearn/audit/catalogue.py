@@ -15,16 +15,9 @@ from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
-from dpbayes_sklearn.mechanisms import (
-    Fourier,
-    Laplace,
-    Mechanism,
-    resolve_mechanism,
-)
+from dpbayes_sklearn.mechanisms import Fourier, Laplace, Mechanism, resolve_mechanism
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories
-
-__all__ = ["Case", "every_case", "names_of"]
 
 _INFERENCES = ("plug_in", "noise_aware")
 _DELTA = 1e-3  # It is below one over the number of records; only some mechanisms spend it.

@@ -29,10 +29,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._steps import Added, Choice, StepLaw, shared_laws
+from dpbayes_sklearn.audit._steps import Added, Choice, StepLaw, gaussian_delta, shared_laws
 from dpbayes_sklearn.audit._universes import DataSet, Indices, TextUniverse, Universe, universe_of
 from dpbayes_sklearn.audit.enumeration import known_size, readers_of
 from dpbayes_sklearn.columns.plans import TextPlan
@@ -41,8 +40,6 @@ from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
-
-__all__ = ["DeltaEnumeration", "enumerate_delta", "enumerate_texts", "gaussian_shift_delta"]
 
 _WIDE = 2.0**30  # Noise of a larger variance is treated as continuous.
 
@@ -78,6 +75,11 @@ class DeltaEnumeration:
     def within(self) -> bool:
         """True if no two neighbours need more than the claim."""
         return self.delta <= self.claim
+
+    @property
+    def ratio(self) -> float:
+        """Return the part of the claim that the worst pair uses up."""
+        return self.delta / self.claim
 
 
 def enumerate_delta(
@@ -180,7 +182,8 @@ def _pair_delta(apart: list[tuple[StepLaw, StepLaw]], epsilon: float) -> float:
         where = np.flatnonzero(moved)
         pattern.update(zip(variances[where].tolist(), moved[where].tolist(), strict=True))
     if pattern and min(pattern)[0] > _WIDE:
-        return _wide_delta(sum(k * v * v / s for (s, v), k in pattern.items()), epsilon)
+        squared = sum(k * v * v / s for (s, v), k in pattern.items())
+        return gaussian_delta(math.sqrt(squared), epsilon)
     sizes = tuple((variance, size, cells) for (variance, size), cells in sorted(pattern.items()))
     return gaussian_shift_delta(sizes, epsilon)
 
@@ -205,13 +208,6 @@ def _choices_delta(pairs: Sequence[tuple[Any, Any]], epsilon: float) -> float:
         loss = np.add.outer(loss, np.log(p) - np.log(q)).ravel()
         mass = np.multiply.outer(mass, p).ravel()
     return float((mass * np.clip(-np.expm1(epsilon - loss), 0, None)).sum())
-
-
-def _wide_delta(squared_ratio: float, epsilon: float) -> float:
-    """Return the delta of a normal of variance 1 that is shifted by the root of this."""
-    ratio = math.sqrt(squared_ratio)
-    far, near = (ndtr(side * ratio / 2 - epsilon / ratio) for side in (-1, 1))
-    return float(near - math.exp(min(epsilon, 700.0)) * far)
 
 
 @lru_cache(maxsize=256)

@@ -20,9 +20,6 @@ from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, RecordCount, size_share
 
-__all__ = ["Enumeration", "enumerate_loss", "readers_of"]
-
-
 _CLEAR = 1e-9  # Below (1 - 1e-9) epsilon floats decide; closer, compare exact fractions.
 
 

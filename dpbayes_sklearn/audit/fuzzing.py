@@ -30,26 +30,6 @@ import numpy.typing as npt
 from dpbayes_sklearn.audit.catalogue import Case
 from dpbayes_sklearn.privacy import BudgetAccountant
 
-__all__ = [
-    "BAD_PARAMETERS",
-    "CONTAINERS",
-    "FRAMES",
-    "MARK",
-    "NUMBERS",
-    "OBJECTS",
-    "Container",
-    "Ear",
-    "Outcome",
-    "bad_shapes",
-    "column_in",
-    "everything_said",
-    "fit_with",
-    "framed",
-    "odd_records",
-    "spiked",
-    "table_in",
-]
-
 BAD_PARAMETERS: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 0.0, -0.5, math.nan, math.inf, -math.inf, 1e-320, 1e308, 1j),
     *("x", "", "0.5", b"x", object(), int, len, ...),

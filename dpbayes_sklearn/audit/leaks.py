@@ -21,8 +21,6 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 
-__all__ = ["fitted_numbers", "leaks", "numbers", "walk"]
-
 _ATOMS = (str, bytes, bytearray, Number, np.generic, type, types.ModuleType, type(None))
 _DEEPEST = 40
 

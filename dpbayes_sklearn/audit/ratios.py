@@ -46,16 +46,6 @@ from dpbayes_sklearn.noise import (
 from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 
-__all__ = [
-    "audit_ratios",
-    "drawn_steps",
-    "halved",
-    "log_density",
-    "log_ratio",
-    "log_ratios",
-    "redrawn",
-]
-
 _BATCH = 20_000
 
 

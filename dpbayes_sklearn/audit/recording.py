@@ -39,8 +39,6 @@ from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.mode import RobustLoss
 
-__all__ = ["Recording", "Transcript"]
-
 
 class Recording:
     """The steps of one fit, what they answered, and at which step each run of a search began.

@@ -31,8 +31,6 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression.moments import ReleasedMoments
 
-__all__ = ["audit_release", "released_numbers"]
-
 _BATCH = 5_000
 
 

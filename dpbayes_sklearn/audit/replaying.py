@@ -34,8 +34,6 @@ from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.plans import MomentsPlan
 from dpbayes_sklearn.release import boundary
 
-__all__ = ["CHOKE_POINT", "DRAWS", "SEARCH", "Replay", "replay"]
-
 Frozen = Sequence[tuple[Any, str]]
 
 CHOKE_POINT: Frozen = ((release, "carry_out"),)

@@ -37,16 +37,6 @@ from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.budget import at_most
 
-__all__ = [
-    "EpsilonBound",
-    "Event",
-    "Sides",
-    "audit",
-    "bound_from_outcomes",
-    "epsilon_below",
-    "learn_event",
-]
-
 _BATCHES = 200
 
 
@@ -158,11 +148,7 @@ def audit(
 
 
 def bound_from_outcomes(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    *,
-    delta: float = 0.0,
-    confidence: float = 0.999,
+    first: npt.ArrayLike, second: npt.ArrayLike, *, delta: float = 0.0, confidence: float = 0.999
 ) -> EpsilonBound:
     """Bound epsilon from given outcomes on two neighbouring data sets.
 

@@ -37,7 +37,7 @@ def test_a_planted_fault_fails_the_table(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_rows_are_printed_with_their_verdict() -> None:
-    good, bad = (Row("layer", "what", "1", "<= 1", passed) for passed in (True, False))
-    assert line(good).endswith("ok")
-    assert line(bad).endswith("FAILED")
-    assert "| layer | what | 1 | <= 1 | **failed** |" in markdown([good, bad])
+    good, bad = (Row("what", "1", "<= 1", passed) for passed in (True, False))
+    assert line("layer", good).endswith("ok")
+    assert line("layer", bad).endswith("FAILED")
+    assert "| layer | what | 1 | <= 1 | **failed** |" in markdown({"layer": [good, bad]})

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.audit import _units as audited
+from benchmarks.audit import _models as audited
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._shifts import shifts
 from dpbayes_sklearn.audit._universes import MomentUniverse

@@ -262,9 +262,7 @@ def _(real, self, sums, block, epsilon):
 
 
 @FAULTS.row(
-    "replay of estimators",
-    "regression.location.Steps.means",
-    "BayesianLinearRegression, gaussian",
+    "replay of estimators", "regression.location.Steps.means", "BayesianLinearRegression, gaussian"
 )
 def _(real, self, sums, block, epsilon):
     """The window of the target is shifted by what its exact sums are."""
@@ -319,9 +317,7 @@ FAULTS.rows("plans", {
 
 
 @FAULTS.row(
-    "replay of estimators",
-    "regression.design._map_numbers",
-    "BayesianLinearRegression, gaussian",
+    "replay of estimators", "regression.design._map_numbers", "BayesianLinearRegression, gaussian"
 )
 def _(_, chunk, maps, out, grid):
     """Features of a regression are not clipped to their bounds."""
