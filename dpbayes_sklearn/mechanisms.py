@@ -17,9 +17,9 @@ independent noise in every cell. There, with a ``budget_split`` w, the class tab
 :math:`\Delta_c`, has scale b/w and the others :math:`b = (\Delta - \Delta_c + w
 \Delta_c)/\varepsilon`: their losses add to :math:`\varepsilon`.
 
-*Regression.* These releases share :math:`\varepsilon` exactly: where target and numbers lie (sums
-and counts of shells); the sums of the signs; all products; the target's sum in its window; the
-squared residuals of the model. Each has the law :math:`P(z) \propto
+*Regression.* These releases share :math:`\varepsilon` exactly: where target and numbers lie (sums,
+and histograms of distances from the means); the sums of the signs; all products; the target's sum
+in its window; the squared residuals of the model. Each has the law :math:`P(z) \propto
 e^{-\varepsilon_i\|z\|/\Delta_i}` in the L1 or the sup norm, or matrix noise, whichever has less
 variance; for matrix noise the norm of a record is bounded too. Later ones may use earlier ones
 (they clip the target to a window, say): given what was released before, each is private by the same

@@ -188,7 +188,7 @@ def test_moments(
         patch.setattr(design, "_PRODUCT_ROWS", max(1, cells // 9))
         patch.setattr(record_sums, "_DOUBLE", 40 * grid**2)  # several partial sums
         residuals: list[Any] = []
-        shells: list[Any] = []
+        distances: list[Any] = []
         centres = np.linspace(-0.5, 0.5, len(domains) + 1)
         for X_, y_ in ((X, y), (X[order], y[order])):
             for way in spread(LAYOUTS[layout](X_), y_, cuts):
@@ -196,7 +196,7 @@ def test_moments(
                 assert pooled.gram(grid, window).tolist() == expected
                 whole = np.array(naive_moments(domains, X, y, grid, Window()))
                 assert pooled.location_sums(grid)[1].tolist() == whole[0, 1:].tolist()
-                shells.append(pooled.shell_counts(centres).tolist())
+                distances.append(pooled.distance_counts(centres).tolist())
                 residuals.append(pooled.squared_residuals(model, grid))
                 same_rows = [
                     Moments(Design(domains), Scale(0.0, 2.0), w, sample=np.arange(0, len(y), 3))

@@ -146,9 +146,9 @@ def _few_are_enough(unit: PrivacyUnit) -> Iterator[None]:
 @contextmanager
 def _watched_sums(seen: Asked) -> Iterator[None]:
     """Note which targets were added up, at public centres and under a public model."""
-    sums, shells, residuals = (
+    sums, distances, residuals = (
         Moments.location_sums,
-        Moments.shell_counts,
+        Moments.distance_counts,
         Moments.squared_residuals,
     )
 
@@ -158,10 +158,10 @@ def _watched_sums(seen: Asked) -> Iterator[None]:
         return rows, total
 
     def counted(self: Any, centres: Any) -> Any:
-        found = shells(self, np.zeros_like(centres))[-1]
+        found = distances(self, np.zeros_like(centres))[-1]
         near = {float(RADII[i]) for i in np.flatnonzero(found)}
-        seen["shells"] = tuple(j for j in range(N) if 2.0**-j in near)
-        return shells(self, centres)
+        seen["distances"] = tuple(j for j in range(N) if 2.0**-j in near)
+        return distances(self, centres)
 
     def squared(self: Any, model: Any, grid: int) -> Any:
         width = len(model.windows.centres)
@@ -172,7 +172,7 @@ def _watched_sums(seen: Asked) -> Iterator[None]:
 
     with (
         planted((Moments, "location_sums", summed)),
-        planted((Moments, "shell_counts", counted)),
+        planted((Moments, "distance_counts", counted)),
         planted((Moments, "squared_residuals", squared)),
     ):
         yield
@@ -347,7 +347,7 @@ def _moved(step: str, one: Any, other: Any) -> float:
     change = np.asarray(other, float) - np.asarray(one, float)
     if step == "losses":  # what all share cancels
         return float(change.max() - change.min())
-    return float(np.abs(change).sum(axis=-1).max() if step == "shells" else np.abs(change).max())
+    return float(np.abs(change).sum(axis=-1).max() if step == "distances" else np.abs(change).max())
 
 
 @contextmanager
@@ -374,7 +374,7 @@ def _coupled(place: Any, seen: list[Any], drawn: list[Any]) -> Iterator[None]:
 @contextmanager
 def _noted(unit: PrivacyUnit, seen: list[list[tuple[str, Any, float]]]) -> Iterator[None]:
     """Note exact sums of both fits, and how far the records of one unit may move them."""
-    location, shells = Moments.location_sums, Moments.shell_counts
+    location, distances = Moments.location_sums, Moments.distance_counts
     residuals, products = Moments.squared_residuals, Moments.weighted_residuals
     losses = LabelledRecords.loss_sums
     k = unit.max_records
@@ -385,8 +385,8 @@ def _noted(unit: PrivacyUnit, seen: list[list[tuple[str, Any, float]]]) -> Itera
         return rows, sums
 
     def counted(self: Any, centres: Any) -> Any:
-        counts = shells(self, centres)
-        seen[-1].append(("shells", counts, 2.0 * k))
+        counts = distances(self, centres)
+        seen[-1].append(("distances", counts, 2.0 * k))
         return counts
 
     def squared(self: Any, model: Any, grid: int) -> Any:
@@ -406,7 +406,7 @@ def _noted(unit: PrivacyUnit, seen: list[list[tuple[str, Any, float]]]) -> Itera
 
     with (
         planted((Moments, "location_sums", summed)),
-        planted((Moments, "shell_counts", counted)),
+        planted((Moments, "distance_counts", counted)),
         planted((Moments, "squared_residuals", squared)),
         planted((Moments, "weighted_residuals", weighted)),
         planted((LabelledRecords, "loss_sums", lost)),

@@ -288,13 +288,13 @@ def _records_beyond_a_released_number() -> Iterator[str]:
 
 def _end_of_a_search() -> Iterator[str]:
     """See that the search for a mode ends near it, where it comes nearer by small steps."""
-    real = Moments.pulls
+    real = Moments.loss_derivatives
 
     def steep(self: Any, *args: Any) -> Any:
         found = real(self, *args)
         return found._replace(curvature=3 * found.curvature + np.eye(len(found.curvature)))
 
-    with planted((Moments, "pulls", steep)):
+    with planted((Moments, "loss_derivatives", steep)):
         for mechanism in ("map", "sampler"):
             model = BayesianLinearRegression(mechanism=mechanism, schema=SCHEMA)
             world = World(f"mode, {mechanism}", model, numbers(2000), CORNERS[:1])

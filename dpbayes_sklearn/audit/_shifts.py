@@ -115,13 +115,13 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     scaled = [m.gram(grid, WHOLE_WINDOW, None, matrix.norm) for m in (one, other)]
     sums = [m.location_sums(grid)[1] for m in (one, other)]
     columns = len(sums[0])
-    shells = [[m.shell_counts(np.zeros(columns))] for m in (one, other)]
+    distances = [[m.distance_counts(np.zeros(columns))] for m in (one, other)]
     declared = tuple(
         float(block.protecting(unit).sensitivity)
         for block in (
             vars(location)["location_block"](one.design.single),
             vars(location)["target_block"](),
-            vars(location)["shell_block"](columns, len(RADII)),
+            vars(location)["distance_block"](columns, len(RADII)),
         )
     )
     return [
@@ -129,7 +129,7 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
         _as_matrix(matrix, (scaled[0] - scaled[1])[matrix.rows, matrix.columns], grid),
         _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0] * grid**2),
         _between("sum of the target", [sums[0][-1:]], [sums[1][-1:]], declared[1] * grid**2),
-        _between("counts of shells", shells[0], shells[1], declared[2]),
+        _between("counts of distances", distances[0], distances[1], declared[2]),
     ]
 
 

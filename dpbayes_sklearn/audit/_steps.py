@@ -245,10 +245,10 @@ class PerturbedMode(StepLaw):
         if not (gone or come):
             return 0.0
         volume = max(self._volume(gone), self._volume(come))
-        return self._pulled(gone, come) + volume + float(2 / self.plan.jitter.scale)
+        return self._gradient_loss(gone, come) + volume + float(2 / self.plan.jitter.scale)
 
     @abstractmethod
-    def _pulled(self, gone: list[Row], come: list[Row]) -> float:
+    def _gradient_loss(self, gone: list[Row], come: list[Row]) -> float:
         """Return what the noise of the gradient loses between two lists of records."""
 
     @abstractmethod
@@ -267,9 +267,11 @@ class PerturbedMode(StepLaw):
 class Mode(PerturbedMode):
     """That of a linear regression; ``records`` are (x, t), without a constant if none."""
 
-    def _pulled(self, gone: list[Row], come: list[Row]) -> float:
+    def _gradient_loss(self, gone: list[Row], come: list[Row]) -> float:
         moved = np.abs(np.array(gone + come)[:, :-1]).sum(axis=0) * self.plan.limit
-        return float(self.plan.pull.privacy_loss(np.rint(moved * self.plan.grid).astype(np.int64)))
+        return float(
+            self.plan.gradient_noise.privacy_loss(np.rint(moved * self.plan.grid).astype(np.int64))
+        )
 
     def _volume(self, rows: list[Row]) -> float:
         return sum(math.log1p((np.square(row[:-1]) / self.plan.ridge).sum()) for row in rows)
@@ -278,19 +280,21 @@ class Mode(PerturbedMode):
         """Return the norm of the gradient at what was found, and how far the noise may be off."""
         plan, x = self.plan, self.records[:, :-1]
         limit = plan.limit / plan.grid
-        pull = np.clip(self.records[:, -1] - x @ found, -limit, limit) @ x
-        gradient = plan.ridge * found - pull - noise / plan.grid**2
+        descent = np.clip(self.records[:, -1] - x @ found, -limit, limit) @ x
+        gradient = plan.ridge * found - descent - noise / plan.grid**2
         return float(np.linalg.norm(gradient) + math.sqrt(len(found)) / 2 / plan.grid**2)
 
     def log_density(self, w: FloatArray) -> FloatArray:
         """Return the log of the density of the exact minimum at rows of coefficients."""
         x, h = self.records[:, :-1], self.plan.limit / self.plan.grid
         residuals = self.records[:, -1] - w @ x.T
-        pull = np.clip(residuals, -h, h) @ x
-        norm = np.abs(self.plan.ridge * w - pull).max(axis=1) * self.plan.grid**2
+        descent = np.clip(residuals, -h, h) @ x
+        norm = np.abs(self.plan.ridge * w - descent).max(axis=1) * self.plan.grid**2
         inside = (np.abs(residuals) < h).astype(np.float64)
         curvature = np.einsum("rn,ni,nj->rij", inside, x, x) + np.diag(self.plan.ridge)
-        return np.asarray(np.linalg.slogdet(curvature)[1] - norm / float(self.plan.pull.scale))
+        return np.asarray(
+            np.linalg.slogdet(curvature)[1] - norm / float(self.plan.gradient_noise.scale)
+        )
 
 
 @dataclass(frozen=True)
@@ -390,13 +394,13 @@ def weighed_records(records: Any) -> FloatArray:
 class LogisticMode(PerturbedMode):
     """That of a logistic regression; ``records`` are (weights, label)."""
 
-    def _pulled(self, gone: list[Row], come: list[Row]) -> float:
+    def _gradient_loss(self, gone: list[Row], come: list[Row]) -> float:
         signed = [(1, row) for row in gone] + [(-1, row) for row in come]
         x = np.array([row[:-1] for _, row in signed]).T
         ends = [(0, sign * (1 if row[-1] == 0 else -1)) for sign, row in signed]
         moved = max(self._norm(x @ np.array(corner)) for corner in product(*ends))
         cells = 2 * max(self.plan.blocks.sizes) / self.plan.lattice
-        return float((moved + cells) * self.plan.lattice / self.plan.pull.scale)
+        return float((moved + cells) * self.plan.lattice / self.plan.gradient_noise.scale)
 
     def _norm(self, shift: FloatArray) -> float:
         """Return the largest L1 norm of a block, or the size of the constant's entry."""
@@ -422,14 +426,16 @@ class LogisticMode(PerturbedMode):
             noise[:, start : start + size] += gradient[:, :1] / size
         norm = np.array([self._norm(each) for each in noise]) * self.plan.lattice
         curvature = np.einsum("rn,ni,nj->rij", q * (1 - q), x, x) + np.diag(ridge)
-        return np.asarray(np.linalg.slogdet(curvature)[1] - norm / float(self.plan.pull.scale))
+        return np.asarray(
+            np.linalg.slogdet(curvature)[1] - norm / float(self.plan.gradient_noise.scale)
+        )
 
     def left(self, found: FloatArray, noise: IntArray) -> float:
         """Return the norm of the gradient at what was found, and how far the noise may be off."""
         plan, blocks = self.plan, self.plan.blocks
         x, y = self.records[:, :-1] @ blocks.basis, self.records[:, -1]
-        pulls = np.split(noise, np.cumsum(blocks.sizes))
-        gradient = plan.ridge * found + (expit(x @ found) - y) @ x + tilt_of(plan, *pulls)
+        by_block = np.split(noise, np.cumsum(blocks.sizes))
+        gradient = plan.ridge * found + (expit(x @ found) - y) @ x + tilt_of(plan, *by_block)
         sizes = np.array(blocks.sizes)
         cell = math.sqrt(1 + float((sizes + sizes**2).sum())) / 2 / plan.lattice
         return float(np.linalg.norm(gradient) + cell)

@@ -111,8 +111,8 @@ def _(step: Ball, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
 @redrawn.register(Mode)
 @redrawn.register(LogisticMode)
 def _(step: Any, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
-    pull = halved(step.plan.pull) if sharper else step.plan.pull
-    own = replace(step.objective, plan=step.plan._replace(pull=pull))
+    gradient_noise = halved(step.plan.gradient_noise) if sharper else step.plan.gradient_noise
+    own = replace(step.objective, plan=step.plan._replace(gradient_noise=gradient_noise))
     return np.array([noise.minimum(own) for _ in range(runs)])
 
 

@@ -156,12 +156,12 @@ class _Recorder(Noise):
         seen, self._inside = _Ended(objective), []
         try:
             released = super().minimum(seen)
-            (pull, _, pulls), (jitter, (steps,), _) = self._inside
+            (gradient_noise, _, drawn), (jitter, (steps,), _) = self._inside
         finally:
             self._inside = None
-        mode = mode_of(objective, pull, jitter)
+        mode = mode_of(objective, gradient_noise, jitter)
         released = np.asarray(self._answer(mode, lambda: released))
-        found = ModeSearch(mode, np.concatenate(pulls), steps, seen.found)
+        found = ModeSearch(mode, np.concatenate(drawn), steps, seen.found)
         self._answer(found, lambda: None)
         return released
 
@@ -171,30 +171,34 @@ class _Ended:
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
-        self.pull, self.jitter, self.step = objective.pull, objective.jitter, objective.step
+        self.gradient_noise, self.jitter, self.step = (
+            objective.gradient_noise,
+            objective.jitter,
+            objective.step,
+        )
 
-    def minimum(self, *pulls: npt.NDArray[Any]) -> FloatArray:
+    def minimum(self, *noise: npt.NDArray[Any]) -> FloatArray:
         """Search."""
-        self.found = self._objective.minimum(*pulls)
+        self.found = self._objective.minimum(*noise)
         return self.found
 
 
 @singledispatch
-def mode_of(objective: Any, pull: NoiseLaw, jitter: NoiseLaw) -> Mode | LogisticMode:
+def mode_of(objective: Any, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> Mode | LogisticMode:
     """Return the step of an objective with the noise that was drawn for it."""
     raise TypeError(f"No step is known for {type(objective).__name__}.")
 
 
 @mode_of.register
-def _(objective: RobustLoss, pull: NoiseLaw, jitter: NoiseLaw) -> Mode:
+def _(objective: RobustLoss, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> Mode:
     statistics, window, windows, plan = vars(objective).values()
     records = seen_records(statistics, window, windows, plan.grid)
-    return Mode(records, plan._replace(pull=pull, jitter=jitter), objective)
+    return Mode(records, plan._replace(gradient_noise=gradient_noise, jitter=jitter), objective)
 
 
 @mode_of.register
-def _(objective: LogisticLoss, pull: NoiseLaw, jitter: NoiseLaw) -> LogisticMode:
-    plan = objective.plan._replace(pull=pull, jitter=jitter)  # type: ignore[arg-type]
+def _(objective: LogisticLoss, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> LogisticMode:
+    plan = objective.plan._replace(gradient_noise=gradient_noise, jitter=jitter)  # type: ignore[arg-type]
     return LogisticMode(weighed_records(objective.records), plan, objective)
 
 

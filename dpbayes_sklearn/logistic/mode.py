@@ -101,7 +101,7 @@ class ModePlan(NamedTuple):
     blocks : Blocks
     ridge : array of shape (parameters,)
         The diagonal of the regulariser.
-    pull : ClassRows
+    gradient_noise : ClassRows
         The noise b, in units of 1/lattice.
     lattice : int
         The L.
@@ -115,7 +115,7 @@ class ModePlan(NamedTuple):
 
     blocks: Blocks
     ridge: FloatArray
-    pull: ClassRows
+    gradient_noise: ClassRows
     lattice: int
     error: float
     step: float
@@ -124,12 +124,12 @@ class ModePlan(NamedTuple):
     @property
     def noise(self) -> FloatArray:
         """Variance of the noise of every parameter's gradient; different ones are uncorrelated."""
-        return _variances(self.blocks, self.pull, self.lattice)
+        return _variances(self.blocks, self.gradient_noise, self.lattice)
 
 
-def _variances(blocks: Blocks, pull: ClassRows, lattice: int) -> FloatArray:
-    each = np.array([pull.contrast_variance(j) for j in range(len(blocks.sizes))])
-    return blocks.per_parameter(each, pull.shared_row_variance) / lattice**2
+def _variances(blocks: Blocks, gradient_noise: ClassRows, lattice: int) -> FloatArray:
+    each = np.array([gradient_noise.contrast_variance(j) for j in range(len(blocks.sizes))])
+    return blocks.per_parameter(each, gradient_noise.shared_row_variance) / lattice**2
 
 
 def plan_mode(
@@ -138,14 +138,16 @@ def plan_mode(
     """Choose ridge and noise; ``prior`` is the prior precision, None for the public rule."""
     search = min(epsilon * _SEARCH, _MOST_SEARCH)
     ridge, volume = _ridge(blocks, n, epsilon - search, unit, rho, prior)
-    pull, lattice = _pull(blocks, epsilon - search - volume, unit)
-    error = _reachable(blocks, n, ridge, _slack(blocks, n, lattice, _farthest(pull, lattice)))
+    gradient_noise, lattice = _gradient_noise(blocks, epsilon - search - volume, unit)
+    error = _reachable(
+        blocks, n, ridge, _slack(blocks, n, lattice, _farthest(gradient_noise, lattice))
+    )
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
     jitter = SupNorm.of((1,) * blocks.parameters, 2, search)
-    return ModePlan(blocks, ridge, pull, lattice, error, step, jitter)
+    return ModePlan(blocks, ridge, gradient_noise, lattice, error, step, jitter)
 
 
-def _pull(blocks: Blocks, epsilon: Fraction, unit: PrivacyUnit) -> tuple[ClassRows, int]:
+def _gradient_noise(blocks: Blocks, epsilon: Fraction, unit: PrivacyUnit) -> tuple[ClassRows, int]:
     """Return the noise of gradients on the finest lattice that fits 64 bits, and that lattice."""
     room = 2.0**50 * float(epsilon) / (unit.n_changed * (blocks.parameters + 1))
     lattice = 2 ** min(_FINEST_NOISE, max(0, math.floor(math.log2(room))))
@@ -158,8 +160,11 @@ def _ridge(
 ) -> tuple[FloatArray, Fraction]:
     """Return the ridge of every parameter, and what the determinants cost with it."""
     if prior is None:
-        pull, lattice = _pull(blocks, epsilon * _EXPECTED, unit)
-        noise = np.array([math.sqrt(pull.variance(j)) for j in range(len(blocks.sizes))]) / lattice
+        gradient_noise, lattice = _gradient_noise(blocks, epsilon * _EXPECTED, unit)
+        noise = (
+            np.array([math.sqrt(gradient_noise.variance(j)) for j in range(len(blocks.sizes))])
+            / lattice
+        )
         each = noise * min(max(_RIDGE / math.sqrt(rho), _LEAST), _MOST)
     else:
         each = np.full(len(blocks.sizes), prior)
@@ -190,14 +195,14 @@ def _slack(blocks: Blocks, n: int, lattice: int, farthest: float) -> float:
     return _inexact(blocks, n) + _cell(blocks, lattice) + _rounding(blocks, n + farthest)
 
 
-def _farthest(pull: ClassRows, lattice: int) -> float:
+def _farthest(gradient_noise: ClassRows, lattice: int) -> float:
     r"""Return a norm that the noise does not reach.
 
     In units of its scale the norm is Gamma(k) with k - 1 dimensions, and exceeds 2k + 256 with a
     probability below :math:`e^{-200}`: by Chernoff, :math:`e^{-(k + 256) + k\ln(2 + 256/k)}`.
     """
-    k = 2 + sum(size - 1 for size in pull.values)
-    return (2 * k + _FARTHEST) * float(pull.scale) / lattice
+    k = 2 + sum(size - 1 for size in gradient_noise.values)
+    return (2 * k + _FARTHEST) * float(gradient_noise.scale) / lattice
 
 
 def _rounding(blocks: Blocks, largest: float) -> float:
@@ -238,9 +243,9 @@ class LogisticLoss:
     plan: ModePlan
 
     @property
-    def pull(self) -> ClassRows:
+    def gradient_noise(self) -> ClassRows:
         """Noise of the gradient, in units of 1/lattice."""
-        return self.plan.pull
+        return self.plan.gradient_noise
 
     @property
     def jitter(self) -> SupNorm:
@@ -252,20 +257,20 @@ class LogisticLoss:
         """Lattice of what is released."""
         return self.plan.step
 
-    def minimum(self, *pulls: npt.NDArray[Any]) -> FloatArray:
+    def minimum(self, *noise: npt.NDArray[Any]) -> FloatArray:
         """Return the mode, tilted by the noise of every block and of the constant."""
         plan = self.plan
-        farthest = _farthest(plan.pull, plan.lattice)
-        if max(float(np.abs(each).sum()) for each in pulls) > farthest * plan.lattice:
+        farthest = _farthest(plan.gradient_noise, plan.lattice)
+        if max(float(np.abs(each).sum()) for each in noise) > farthest * plan.lattice:
             raise RuntimeError("The source of random bytes cannot be used for noise.")
         slack = _slack(plan.blocks, self.records.records.n, plan.lattice, farthest)
-        search = _Search(self.records, plan.blocks, plan.ridge, tilt_of(plan, *pulls), slack)
+        search = _Search(self.records, plan.blocks, plan.ridge, tilt_of(plan, *noise), slack)
         return search.minimum(plan.error)
 
 
-def tilt_of(plan: ModePlan, *pulls: npt.NDArray[Any]) -> FloatArray:
+def tilt_of(plan: ModePlan, *noise: npt.NDArray[Any]) -> FloatArray:
     """Return the noise of blocks and, last, of the constant as one of the parameters."""
-    *rows, total = pulls
+    *rows, total = noise
     return np.asarray(np.concatenate([total, *rows]) @ plan.blocks.basis / plan.lattice)
 
 

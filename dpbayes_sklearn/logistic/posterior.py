@@ -165,7 +165,7 @@ class _Problem:
 
     def __init__(self, released: LogisticPosterior) -> None:
         self.mode, self.matrix = released.parameters, released.curvature
-        self.pull, self.v = released.ridge * self.mode, released.curvature_noise
+        self.ridge_gradient, self.v = released.ridge * self.mode, released.curvature_noise
         self.beside = self.v * (1 - np.eye(len(self.v)))
         values, vectors = np.linalg.eigh(self.matrix)
         self.score = (vectors * np.maximum(values, 0.0)) @ vectors.T
@@ -189,7 +189,7 @@ class _Problem:
         delta = np.zeros(len(self.mode))
         for _ in range(_TURNS):
             weighted, precision = self._weighted(np.outer(delta, delta))
-            after = _solved(precision, weighted.T @ self.pull - self.prior * self.mode)
+            after = _solved(precision, weighted.T @ self.ridge_gradient - self.prior * self.mode)
             change, delta = float(np.abs(after - delta).max()), (after + delta) / 2
             if change <= _SETTLED * (1 + float(np.abs(delta).max())):
                 break

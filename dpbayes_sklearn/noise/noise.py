@@ -41,7 +41,7 @@ class Objective(Protocol):
     """A sum over records whose minimum is released: its gradient is perturbed, then the result."""
 
     @property
-    def pull(self) -> NoiseLaw:
+    def gradient_noise(self) -> NoiseLaw:
         """Noise of the gradient."""
 
     @property
@@ -52,8 +52,8 @@ class Objective(Protocol):
     def step(self) -> float:
         """Lattice of what is released."""
 
-    def minimum(self, *pulls: npt.NDArray[Any]) -> FloatArray:
-        """Return where the objective, pulled by noise, is smallest; a step off at most."""
+    def minimum(self, *noise: npt.NDArray[Any]) -> FloatArray:
+        """Return the minimum of the objective with this noise in its gradient, within a step."""
 
 
 class Noise:
@@ -126,8 +126,9 @@ class Noise:
 
         What is returned is a multiple of the objective's step, or of a part of it.
         """
-        pulls = self.add([np.zeros(n, np.int64) for n in objective.pull.sizes], objective.pull)
-        steps = np.rint(objective.minimum(*pulls) / objective.step).astype(np.int64)
+        law = objective.gradient_noise
+        noise = self.add([np.zeros(n, np.int64) for n in law.sizes], law)
+        steps = np.rint(objective.minimum(*noise) / objective.step).astype(np.int64)
         (released,) = self.add([steps], objective.jitter)
         return np.asarray(released * objective.step)
 

@@ -236,11 +236,11 @@ def draw_coefficients(
     grid = largest_grid(32 * statistics.n, 1.0)
     gram = statistics.gram(grid, units.window, units.windows)[:-1, :-1] / grid**2
     limit = int(place.limit * grid)
-    pull = statistics.pulls(grid, units.window, units.windows, place.centre, limit).pull
+    found = statistics.loss_derivatives(grid, units.window, units.windows, place.centre, limit)
     weight = plan.weight * _SPARE
     first = 0 if prior.design.intercept else 1
     precisions = plan.sharpness * prior.precisions(units.window, units.windows)
-    linear = weight * pull - precisions * place.centre
+    linear = weight * found.negative_gradient - precisions * place.centre
     precisions[1:] += prior.design.width / place.radius**2  # the ball, as a prior
     precision = np.diag(precisions) + weight * gram
     draws = np.repeat(place.centre[None], plan.n_draws, axis=0)

@@ -29,8 +29,8 @@ The equations for v have the matrix :math:`E^\top\Pi C\Pi E` and the covariance
 
 **The posterior of the variance of a coordinate, given a noisy one: computed on a grid.**
 
-The prior is log-normal. It is centred at the spread that the shells told, if the column was
-located; otherwise at what is usual.
+The prior is log-normal. It is centred at the spread that the histogram of distances told, if the
+column was located; otherwise at what is usual.
 """
 
 from __future__ import annotations
@@ -402,8 +402,8 @@ def solve(
         v = basis.T @ noise_of_residual(known, error, w, spread) @ basis + rest / known.n * c
         inverse_c, _ = divided(v, c)
         inner, _ = divided(c @ inverse_c + (basis.T * (prior + certain)) @ basis, identity)
-        pulled = certain * centre - prior * known.baseline
-        contrast = inner @ (inverse_c.T @ g + basis.T @ pulled)
+        towards_prior = certain * centre - prior * known.baseline
+        contrast = inner @ (inverse_c.T @ g + basis.T @ towards_prior)
         spread, new = basis @ inner @ basis.T, basis @ contrast
         if heavy is not None:
             square = (known.baseline + new) ** 2 + np.diag(spread)

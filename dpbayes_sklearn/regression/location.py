@@ -1,14 +1,14 @@
 r"""Where target and columns lie: the first releases of a regression.
 
-**Location and spread of a column, from noisy counts of shells around its noisy mean.**
+**Location and spread of a column, from a noisy histogram of distances from its noisy mean.**
 
 The model is :math:`x = c + \delta + 0.85\,s\,t_6` with the released mean c, its error
 :math:`\delta` and Student's distribution with six degrees of freedom, of standard deviation about
-s. Counts of shells have noise of known variance, and real columns differ from the model by a few
-percent of the records. The posterior of :math:`(s, \delta)` is computed on a grid.
+s. The counts of distances have noise of known variance, and real columns differ from the model by a
+few percent of the records. The posterior of :math:`(s, \delta)` is computed on a grid.
 
 1. The sums of the target and of the numbers; a record changes each by at most 2.
-2. Counts of shells around the released means; a record changes two counts of a column.
+2. Histograms of the distances from the released means; a record changes two counts of a column.
 3. The sums of the signs, at which they are centred.
 
 They become windows (:mod:`dpbayes_sklearn.regression.location`), in which moments are taken. So
@@ -31,8 +31,8 @@ from dpbayes_sklearn.regression.design import Design, Reach, Window, Windows
 from dpbayes_sklearn.regression.moments import (
     Block,
     Moments,
+    distance_block,
     location_block,
-    shell_block,
     target_block,
 )
 from dpbayes_sklearn.regression.record_sums import RADII, Baseline
@@ -45,7 +45,7 @@ __all__ = ["Located", "Location", "locate", "located", "located_residuals"]
 _SPREADS = np.geomspace(0.005, 1.0, 61)
 _USUAL, _USUAL_SD = 0.3, 0.8  # a spread on the scale of the bounds, and its log's deviation
 _SHIFTS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.75])  # Values of delta, in errors of the mean.
-_SHAPE = 0.03  # A shell differs from the model by about this share of the records.
+_SHAPE = 0.03  # A bin differs from the model by about this share of the records.
 _STUDENT, _STUDENT_SCALE = 6.0, 0.85
 _PARTS = 30  # A window has one of this many sizes.
 _NOT_LOCATED = 2.5  # Bounds of a column that was not located reach this many deviations.
@@ -65,9 +65,9 @@ class Location:
         Mean and standard deviation of the logarithm of the spread.
     half : array
         Half of the width of the window.
-    shells : array of shape (columns, len(RADII))
+    distance_shares : array of shape (columns, len(RADII))
         Shares of the records: the released ones averaged with the model.
-    shell_errors : array of the same shape
+    distance_variances : array of the same shape
         Their variances.
     """
 
@@ -76,8 +76,8 @@ class Location:
     log_spread: FloatArray
     log_spread_sd: FloatArray
     half: FloatArray
-    shells: FloatArray
-    shell_errors: FloatArray
+    distance_shares: FloatArray
+    distance_variances: FloatArray
 
     @property
     def squares(self) -> FloatArray:
@@ -87,14 +87,16 @@ class Location:
     def beyond(self, part: float = 1.0) -> FloatArray:
         """Return the shares of the records outside of a part of the windows, seldom too small.
 
-        They are half a standard deviation above their means. A shell that the end cuts is counted
+        They are half a standard deviation above their means. A bin that the end cuts is counted
         in proportion; nothing lies beyond the bounds.
         """
         inner, end = np.append(RADII[1:], 0.0), part * self.half[:, None]
         outer = np.minimum(RADII, 1 + np.abs(self.centre)[:, None])
         outside = np.clip((outer - end) / np.maximum(outer - inner, 1e-9), 0.0, 1.0)
-        error = np.sqrt((self.shell_errors * outside**2).sum(axis=1))
-        return np.asarray(np.clip((self.shells * outside).sum(axis=1) + error / 2, 0.0, 1.0))
+        error = np.sqrt((self.distance_variances * outside**2).sum(axis=1))
+        return np.asarray(
+            np.clip((self.distance_shares * outside).sum(axis=1) + error / 2, 0.0, 1.0)
+        )
 
     def narrowed(self, share: float, least: float) -> Location:
         """Return windows that leave out this share of the records, or ``least`` deviations wide.
@@ -156,15 +158,15 @@ class Located:
 
 
 def locate(
-    centre: FloatArray, error: FloatArray, shells: FloatArray, variance: float, reach: float
+    centre: FloatArray, error: FloatArray, shares: FloatArray, variance: float, reach: float
 ) -> Location:
-    """Return what shares of shells tell.
+    """Return what shares of records at each distance tell.
 
     Parameters
     ----------
     centre, error : arrays of shape (columns,)
         Released means and the standard deviations of their noise.
-    shells : array of shape (columns, len(RADII))
+    distance_shares : array of shape (columns, len(RADII))
         Released shares of the records.
     variance : float
         Variance of the noise in a share.
@@ -173,8 +175,8 @@ def locate(
     """
     delta = error[:, None] * _SHIFTS  # (columns, shifts)
     errors, which = np.unique(error, return_inverse=True)  # most columns have the same
-    cells = _shares(tuple(errors.tolist()))[which]  # (columns, shifts, spreads, shells)
-    misfit = _misfit(shells[:, None, None] - cells, variance).sum(axis=-1)
+    cells = _shares(tuple(errors.tolist()))[which]  # (columns, shifts, spreads, bins)
+    misfit = _misfit(shares[:, None, None] - cells, variance).sum(axis=-1)
     prior = -0.5 * ((np.log(_SPREADS) - np.log(_USUAL)) / _USUAL_SD) ** 2
     log_p = prior - 0.5 * _SHIFTS[:, None] ** 2 - misfit
     weight = np.exp(log_p - log_p.max(axis=(1, 2), keepdims=True))
@@ -189,10 +191,10 @@ def locate(
     far, far_sd = moments(np.log(reach * _SPREADS + delta[:, :, None]))
     half = np.minimum(np.exp(far + far_sd / 2), 1 + np.abs(centre))
     tails = (weight[..., None] * cells).sum(axis=(1, 2))
-    # averaged with the model by inverse variance; a shell differs from it by few times its share
+    # averaged with the model by inverse variance; a bin differs from it by few times its share
     shape = np.minimum(_SHAPE, 2 * tails)
     kept = shape**2 / (shape**2 + variance)
-    seen = tails + kept * (shells - tails)
+    seen = tails + kept * (shares - tails)
     return Location(centre, error, *moments(spread), half, seen, kept * variance)
 
 
@@ -208,7 +210,7 @@ def _misfit(gap: FloatArray, variance: float) -> FloatArray:
 
 @lru_cache
 def _shares(errors: tuple[float, ...]) -> FloatArray:
-    """Return the shares of all shells, for every error, shift and spread.
+    """Return the shares of all bins of distance, for every error, shift and spread.
 
     Releases of the same size and budget have the same errors.
     """
@@ -241,7 +243,7 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
     rows, sums = asked.location_sums(grid)
     numbers, signs = (sums[:-1][kind[design.single]] for kind in (design.numbers, design.signs))
     columns, sums = len(numbers), np.append(numbers, sums[-1])
-    steps = Steps(rows, grid, shares, noise)
+    noisy = NoisyLocation(rows, grid, shares, noise)
     blocks = (
         (slice(columns, None), target_block(), shares.target, _TARGET_MEAN),
         (slice(columns), location_block(design.numbers), shares.columns, _NUMBER_MEAN),
@@ -250,21 +252,21 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
     if design.intercept:  # without it, columns must not be shifted
         for which, block, share, part in blocks:
             if share:
-                centres[which], errors[which] = steps.means(sums[which], block, part * share)
-    counts = asked.shell_counts(centres)
+                centres[which], errors[which] = noisy.means(sums[which], block, part * share)
+    counts = asked.distance_counts(centres)
     found: list[Location | None] = []
     for (which, block, share, part), at in zip(blocks, (_TARGET_REACH, _NUMBER_REACH), strict=True):
         rest = share * (1 - part) if design.intercept else share
         if not rest:
             found.append(None)
             continue
-        seen, variance = steps.shells(counts[which], len(block), rest)
+        seen, variance = noisy.distance_shares(counts[which], len(block), rest)
         found.append(locate(centres[which], errors[which], seen, variance, at * reach))
     target, others = found
     assert target is not None
     if not shares.signs:
         return Located(target, others)
-    means, _ = steps.means(signs, location_block(design.signs), shares.signs)
+    means, _ = noisy.means(signs, location_block(design.signs), shares.signs)
     return Located(target, others, np.clip(means, -_FARTHEST_SIGN, _FARTHEST_SIGN))
 
 
@@ -278,13 +280,13 @@ def located_residuals(
     """
     design, grid = statistics.design, shares.grid(statistics.design, statistics.n)
     asked = _sampled(statistics, shares, noise)
-    steps, share = Steps(asked.n, grid, shares, noise), shares.spread
+    noisy, share = NoisyLocation(asked.n, grid, shares, noise), shares.spread
     if design.intercept:
         share = _NUMBER_MEAN * shares.spread
         sums = asked.residual_sum(baseline, grid)
-        mean, _ = steps.means(sums, target_block(), share, _SKEWED**2)
+        mean, _ = noisy.means(sums, target_block(), share, _SKEWED**2)
         baseline, share = baseline.shifted(float(mean[0])), shares.spread - share
-    seen, variance = steps.shells(asked.residual_counts(baseline, grid), 1, share)
+    seen, variance = noisy.distance_shares(asked.residual_counts(baseline, grid), 1, share)
     at = locate(np.zeros(1), np.zeros(1), seen, variance, _RESIDUAL_REACH * reach)
     return baseline, at
 
@@ -296,7 +298,7 @@ def _sampled(statistics: Moments, shares: Shares, noise: Noise) -> Moments:
     return statistics.about(drawn_sample(n, every, statistics.unit, noise))
 
 
-class Steps:
+class NoisyLocation:
     """The noisy means and shares of so many records."""
 
     def __init__(self, rows: int, grid: int, shares: Shares, noise: Noise) -> None:
@@ -315,10 +317,12 @@ class Steps:
         kept = prior / (prior + variance)
         return kept * np.clip(noisy / self._rows, -1.0, 1.0), np.sqrt(kept * variance)
 
-    def shells(self, counts: IntArray, columns: int, share: Fraction) -> tuple[FloatArray, float]:
-        """Release shares of shells, and return the variance of their noise."""
+    def distance_shares(
+        self, counts: IntArray, columns: int, share: Fraction
+    ) -> tuple[FloatArray, float]:
+        """Release the share of records at each distance, and return the variance of their noise."""
         sums = counts.ravel() * self._grid**2
-        noisy, variance = self._noisy(sums, shell_block(columns, len(RADII)), share)
+        noisy, variance = self._noisy(sums, distance_block(columns, len(RADII)), share)
         return noisy.reshape(counts.shape) / self._rows, float(variance.max()) / self._rows**2
 
     def _noisy(

@@ -78,7 +78,7 @@ from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrio
 from dpbayes_sklearn.regression.record_sums import (
     COEFFICIENT_LATTICE,
     Baseline,
-    Pulls,
+    LossDerivatives,
     on_lattice,
     rounding,
 )
@@ -109,9 +109,9 @@ __all__ = [
 
 
 LIMIT = Fraction(1, 2)
-"""The h: residuals pull with at most half of the target's window."""
+"""The h: residuals are clipped to half of the target's window."""
 
-_VOLUME, _SEARCH = Fraction(1, 8), Fraction(1, 64)  # of the budget; the rest is for the pulls
+_VOLUME, _SEARCH = Fraction(1, 8), Fraction(1, 64)  # of the budget; the rest is for the gradient
 # From this budget on the noise of the search is far below any other error.
 _MOST_SEARCH = Fraction(64)
 _FINEST = -30  # The finest lattice of what is released is two to this power.
@@ -138,8 +138,8 @@ class ModePlan(NamedTuple):
         The h, in steps of the grid.
     ridge : array of shape (width + 1,)
         The diagonal of the regulariser.
-    pull : SupNorm
-        The noise of the pulls, in units of 1/grid².
+    gradient_noise : SupNorm
+        The noise of the gradient, in units of 1/grid².
     error : float
         The norm that the gradient may have at the end of the search, its rounding included.
     step : float
@@ -151,15 +151,15 @@ class ModePlan(NamedTuple):
     grid: int
     limit: int
     ridge: FloatArray
-    pull: SupNorm
+    gradient_noise: SupNorm
     error: float
     step: float
     jitter: SupNorm
 
     @property
     def noise(self) -> float:
-        """Return the variance of the noise of a pull."""
-        return float(self.pull.variances[0]) / self.grid**4
+        """Return the variance of the noise in an entry of the gradient."""
+        return float(self.gradient_noise.variances[0]) / self.grid**4
 
 
 def plan_mode(
@@ -168,14 +168,14 @@ def plan_mode(
     """Choose noise and regulariser; ``precisions`` of the prior are added to the latter."""
     size, volume = len(precisions), epsilon * _VOLUME
     search = min(epsilon * _SEARCH, _MOST_SEARCH)
-    pulled = epsilon - volume - search
-    grid = largest_grid(32 * n, 100 * size**2 / float(pulled / unit.max_records))
+    for_gradient = epsilon - volume - search
+    grid = largest_grid(32 * n, 100 * size**2 / float(for_gradient / unit.max_records))
     limit = int(LIMIT * grid)
     if not limit:
         raise ValueError("epsilon is too small for exact noise; use a larger one.")
     squares = len(design.features) + design.intercept
-    pull = SupNorm.of((1,) * size, unit.n_changed * limit * grid, pulled)
-    noise = math.sqrt(float(pull.variances[0])) / grid**2
+    gradient_noise = SupNorm.of((1,) * size, unit.n_changed * limit * grid, for_gradient)
+    noise = math.sqrt(float(gradient_noise.variances[0])) / grid**2
     least = max(least_ridge(squares, volume, unit), n / _RECORDS_PER_RIDGE, noise / 2)
     ridge = np.minimum(precisions, _MOST_PRIOR_PRECISION * (n + noise)) + least
     steepest = n * squares + float(ridge.max())  # no second derivative is larger
@@ -185,7 +185,7 @@ def plan_mode(
         grid,
         limit,
         ridge,
-        pull,
+        gradient_noise,
         error,
         step,
         SupNorm.of((1,) * size, 2, search),
@@ -219,9 +219,9 @@ class RobustLoss:
     plan: ModePlan
 
     @property
-    def pull(self) -> SupNorm:
-        """Noise of the pulls, in units of 1/grid²."""
-        return self.plan.pull
+    def gradient_noise(self) -> SupNorm:
+        """Noise of the gradient, in units of 1/grid²."""
+        return self.plan.gradient_noise
 
     @property
     def jitter(self) -> SupNorm:
@@ -233,21 +233,25 @@ class RobustLoss:
         """Lattice of what is released."""
         return self.plan.step
 
-    def minimum(self, *pulls: npt.NDArray[Any]) -> FloatArray:
+    def minimum(self, *noise: npt.NDArray[Any]) -> FloatArray:
         """Return the mode, without a constant if there is none."""
         plan, first = self.plan, 0 if self.statistics.design.intercept else 1
-        pull = np.asarray(pulls[0], np.float64) / plan.grid**2
+        perturbation = np.asarray(noise[0], np.float64) / plan.grid**2
         gram = self.statistics.gram(plan.grid, self.window, self.windows)
         exact = gram[first:-1, first:] / plan.grid**2
-        with blas_for(len(pull)):
-            start = _solved(exact[:, :-1] + np.diag(plan.ridge), exact[:, -1] + pull)
-            return _minimum(self._pulls, start, pull, plan)
+        with blas_for(len(perturbation)):
+            start = _solved(exact[:, :-1] + np.diag(plan.ridge), exact[:, -1] + perturbation)
+            return _minimum(self._derivatives, start, perturbation, plan)
 
-    def _pulls(self, w: FloatArray) -> Pulls:
+    def _derivatives(self, w: FloatArray) -> LossDerivatives:
         plan, first = self.plan, 0 if self.statistics.design.intercept else 1
         at = np.append(np.zeros(first), w)
-        found = self.statistics.pulls(plan.grid, self.window, self.windows, at, plan.limit)
-        return Pulls(found.pull[first:], found.curvature[first:, first:], found.rows)
+        found = self.statistics.loss_derivatives(
+            plan.grid, self.window, self.windows, at, plan.limit
+        )
+        return LossDerivatives(
+            found.negative_gradient[first:], found.curvature[first:, first:], found.rows
+        )
 
 
 def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
@@ -268,7 +272,10 @@ class _Point(NamedTuple):
 
 
 def _minimum(
-    pulls: Callable[[FloatArray], Pulls], start: FloatArray, noise: FloatArray, plan: ModePlan
+    derivatives: Callable[[FloatArray], LossDerivatives],
+    start: FloatArray,
+    noise: FloatArray,
+    plan: ModePlan,
 ) -> FloatArray:
     """Search the minimum by Newton's steps until the gradient is small enough.
 
@@ -278,10 +285,10 @@ def _minimum(
 
     def point(w: FloatArray) -> _Point:
         w = on_lattice(w)
-        found = pulls(w)
-        if not np.abs(found.pull).max() <= found.rows * plan.limit / plan.grid + 1:
+        found = derivatives(w)
+        if not np.abs(found.negative_gradient).max() <= found.rows * plan.limit / plan.grid + 1:
             raise FloatingPointError("Records that are not finite have no mode.")
-        descent = found.pull + noise - plan.ridge * w
+        descent = found.negative_gradient + noise - plan.ridge * w
         inexact = math.sqrt(len(w)) * (found.rows * rounding(plan.grid) + plan.grid**-2)
         curvature = found.curvature + np.diag(plan.ridge)
         return _Point(w, descent, curvature, float(np.linalg.norm(descent)) + inexact)
@@ -476,7 +483,7 @@ class PerturbedStage(NamedTuple):
     def told(self, residuals: Location, within: Window) -> FirstStage:
         """Return what the mode tells about the moments of its residuals.
 
-        A residual beyond the limit pulls with the limit. If a share q of them are, the products
+        A residual beyond the limit counts as the limit. If a share q of them are, the products
         are those of residuals times 1 - q, and half of q standard deviations may be missing.
         """
         plan, window, windows = self.mode.plan, self.baseline.window, self.baseline.windows
@@ -487,11 +494,11 @@ class PerturbedStage(NamedTuple):
         start[0] += window.centre
         unit = max(1 - beyond, _LEAST_BELOW) * within.half * twice
         missing = _MISSING * beyond * twice * float(np.exp(residuals.log_spread[0]))
-        pull = np.append(np.zeros(len(self.mode.coefficients) - len(plan.ridge)), plan.ridge)
+        ridge = np.append(np.zeros(len(self.mode.coefficients) - len(plan.ridge)), plan.ridge)
         return FirstStage(
             start,
             self.units.variance * window.half**2,
-            pull * self.mode.coefficients / (self.n * unit),
+            ridge * self.mode.coefficients / (self.n * unit),
             missing**2 / unit**2,
             plan.noise / (self.n * unit) ** 2,
         )

@@ -52,7 +52,13 @@ from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import record_sums
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
-from dpbayes_sklearn.regression.record_sums import Baseline, Predictive, Pulls, RowNorm, pull_sums
+from dpbayes_sklearn.regression.record_sums import (
+    Baseline,
+    LossDerivatives,
+    Predictive,
+    RowNorm,
+    derivative_sums,
+)
 from dpbayes_sklearn.release import Facts
 
 __all__ = [
@@ -66,12 +72,12 @@ __all__ = [
     "Window",
     "Windows",
     "cross_block",
+    "distance_block",
     "first_block",
     "largest_grid",
     "location_block",
     "residual_block",
     "second_block",
-    "shell_block",
     "target_block",
     "weighted_block",
     "whole_block",
@@ -212,9 +218,9 @@ def target_block() -> Block:
     return Block.of(Fraction(2), np.array([2]))
 
 
-def shell_block(columns: int, shells: int) -> Block:
-    """Return counts of shells: a record leaves one shell of every column and enters another."""
-    return Block.of(Fraction(2 * columns), np.ones(columns * shells, np.int64), columns)
+def distance_block(columns: int, bins: int) -> Block:
+    """Return histograms of distances: a record leaves one bin of a column and enters another."""
+    return Block.of(Fraction(2 * columns), np.ones(columns * bins, np.int64), columns)
 
 
 def residual_block() -> Block:
@@ -432,9 +438,9 @@ class Moments:
         ask = partial(record_sums.location_sums, design=self.design, scale=self.scale)
         return self.n, self._total(partial(ask, grid=grid))
 
-    def shell_counts(self, centres: FloatArray) -> IntArray:
-        """Count the numbers and the target in shells around public centres; see `moment_sums`."""
-        ask = partial(record_sums.shell_counts, design=self.design, scale=self.scale)
+    def distance_counts(self, centres: FloatArray) -> IntArray:
+        """Count the distances of numbers and target from public centres; see `record_sums`."""
+        ask = partial(record_sums.distance_counts, design=self.design, scale=self.scale)
         counts: IntArray = self._total(partial(ask, centres=centres))
         return counts
 
@@ -445,7 +451,7 @@ class Moments:
         return np.array([self._total(partial(ask, baseline=baseline, grid=grid))])
 
     def residual_counts(self, baseline: Baseline, grid: int) -> IntArray:
-        """Count the residuals of a released model in shells around 0."""
+        """Count the distances of a released model's residuals from 0."""
         self._check_grid(grid)
         ask = partial(record_sums.residual_counts, design=self.design, scale=self.scale)
         counts: IntArray = self._total(partial(ask, baseline=baseline, grid=grid))
@@ -473,14 +479,14 @@ class Moments:
         sums: IntArray = self._total(partial(clipped, grid=grid))
         return sums
 
-    def pulls(
+    def loss_derivatives(
         self, grid: int, window: Window, windows: Windows, coefficients: FloatArray, limit: int
-    ) -> Pulls:
-        """Return how the records pull at coefficients; see `pulls`."""
+    ) -> LossDerivatives:
+        """Return gradient and curvature of the robust loss; see `derivative_sums`."""
         self._check_grid(grid)
-        ask = partial(pull_sums, design=self.design, scale=self.scale, window=window)
+        ask = partial(derivative_sums, design=self.design, scale=self.scale, window=window)
         asked = partial(ask, windows=windows, coefficients=coefficients, limit=limit)
-        return Pulls.read(self._total(partial(asked, grid=grid)), grid)
+        return LossDerivatives.read(self._total(partial(asked, grid=grid)), grid)
 
     def squared_residuals(self, model: Predictive, grid: int) -> tuple[int, int]:
         """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over."""

@@ -1,4 +1,4 @@
-r"""Exact sums over the records of one shard: products, counts in shells, gradients.
+r"""Exact sums over the records of one shard: products, histograms of distances, gradients.
 
 **A bound on the norm of a record, beside the bounds of its entries.**
 
@@ -7,15 +7,16 @@ mean. So a bound on the sum that few records exceed is far below the sum of the 
 that exceeds it is scaled: its numbers and its target are multiplied by the same factor, which
 leaves a linear relation between them as it is.
 
-**How the records pull at the coefficients of a robust regression: exact sums over one shard.**
+**Gradient and curvature of the loss of a robust regression: exact sums over one shard.**
 
 The loss of a record is Huber's: with the residual :math:`r = t - w^\top x` and a limit h it is
-:math:`r^2/2` up to h and grows linearly from there. Its negative gradient, the *pull*
+:math:`r^2/2` up to h and grows linearly from there. Its negative gradient
 :math:`x\,\psi(r)` with :math:`\psi(r) = \max(-h, \min(r, h))`, has no entry above h, wherever the
 coefficients are; its second derivative is :math:`xx^\top` where :math:`|r| < h`, and 0 beyond.
 
-Sums must not depend on the order of the records. So coefficients and pulls are split into two
-integers of some twenty bits each, whose products with the coordinates are exact in float64.
+Sums must not depend on the order of the records. So coefficients and clipped residuals are split
+into two integers of some twenty bits each, whose products with the coordinates are exact in
+float64.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ __all__ = [
     "RADII",
     "TAIL",
     "Baseline",
+    "LossDerivatives",
     "Predictive",
-    "Pulls",
     "RowNorm",
     "clipped_excess",
     "coordinates",
-    "count_in_shells",
+    "count_distances",
+    "derivative_sums",
+    "distance_counts",
     "gram",
     "location_sums",
     "on_lattice",
     "plain_gram",
-    "pull_sums",
     "residual_counts",
     "residual_sum",
     "rounded",
     "rounding",
     "scaled_target",
-    "shell_counts",
     "squared_residuals",
     "weighted_residuals",
 ]
@@ -65,32 +66,32 @@ TAIL = 1.5
 """What clipping takes of a residual is asked for up to so many halves of its window."""
 
 RADII = 2.0 ** (1 - np.arange(17) / 2)
-"""Outer radii of shells around the centre of a column, on the scale of its bounds."""
+"""Outer ends of the bins of distance from the centre of a column, on the scale of its bounds."""
 
 _MANTISSA, _BIAS = 52, 1023  # of a double
-_OUTER = 1  # Squares in the outer shell are above 2**1.
+_OUTER = 1  # Squares in the outer bin are above 2**1.
 
 
-def count_in_shells(values: FloatArray, centres: FloatArray) -> IntArray:
-    """Count for every column how many values lie in each shell; the values are overwritten.
+def count_distances(values: FloatArray, centres: FloatArray) -> IntArray:
+    """Count for every column how many values lie at each distance; the values are overwritten.
 
-    Shell i holds the distances in (RADII[i+1], RADII[i]], the last one all that are nearer. Their
-    squares lie in (2**(1-i), 2**(2-i)], so that the exponent of a double tells the shell.
+    Bin i holds the distances in (RADII[i+1], RADII[i]], the last one all that are nearer. Their
+    squares lie in (2**(1-i), 2**(2-i)], so that the exponent of a double tells the bin.
 
-    >>> count_in_shells(np.array([[1.5], [1.0], [0.8], [0.0]]), np.zeros(1))[:, [0, 1, 2, 16]]
+    >>> count_distances(np.array([[1.5], [1.0], [0.8], [0.0]]), np.zeros(1))[:, [0, 1, 2, 16]]
     array([[1, 0, 2, 1]])
     """
-    shells = len(RADII)
+    bins = len(RADII)
     values -= centres  # in place: fresh memory costs more than all the rest
     np.square(values, out=values)
     exponents = values.view(np.int64)
-    exponents -= 1  # a power of two belongs to the shell below it, as an end of its interval
+    exponents -= 1  # a power of two belongs to the bin below it, as an end of its interval
     exponents >>= _MANTISSA
     outer = _BIAS + _OUTER
-    np.clip(exponents, outer - shells + 1, outer, out=exponents)
-    cells = np.subtract(outer + shells * np.arange(len(centres)), exponents, out=exponents)
-    counts = np.bincount(cells.ravel(), minlength=shells * len(centres))
-    return counts.reshape(len(centres), shells)
+    np.clip(exponents, outer - bins + 1, outer, out=exponents)
+    cells = np.subtract(outer + bins * np.arange(len(centres)), exponents, out=exponents)
+    counts = np.bincount(cells.ravel(), minlength=bins * len(centres))
+    return counts.reshape(len(centres), bins)
 
 
 _DOUBLE = 2**53  # Integers up to here are exact in float64.
@@ -226,14 +227,14 @@ def location_sums(shard: Shard, design: Design, scale: Scale, grid: int) -> IntA
     return total
 
 
-def shell_counts(shard: Shard, design: Design, scale: Scale, centres: FloatArray) -> IntArray:
-    """Count for numbers and target how many lie in each shell around its centre."""
+def distance_counts(shard: Shard, design: Design, scale: Scale, centres: FloatArray) -> IntArray:
+    """Count for numbers and target how many lie at each distance from its centre."""
     total = np.zeros((len(centres), len(RADII)), np.int64)
     is_number = design.numbers[design.single]
     for x, y in _scaled(shard, design, scale, levels=False):
         numbers = x if is_number.all() else x[:, is_number]
-        total[:-1] += count_in_shells(numbers, centres[:-1])
-        total[-1:] += count_in_shells(y[:, None], centres[-1:])
+        total[:-1] += count_distances(numbers, centres[:-1])
+        total[-1:] += count_distances(y[:, None], centres[-1:])
     return total
 
 
@@ -249,11 +250,11 @@ def residual_sum(shard: Shard, design: Design, scale: Scale, baseline: Baseline,
 def residual_counts(
     shard: Shard, design: Design, scale: Scale, baseline: Baseline, grid: int
 ) -> IntArray:
-    """Count the residuals of a model in shells around 0."""
+    """Count the distances of a model's residuals from 0."""
     total, y = np.zeros((1, len(RADII)), np.int64), as_numbers(shard.target)
     for rows, x in design.chunks(shard.table, grid, baseline.windows):
         residuals = baseline.residuals(x, scaled_target(y[rows], scale), grid)
-        total += count_in_shells(residuals[:, None], np.zeros(1))
+        total += count_distances(residuals[:, None], np.zeros(1))
     return total
 
 
@@ -453,19 +454,19 @@ class _Products:
 
 _HALF = 2.0**22  # coefficients are so many parts, and those so many parts again
 _LARGEST = 2.0**16  # of all coefficients together: none in units of the windows are larger
-_COARSE, _FINE = 2.0**5, 2.0**20  # likewise of a pull, in steps of the grid
+_COARSE, _FINE = 2.0**5, 2.0**20  # likewise of a clipped residual, in steps of the grid
 _ROWS = 1 << 16  # This many rows are summed at a time, so that no partial sum exceeds 2**53.
 
 COEFFICIENT_LATTICE = 1 / _HALF**2
-"""Coefficients at which pulls are asked for are multiples of this."""
+"""Coefficients at which derivatives are asked for are multiples of this."""
 
 
-class Pulls(NamedTuple):
-    """All that the records say about one set of coefficients.
+class LossDerivatives(NamedTuple):
+    """The first and second derivatives of the loss at some coefficients.
 
     Attributes
     ----------
-    pull : array of shape (width + 1,)
+    negative_gradient : array of shape (width + 1,)
         The sum of x ψ(r), of the constant first.
     curvature : array of shape (width + 1, width + 1)
         The sum of xx' over the records whose residual is below the limit.
@@ -473,31 +474,31 @@ class Pulls(NamedTuple):
         Number of records.
     """
 
-    pull: FloatArray
+    negative_gradient: FloatArray
     curvature: FloatArray
     rows: int
 
     @classmethod
-    def read(cls, sums: IntArray, grid: int) -> Pulls:
-        """Return what ``pull_sums`` has added up."""
+    def read(cls, sums: IntArray, grid: int) -> LossDerivatives:
+        """Return what ``derivative_sums`` has added up."""
         rows, (coarse, fine), products = int(sums[0, 0]), sums[1:3], sums[3:]
-        pull = (coarse / _COARSE + fine / (_COARSE * _FINE)) / grid**2
-        return cls(pull, products / grid**2, rows)
+        gradient = (coarse / _COARSE + fine / (_COARSE * _FINE)) / grid**2
+        return cls(gradient, products / grid**2, rows)
 
 
 def rounding(grid: int) -> float:
-    """Return the error of one record's pull, at most, from the rounding of pulls and residuals."""
+    """Return the error of one record's gradient, at most, from the rounding of residuals."""
     return 1 / (_COARSE * _FINE * grid)
 
 
 def on_lattice(coefficients: FloatArray) -> FloatArray:
-    """Return the nearest coefficients at which pulls can be asked for."""
+    """Return the nearest coefficients at which derivatives can be asked for."""
     most = min(_LARGEST / len(coefficients), 2.0**8)
     steps: FloatArray = np.rint(np.clip(coefficients, -most, most) / COEFFICIENT_LATTICE)
     return steps * COEFFICIENT_LATTICE
 
 
-def pull_sums(
+def derivative_sums(
     shard: Shard,
     design: Design,
     scale: Scale,
@@ -507,7 +508,7 @@ def pull_sums(
     coefficients: FloatArray,
     limit: int,
 ) -> IntArray:
-    """Return rows, coarse and fine parts of the pulls, and the products, one below the other.
+    """Return rows, coarse and fine parts of the gradient, and the products, one below the other.
 
     ``limit`` is in steps of the grid, ``coefficients`` are (constant, coordinates) on the lattice.
     """
@@ -521,9 +522,9 @@ def pull_sums(
             z = np.column_stack([edge[rows, 0], x[rows]])
             coarse, fine = (z @ parts).T
             residual = (edge[rows, 1] * _HALF - coarse) / _HALF - fine / _HALF**2
-            pull = np.clip(residual, -limit, limit)
-            upper = np.rint(pull * _COARSE)
-            lower = np.rint((pull * _COARSE - upper) * _FINE)
+            clipped = np.clip(residual, -limit, limit)
+            upper = np.rint(clipped * _COARSE)
+            lower = np.rint((clipped * _COARSE - upper) * _FINE)
             total[0, 0] += len(z)
             total[1:3] += (np.stack([upper, lower]) @ z).astype(np.int64)
             z *= (np.abs(residual) < limit)[:, None]

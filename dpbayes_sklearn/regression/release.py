@@ -174,8 +174,8 @@ def two_stages(
     of the covariances enters as :math:`E(w - w_0)` instead of Ew: it is of second order.
 
     *Privacy*: the mode has the proof in ``mode``. Given it, a residual is a function of one record:
-    it is clipped, so the sums of shells, products and excess have the sensitivities that those of
-    a target have. Each step is private given those before it, and the parts add up.
+    it is clipped, so the counts of distances, products and excess have the sensitivities that those
+    of a target have. Each step is private given those before it, and the parts add up.
     """
     design, n = statistics.design, statistics.n
     grid = shares.grid(design, n)

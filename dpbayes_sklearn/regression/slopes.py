@@ -217,9 +217,9 @@ def slopes(
     v = basis.T @ noise_of_residual(known, error, w, found.spread) @ basis + sampled
     weighted, _ = divided(v, c)
     inner, _ = divided(c @ weighted + (basis.T * precisions) @ basis, np.eye(len(c)))
-    h, pulled = basis @ inner @ weighted.T, basis @ inner @ (basis.T * precisions)  # H, 1 - HC
+    h, shrinkage = basis @ inner @ weighted.T, basis @ inner @ (basis.T * precisions)  # H, 1 - HC
     noisy = h @ basis.T @ noise_of_residual(known, error, w, np.zeros_like(error)) @ basis @ h.T
-    bias, (taken, hidden) = pulled @ (known.baseline + w), _clipping(known, w, own)
+    bias, (taken, hidden) = shrinkage @ (known.baseline + w), _clipping(known, w, own)
     mean, sampling = known.with_constant(w + taken, h @ sampled @ h.T, found.rest / known.n)
     _, privacy = known.with_constant(
         w, noisy + np.outer(bias, bias) + np.diag(hidden), known.noise_of_constant(w, noisy)
@@ -232,7 +232,7 @@ def slopes(
 
     def variance(t: FloatArray) -> FloatArray:
         at = w + t[:, None] * direction
-        gone = np.einsum("ij,ij->i", along @ pulled, known.baseline + at)
+        gone = np.einsum("ij,ij->i", along @ shrinkage, known.baseline + at)
         return np.asarray(noise_of_rows(known, error, y, at) + gone**2)
 
     less, here, more = (variance(side * step) for side in (-1, 0, 1))

@@ -58,16 +58,16 @@ def test_the_parts_of_a_plan_add_up_to_its_budget(epsilon, unit, prior):
     blocks = Blocks((Interval(0, 1), Categories(range(5)), Categories(range(2))))
     for n in (1, 1000, 10**7):
         plan = plan_for(epsilon, n, blocks, unit, prior)
-        assert plan.pull.n_classes == 1
-        assert plan.pull.values == blocks.sizes
+        assert plan.gradient_noise.n_classes == 1
+        assert plan.gradient_noise.values == blocks.sizes
         cells = 2 * (max(blocks.sizes) - Fraction(1, 2))
-        pulled = (unit.n_changed * plan.lattice + cells) / plan.pull.scale
+        for_gradient = (unit.n_changed * plan.lattice + cells) / plan.gradient_noise.scale
         sizes = np.array(blocks.sizes)
         by_block = plan.ridge[[1, 4, 8]]
         c = (1 / plan.ridge[0] + ((1 - 1 / sizes) / by_block).sum()) / 4
         volume = unit.max_records * math.log1p(c)
         searched = 2 / plan.jitter.scale
-        total = float(pulled + searched) + volume
+        total = float(for_gradient + searched) + volume
         assert total <= float(epsilon) * (1 + 1e-12)
         assert total > 0.98 * float(epsilon)
         assert plan.error / plan.ridge.min() <= plan.step
@@ -111,7 +111,9 @@ def test_it_has_the_density_of_the_proof():
     assert kstest(quantiles(records, plan, found), "uniform").pvalue > SMALLEST_P
     for wrong in (
         plan._replace(ridge=plan.ridge * 3),
-        plan._replace(pull=replace(plan.pull, scale=plan.pull.scale * 2 / 3)),
+        plan._replace(
+            gradient_noise=replace(plan.gradient_noise, scale=plan.gradient_noise.scale * 2 / 3)
+        ),
     ):
         assert kstest(quantiles(records, wrong, found), "uniform").pvalue < SMALLEST_P / 10
 
@@ -153,8 +155,8 @@ def test_forgetting_the_determinant_or_the_hull_exceeds_the_budget():
 
     assert worst(plan) <= 2
     assert worst(plan._replace(ridge=plan.ridge / 30)) > 2
-    half = replace(plan.pull, scale=plan.pull.scale / 2)
-    assert worst(plan._replace(pull=half)) > 2
+    half = replace(plan.gradient_noise, scale=plan.gradient_noise.scale / 2)
+    assert worst(plan._replace(gradient_noise=half)) > 2
 
 
 def worst_sides(plan, others=30):
@@ -178,8 +180,9 @@ def test_what_floats_round_is_within_its_bound():
         blocks = Blocks(tuple(Categories(range(k)) for k in sizes))
         X = np.column_stack([rng.integers(0, k, 500) for k in sizes])
         records, plan = mapped(X, rng.integers(0, 2, 500), blocks), plan_for(1, 500, blocks)
-        pulls = Noise.of(1).add([np.zeros(k, np.int64) for k in plan.pull.sizes], plan.pull)
-        tilt = module.tilt_of(plan, *pulls)
+        law = plan.gradient_noise
+        drawn = Noise.of(1).add([np.zeros(k, np.int64) for k in law.sizes], law)
+        tilt = module.tilt_of(plan, *drawn)
         search = module._Search(records, blocks, plan.ridge, tilt, 0.0)
         here = search._point(records, search.minimum(plan.error))
         long = np.longdouble(blocks.basis)
@@ -187,13 +190,13 @@ def test_what_floats_round_is_within_its_bound():
         means = np.add.reduceat(np.longdouble(here.coefficients), blocks.starts[:-1])
         w[0] += (means / np.array(blocks.sizes)).sum()
         sums = np.longdouble(records.gradient(here.coefficients)[0])
-        noise = np.concatenate([pulls[-1], *pulls[:-1]])
+        noise = np.concatenate([drawn[-1], *drawn[:-1]])
         tilted = np.longdouble(noise) @ long / plan.lattice
         exact = -(sums @ long + plan.ridge * w + tilted)
         off = np.linalg.norm(np.float64(exact - here.descent))
         off += np.linalg.norm(np.float64(plan.ridge * (w - here.w)))
-        farthest = module._farthest(plan.pull, plan.lattice)
-        assert max(np.abs(each).sum() for each in pulls) < farthest * plan.lattice
+        farthest = module._farthest(plan.gradient_noise, plan.lattice)
+        assert max(np.abs(each).sum() for each in drawn) < farthest * plan.lattice
         shares.append(off / module._rounding(blocks, 500 + farthest))
     assert max(shares) <= 1
     assert max(shares) > 1e-4  # the bound counts the worst of all orders, and noise never seen

@@ -1,4 +1,4 @@
-"""Reading noisy shells: centre, spread and window of a column."""
+"""Reading a noisy histogram of distances: centre, spread and window of a column."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.schema import Categories, Interval
 
 
-def shells_of(x, centre):
+def distance_shares_of(x, centre):
     away = np.abs(np.clip(x, -1, 1) - centre)
     inner = np.append(RADII[1:], -1.0)
     return np.array(
@@ -18,8 +18,10 @@ def shells_of(x, centre):
 
 
 def read(x, centre, error=0.001, noise=1e-4, reach=2.5):
-    shells = shells_of(x, centre) + np.random.default_rng(1).normal(size=len(RADII)) * noise
-    return locate(np.array([centre]), np.array([error]), shells, noise**2, reach)
+    shares = (
+        distance_shares_of(x, centre) + np.random.default_rng(1).normal(size=len(RADII)) * noise
+    )
+    return locate(np.array([centre]), np.array([error]), shares, noise**2, reach)
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.1, 0.3])

@@ -14,10 +14,10 @@ from dpbayes_sklearn.regression.moments import (
     WHOLE_WINDOW,
     Moments,
     cross_block,
+    distance_block,
     first_block,
     location_block,
     second_block,
-    shell_block,
     target_block,
     whole_block,
 )
@@ -171,7 +171,7 @@ def test_what_no_block_holds_is_public(design):
     assert np.all(np.ptp(grams, axis=0)[~held] == 0)
 
 
-def test_counts_of_shells_and_the_target_move_as_far_as_declared():
+def test_counts_of_distances_and_the_target_move_as_far_as_declared():
     design = Design((NUMBER, SIGN, NUMBER))
     records = [(x, "a", z, t) for x, z, t in product(np.linspace(-1, 1, 5), repeat=3)]
     centres = np.array([0.1, -0.2, 0.3])
@@ -180,9 +180,9 @@ def test_counts_of_shells_and_the_target_move_as_far_as_declared():
         X, y = np.array([record[:-1]], dtype=object), np.array([record[-1]], float)
         asked = Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
         target = asked.location_sums(GRID)[1][-1] / GRID**2
-        seen.append(np.append(asked.shell_counts(centres).ravel(), target))
+        seen.append(np.append(asked.distance_counts(centres).ravel(), target))
     moved = np.abs(np.array(seen)[:, None] - np.array(seen))
-    block = shell_block(3, len(RADII))
+    block = distance_block(3, len(RADII))
     assert moved[..., :-1].sum(axis=2).max() == block.l1_sensitivity
     assert moved[..., :-1].max() == block.entry_sensitivities.max() == 1
     assert moved[..., -1].max() == target_block().l1_sensitivity == 2

@@ -113,10 +113,10 @@ def test_sums_of_columns_and_target_are_those_of_the_gram_matrix():
     )
 
 
-def test_shells_count_every_record_once_at_its_distance():
+def test_distances_count_every_record_once_at_its_distance():
     X, y = records(300)
     centres = np.array([0.3, -0.5, 0.0, 0.9])
-    counts = moments(X, y).shell_counts(centres)
+    counts = moments(X, y).distance_counts(centres)
     x = np.clip((X - [1.5, 0.5, 20]) / [3.5, 0.5, 10], -1, 1)
     away = np.abs(np.column_stack([x, np.clip(y / 2, -1, 1)]) - centres)
     for column, distances in enumerate(away.T):

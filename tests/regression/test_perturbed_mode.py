@@ -66,11 +66,13 @@ def step(statistics, plan):
 def test_the_parts_of_a_plan_add_up_to_its_budget(n, epsilon, unit):
     design = Design((Interval(-1, 1),) * 5)
     plan = plan_for(epsilon, n, design, unit)
-    pulled = unit.n_changed * plan.limit * plan.grid / plan.pull.scale
+    for_gradient = unit.n_changed * plan.limit * plan.grid / plan.gradient_noise.scale
     volume = unit.max_records * math.log1p((1 / plan.ridge).sum())
     searched = 2 / plan.jitter.scale
-    assert pulled + searched + epsilon * module._VOLUME <= epsilon
-    assert float(pulled + searched + epsilon * module._VOLUME) == pytest.approx(float(epsilon))
+    assert for_gradient + searched + epsilon * module._VOLUME <= epsilon
+    assert float(for_gradient + searched + epsilon * module._VOLUME) == pytest.approx(
+        float(epsilon)
+    )
     assert volume <= float(epsilon * module._VOLUME)
     assert plan.error / plan.ridge.min() <= plan.step
 
@@ -172,19 +174,20 @@ def audited(plan, runs=300):
 def test_audit_and_its_power():
     plan = plan_for(2, 2)
     assert audited(plan) <= 2
-    less = plan.pull.__class__(plan.pull.scale / 4, plan.pull.sides, plan.pull.grid)
-    assert audited(plan._replace(pull=less)) > 2
+    law = plan.gradient_noise
+    less = law.__class__(law.scale / 4, law.sides, law.grid)
+    assert audited(plan._replace(gradient_noise=less)) > 2
 
 
 def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
-    rng, real, passes = np.random.default_rng(0), Moments.pulls, []
+    rng, real, passes = np.random.default_rng(0), Moments.loss_derivatives, []
 
     def counted(self, *arguments, **options):
         passes[-1] += 1
         assert passes[-1] < 100
         return real(self, *arguments, **options)
 
-    monkeypatch.setattr(Moments, "pulls", counted)
+    monkeypatch.setattr(Moments, "loss_derivatives", counted)
     for trial in range(60):
         n, d = int(rng.choice([1, 2, 10, 300])), int(rng.choice([1, 3, 12]))
         X = [
@@ -197,11 +200,11 @@ def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
         design = Design((Interval(-1, 1),) * d)
         plan = plan_for(Fraction(float(10 ** rng.uniform(-4, 8))), n, design)
         start, statistics = np.zeros(d + 1), moments(X, y, design)
-        ask = partial(statistics.pulls, plan.grid, WHOLE_WINDOW, Windows.whole(d))
-        pulls = partial(ask, limit=plan.limit)
+        ask = partial(statistics.loss_derivatives, plan.grid, WHOLE_WINDOW, Windows.whole(d))
+        derivatives = partial(ask, limit=plan.limit)
         noise = rng.normal(size=d + 1) * math.sqrt(plan.noise)
-        w = module._minimum(pulls, start, noise, plan)
-        left = pulls(w).pull + noise - plan.ridge * w
+        w = module._minimum(derivatives, start, noise, plan)
+        left = derivatives(w).negative_gradient + noise - plan.ridge * w
         most = plan.error - math.sqrt(d + 1) * n * rounding(plan.grid)
         assert np.linalg.norm(left) <= most
     assert np.median(passes) < 8

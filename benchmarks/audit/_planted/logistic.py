@@ -17,7 +17,7 @@ def _scaled(by):
 
 FAULTS.rows("parts", {
     "The noise of a logistic mode hides a record that goes, not the one that comes":
-        at("logistic.release.plan_mode", changed(pull=_scaled(2)), RECORD),
+        at("logistic.release.plan_mode", changed(gradient_noise=_scaled(2)), RECORD),
     "The determinant of a logistic mode is not paid for, with a quarter of the ridge":
         at("logistic.mode._ridge", lambda real, *args: (real(*args)[0] / 4, Fraction(0)), RECORD),
     "The determinant of a logistic mode is paid for as with eight times the ridge":

@@ -71,8 +71,8 @@ FAULTS.rows(MOMENTS, {
            "sampler, prior=100"),
     "The volume around a perturbed mode is thought not to change":
         at("regression.mode.least_ridge", times(0.01), "map, epsilon=1.0"),
-    "A replaced record is thought to pull at a perturbed mode once":
-        at("regression.mode.plan_mode", changed(pull=_halved), "map, epsilon=1.0"),
+    "A replaced record is thought to change the gradient of a perturbed mode once":
+        at("regression.mode.plan_mode", changed(gradient_noise=_halved), "map, epsilon=1.0"),
     "Draws of a regression follow a likelihood with twice its weight":
         at("regression.ball_draws.score_range", times(0.5), "sampler, prior=100"),
     "The box of the moments' noise is half as wide as what one record moves":
@@ -85,8 +85,8 @@ FAULTS.rows("replay of estimators", {
         at("regression.location.location_block",
            changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
            "BayesianLinearRegression, laplace, intercept=True, schema"),
-    "A record is thought to enter a shell, but to leave none":
-        at("regression.location.shell_block", changed(l1_sensitivity=half),
+    "A record is thought to enter a distance bin, but to leave none":
+        at("regression.location.distance_block", changed(l1_sensitivity=half),
            "BayesianLinearRegression, gaussian"),
 })  # fmt: skip
 FAULTS.rows(GAUSSIAN, {
@@ -98,8 +98,8 @@ FAULTS.rows(GAUSSIAN, {
     "A replaced record counts as one that comes or goes in the products of a regression":
         at(GAUSSIAN_GRAM,
            lambda real, *public: replace(b := real(*public), bound=b.bound_of_one_record), "slope"),
-    "Shells forget the one that a record leaves":
-        at("regression.location.shell_block", changed(l1_sensitivity=half), "slope"),
+    "Histograms of distances forget the bin that a record leaves":
+        at("regression.location.distance_block", changed(l1_sensitivity=half), "slope"),
     "A step draws with twice its share of rho":
         at("regression.moments.GaussianBlock.law",
            lambda real, self, rho, grid: real(self, 2 * rho, grid), "slope"),
@@ -153,7 +153,7 @@ FAULTS.rows(PARTS, {
     "Indicators have no part in the norm of a mode":
         at("regression.mode.least_ridge", lambda real, squares, *rest: real(squares - 1, *rest),
            MAP),
-    "A mode has its volume and its search besides its pulls":
+    "A mode spends on volume and search besides the budget of its gradient":
         at("regression.mode._VOLUME", Fraction(1, 10**6), MAP)
         .also("regression.mode.least_ridge",
               lambda real, squares, e, unit: real(squares, e * Fraction(10**6, 8), unit)),
@@ -164,22 +164,23 @@ FAULTS.rows(PARTS, {
         at("regression.mode.least_ridge",
            lambda real, squares, e, unit: real(squares, e * unit.max_records, unit),
            "regression, map, person (2 records)"),
-    "The noise of pulls hides one record of a person":
-        at("regression.mode.plan_mode", changed(pull=_halved),
+    "The noise of gradients hides one record of a person":
+        at("regression.mode.plan_mode", changed(gradient_noise=_halved),
            "regression, map, person (2 records)"),
-    "Records pull with twice the limit":
-        at("regression.moments.Moments.pulls", lambda real, *args: real(*args[:-1], 2 * args[-1]),
+    "Residuals are clipped at twice the limit":
+        at("regression.moments.Moments.loss_derivatives", lambda real, *args: real(*args[:-1], 2 *
+        args[-1]),
            MAP),
     "The search for a mode ends 16 times too early":
-        at("regression.mode._minimum", lambda real, pulls, start, noise, plan: real(
-               pulls, start, noise, plan._replace(error=16 * plan.error)
+        at("regression.mode._minimum", lambda real, derivatives, start, noise, plan: real(
+               derivatives, start, noise, plan._replace(error=16 * plan.error)
            ), "end of a search"),
-    "Shells take the share of the means, too":
+    "Histograms of distances take the share of the means, too":
         at("regression.location._TARGET_MEAN", Fraction(3, 5), LAPLACE)
-        .also("regression.location.Steps.shells",
+        .also("regression.location.NoisyLocation.distance_shares",
               lambda real, self, c, n, share: real(self, c, n, share * Fraction(5, 2))),
-    "A record is thought to change one shell of a column":
-        at("regression.location.shell_block", changed(l1_sensitivity=half), LAPLACE),
+    "A record is thought to change one distance bin of a column":
+        at("regression.location.distance_block", changed(l1_sensitivity=half), LAPLACE),
     "Residuals count up to twice their bound":
         at("regression.moments.Moments.squared_residuals",
            lambda real, *args: (4 * real(*args)[0], real(*args)[1]), LAPLACE),
@@ -254,7 +255,7 @@ def _(real, self, model, grid):
     return 16 * real(self, model._replace(reach=model.reach * 4), grid)
 
 
-@FAULTS.row(MOMENTS, "regression.location.Steps.means")
+@FAULTS.row(MOMENTS, "regression.location.NoisyLocation.means")
 def _(real, self, sums, block, epsilon):
     """Where to clip the target is read from the exact sums instead of the noisy ones."""
     noisy, errors = real(self, sums, block, epsilon)
@@ -262,7 +263,9 @@ def _(real, self, sums, block, epsilon):
 
 
 @FAULTS.row(
-    "replay of estimators", "regression.location.Steps.means", "BayesianLinearRegression, gaussian"
+    "replay of estimators",
+    "regression.location.NoisyLocation.means",
+    "BayesianLinearRegression, gaussian",
 )
 def _(real, self, sums, block, epsilon):
     """The window of the target is shifted by what its exact sums are."""

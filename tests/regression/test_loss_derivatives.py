@@ -1,4 +1,4 @@
-"""Pulls of a robust regression: right, exact, and the same in whatever order records come."""
+"""Derivatives of a robust loss: right, exact, and the same in whatever order records come."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def coefficients(seed=0, size=1.0):
 
 
 @pytest.mark.parametrize("size", [0.0, 0.3, 100.0])
-def test_pulls_and_second_derivatives(size):
+def test_gradients_and_second_derivatives(size):
     X, y = records()
     w = coefficients(size=size)
-    found = moments((X, y)).pulls(GRID, WINDOW, WINDOWS, w, LIMIT)
+    found = moments((X, y)).loss_derivatives(GRID, WINDOW, WINDOWS, w, LIMIT)
     x = np.concatenate([c.copy() for _, c in DESIGN.chunks(Table(X), GRID, WINDOWS)])
     z = np.column_stack([np.full(len(x), GRID), x]).astype(np.longdouble) / GRID
     t = np.rint(GRID * WINDOW.map(np.clip(y, -1, 1))).astype(np.longdouble) / GRID
     residual = t - z @ w.astype(np.longdouble)
-    error = np.abs(found.pull - np.clip(residual, -0.5, 0.5) @ z)
+    error = np.abs(found.negative_gradient - np.clip(residual, -0.5, 0.5) @ z)
     assert error.max() <= len(y) * rounding(GRID)
     inside = z * (np.abs(residual) < 0.5)[:, None]
     np.testing.assert_allclose(found.curvature, (inside.T @ inside).astype(float), rtol=1e-12)
@@ -56,22 +56,26 @@ def test_order_shards_and_chunks_change_no_bit(monkeypatch):
     X, y = records()
     order = np.random.default_rng(1).permutation(len(y))
     w = coefficients(2)
-    whole = moments((X, y)).pulls(GRID, WINDOW, WINDOWS, w, LIMIT)
+    whole = moments((X, y)).loss_derivatives(GRID, WINDOW, WINDOWS, w, LIMIT)
     monkeypatch.setattr(module, "_ROWS", 7)
     shards = [(X[part], y[part]) for part in np.array_split(order, 3)]
     for one, other in zip(
-        whole, moments(*shards).pulls(GRID, WINDOW, WINDOWS, w, LIMIT), strict=True
+        whole, moments(*shards).loss_derivatives(GRID, WINDOW, WINDOWS, w, LIMIT), strict=True
     ):
         assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("size", [0.1, 1.0, 1e9])
-def test_no_record_pulls_with_more_than_the_limit(size):
+def test_no_record_changes_the_gradient_by_more_than_the_limit(size):
     X, y = records(40)
     for trial in range(30):
         w = coefficients(trial, size)
-        one = moments((X, y)).pulls(GRID, WINDOW, WINDOWS, w, LIMIT).pull
-        other = moments((X[1:], y[1:])).pulls(GRID, WINDOW, WINDOWS, w, LIMIT).pull
+        one = moments((X, y)).loss_derivatives(GRID, WINDOW, WINDOWS, w, LIMIT).negative_gradient
+        other = (
+            moments((X[1:], y[1:]))
+            .loss_derivatives(GRID, WINDOW, WINDOWS, w, LIMIT)
+            .negative_gradient
+        )
         assert np.abs(one - other).max() <= 0.5 + 1e-12
 
 
