@@ -168,9 +168,8 @@ FAULTS.rows(PARTS, {
         at("regression.mode.plan_mode", changed(gradient_noise=_halved),
            "regression, map, person (2 records)"),
     "Residuals are clipped at twice the limit":
-        at("regression.moments.Moments.loss_derivatives", lambda real, *args: real(*args[:-1], 2 *
-        args[-1]),
-           MAP),
+        at("regression.moments.Moments.loss_derivatives",
+           lambda real, *args: real(*args[:-1], 2 * args[-1]), MAP),
     "The search for a mode ends 16 times too early":
         at("regression.mode._minimum", lambda real, derivatives, start, noise, plan: real(
                derivatives, start, noise, plan._replace(error=16 * plan.error)
@@ -320,7 +319,9 @@ FAULTS.rows("plans", {
 
 
 @FAULTS.row(
-    "replay of estimators", "regression.design._map_numbers", "BayesianLinearRegression, gaussian"
+    "replay of estimators",
+    "regression.design._map_numbers",
+    "BayesianLinearRegression, gaussian",
 )
 def _(_, chunk, maps, out, grid):
     """Features of a regression are not clipped to their bounds."""
