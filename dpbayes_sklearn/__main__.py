@@ -18,16 +18,17 @@ from dpbayes_sklearn._messages import wrapped_log
 from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.command_line.demonstration import main as demonstration
 from dpbayes_sklearn.command_line.files import (
+    NUMBERS,
     DataFile,
     FileError,
     Form,
+    ReservedFile,
     as_number,
     column_names,
     read_columns,
     read_data,
     read_schema,
     refuse_to_overwrite,
-    reserved,
     skeleton,
     typed_frame,
     with_all_columns,
@@ -86,7 +87,7 @@ def fit(options: Namespace) -> None:
     if unused:
         print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
     kind = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
-    with reserved(options.out, room_for_model(schema)) as out:  # before anything is spent
+    with ReservedFile(options.out, room_for_model(schema)) as out:  # before anything is spent
         model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
         if options.mechanism is not None:
             model.set_params(mechanism=options.mechanism)
@@ -96,7 +97,7 @@ def fit(options: Namespace) -> None:
         if most is None and options.mechanism is None:
             most = 1  # a record counts once or, without a target, not at all
         model.set_params(privacy_unit=_unit(options), max_weight=most)
-        weights = None if options.weights is None else file.numbers(options.weights)
+        weights = None if options.weights is None else file.column(options.weights, NUMBERS)
         groups = _groups(options, file)
         out.write(model.fit(X, y, groups=groups, sample_weight=weights).to_json())
     print(f"{model.guarantee_}\nWrote {options.out}.")
@@ -116,7 +117,7 @@ def learn(options: Namespace) -> None:
             f"Say what the column {options.target!r} holds: --numbers, --dates or --texts, or "
             "declare it in --schema."
         )
-    with reserved(options.out, _LEAST_ROOM + _BYTES_EACH * len(frame.columns)) as out:
+    with ReservedFile(options.out, _LEAST_ROOM + _BYTES_EACH * len(frame.columns)) as out:
         schema = Schema.learn(
             frame,
             options.epsilon,
@@ -204,7 +205,9 @@ def evaluate(options: Namespace) -> None:
     y = file.column(options.target, target)
     scoring = options.scoring or ("r2" if target.is_numeric else "accuracy")
     form, paid = _card_form(options.out), _accountant(options)
-    with reserved(options.out, room_for_model(model.schema_)) as out:  # before anything is spent
+    with ReservedFile(
+        options.out, room_for_model(model.schema_)
+    ) as out:  # before anything is spent
         found = private_score(
             model,
             X,

@@ -215,6 +215,11 @@ class Worst:
     pair: tuple[tuple[int, ...], tuple[int, ...]]
 
 
+def _any_pair(n: int, n_categories: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    rest = (0,) * (n_categories - 2)
+    return (n, 0, *rest), (n - 1, 1, *rest)
+
+
 class ReleaseLaw(ABC):
     """What a mechanism releases, as a probability law for every data set."""
 
@@ -238,9 +243,8 @@ class CountNoise(ReleaseLaw):
 
     def worst_case(self, delta: float = 0.0) -> Worst:
         """Loss of any two neighbours; a delta is not made use of."""
-        rest = (0,) * (self.n_categories - 2)
-        pair = ((self.n, 0, *rest), (self.n - 1, 1, *rest))
-        return Worst(round_up(min(2, self.cells) / self.scale), pair)
+        loss = round_up(min(2, self.cells) / self.scale)
+        return Worst(loss, _any_pair(self.n, self.n_categories))
 
 
 @dataclass(frozen=True)
@@ -254,8 +258,7 @@ class GaussianNoise(ReleaseLaw):
 
     def worst_case(self, delta: float = 0.0) -> Worst:
         """Return an epsilon of any two neighbours, tight to 1e-6; infinite without a delta."""
-        rest = (0,) * (self.n_categories - 2)
-        pair = ((self.n, 0, *rest), (self.n - 1, 1, *rest))
+        pair = _any_pair(self.n, self.n_categories)
         if not delta:
             return Worst(math.inf, pair)
         shifts = {(1, 1): self.changed}
@@ -351,8 +354,11 @@ class ScoredCandidates(FiniteLaw):
 
     def weights(self, rows: RowNumbers) -> npt.NDArray[np.uint64]:
         """Integer weights of all candidates: exactly what is drawn."""
+        return integer_weights(self._scores(rows))
+
+    def _scores(self, rows: RowNumbers) -> FloatArray:
         steepness = self.exponent / self.sensitivity[rows][:, None]
-        return integer_weights(-steepness * self.candidates.distances(rows, self.kind))
+        return np.asarray(-steepness * self.candidates.distances(rows, self.kind))
 
     def log_probabilities(self, rows: RowNumbers) -> FloatArray:
         """Log probability of every candidate, for the data sets in ``rows``."""
@@ -370,12 +376,8 @@ class ScoredCandidates(FiniteLaw):
         """Log of the sum of all weights, for every data set: one pass over all pairs."""
         chunks = [*_chunks(np.arange(len(self.candidates)))]
         rows = progress(chunks, "normalisers", delay=_PATIENCE)
-        return np.asarray(np.log(np.concatenate([self._sums_of_weights(some) for some in rows])))
-
-    def _sums_of_weights(self, rows: RowNumbers) -> FloatArray:
-        steepness = self.exponent / self.sensitivity[rows][:, None]
-        scores = -steepness * self.candidates.distances(rows, self.kind)
-        return np.asarray(np.exp(scores).sum(axis=1))
+        sums = [np.exp(self._scores(some)).sum(axis=1) for some in rows]
+        return np.asarray(np.log(np.concatenate(sums)))
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,6 @@ class SimplexCounts:
     def count(cls, codes: npt.NDArray[np.intp], n_categories: int) -> SimplexCounts:
         """Count codes from 0 to ``n_categories`` - 1.
 
-        Examples
-        --------
         >>> SimplexCounts.count(np.array([2, 0, 2]), 3).counts
         array([1, 0, 2])
         """
@@ -85,14 +83,9 @@ class SimplexCounts:
     def law(self, noise: str, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
         """Return the law of the noise to add, from public facts only.
 
-        Parameters
-        ----------
-        noise : {"independent", "all_but_last", "zero_sum"}
-            Discrete Laplace noise in every count (of two, only in the first: they add to n); in
-            all counts but the last; or in every count, given that it adds to zero. If n is secret,
-            always in every count.
-        unit : PrivacyUnit
-        epsilon : Fraction
+        ``"independent"`` is discrete Laplace noise in every count (of two, only in the first: they
+        add to n), ``"all_but_last"`` in all counts but the last, and ``"zero_sum"`` in every count,
+        given that it adds to zero. If n is secret, it is always in every count.
         """
         k = self.n_categories
         if unit.size_is_secret:

@@ -54,29 +54,14 @@ from dpbayes_sklearn.noise import Marginal
 
 @dataclass(frozen=True)
 class ShareMoments:
-    """Mean and variance of every probability, given what was released.
-
-    Attributes
-    ----------
-    mean : array of shape (k,)
-        Positive numbers that sum to one.
-    variance : array of shape (k,)
-        Not below what exact counts would leave.
-    """
+    """Mean and variance of every probability, given what was released; means sum to one."""
 
     mean: FloatArray
     variance: FloatArray
 
     @classmethod
     def of(cls, mean: FloatArray, variance: FloatArray, total: float) -> ShareMoments:
-        """Correct rounding: means sum to one, and a variance is one that ``total`` allows.
-
-        Parameters
-        ----------
-        mean, variance : array of shape (k,)
-        total : float
-            Records and pseudo-counts together.
-        """
+        """Correct rounding; a variance is one that records and pseudo-counts together allow."""
         mean = mean / mean.sum()
         return cls(mean, np.maximum(variance, mean * _of_others(mean) / (total + 1.0)))
 
@@ -84,20 +69,8 @@ class ShareMoments:
     def given_counts(
         cls, laws: FloatArray, counts: FloatArray | IntArray, n: float, alpha: FloatArray
     ) -> ShareMoments:
-        """Return the moments if the sum n is public.
+        """Return the moments if the sum n is public; ``laws`` has the probability of every count.
 
-        Parameters
-        ----------
-        laws : array of shape (k, m) or (1, m)
-            Probability of every count of each category.
-        counts : array of shape (k, m)
-        n : float
-            Sum of the counts.
-        alpha : array of shape (k,)
-            Prior pseudo-counts.
-
-        Examples
-        --------
         >>> laws, counts = np.array([[0.5, 0.5]]), np.array([[0, 1], [1, 0]])
         >>> ShareMoments.given_counts(laws, counts, 1, np.ones(2)).concentration().tolist()
         [1.0, 1.0]
@@ -140,112 +113,58 @@ _FEWEST_IN_A_SCALE = 2  # So few points in a scale add 2 % to the variance of th
 _SPECTRUM = 2**22  # Numbers of all spectra that are held in memory together.
 
 
-class _Found(NamedTuple):
-    """Laws of all counts, in rows that begin at ``low``, in steps of ``step``; n on the lattice."""
+class _GivenSum(NamedTuple):
+    """Laws of all counts, in rows that begin at ``low``, in steps of ``step``; n is their sum."""
 
     laws: FloatArray
     low: IntArray
     step: int
     n: int
 
+    def medians(self) -> FloatArray:
+        """Return the median of every count."""
+        return np.minimum(self.step * (self.low + _medians(self.laws)), self.n)
 
-def count_medians(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -> FloatArray:
-    """Posterior median of every exact count: what has the smallest expected absolute error.
-
-    Parameters
-    ----------
-    noisy : array of int
-        Released counts of all categories, or of all but the last.
-    noise : Marginal
-        The distribution of the noise in each of them.
-    n : int
-        Public sum of the exact counts.
-    alpha : array of shape (k,)
-        Prior pseudo-counts.
-
-    Returns
-    -------
-    array of shape (k,)
-        Exact for scales below 32; above, to within a sixteenth of the scale.
-
-    Examples
-    --------
-    >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
-    >>> count_medians(np.array([-1, 4, 5]), LaplaceMarginal(2.0), 8, np.ones(3)).tolist()
-    [0.0, 3.0, 4.0]
-    """
-    found = _found(noisy, noise, n, alpha)
-    return np.minimum(found.step * (found.low + _medians(found.laws)), n)
+    def moments(self, alpha: FloatArray) -> ShareMoments:
+        """Return the moments of the probabilities of all categories."""
+        counts = self.step * (self.low[:, None] + np.arange(self.laws.shape[1]))
+        on_lattice = self.step * round(self.n / self.step)
+        return ShareMoments.given_counts(self.laws, counts, on_lattice, alpha)
 
 
-def share_moments(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -> ShareMoments:
-    """Posterior mean and variance of the probability of every category.
+def counts_given(
+    noisy: IntArray, noise: Marginal, n: int | None, alpha: FloatArray
+) -> _GivenSum | _FreeCounts:
+    """Return the laws of the exact counts: their ``medians()`` and ``moments(alpha)``.
 
-    Parameters and accuracy are those of :func:`count_medians`.
+    Exact for scales of the noise below 32; above, to within a sixteenth of the scale. If n is
+    public, the last count may be missing: it completes the sum.
 
     Examples
     --------
     >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
-    >>> found = share_moments(np.array([-1, 4, 5]), LaplaceMarginal(2.0), 8, np.ones(3))
-    >>> found.mean.round(2).tolist(), np.sqrt(found.variance).round(2).tolist()
-    ([0.16, 0.38, 0.46], [0.14, 0.19, 0.19])
+    >>> found = counts_given(np.array([-1, 4, 5]), LaplaceMarginal(2.0), 8, np.ones(3))
+    >>> found.medians().tolist(), found.moments(np.ones(3)).mean.round(2).tolist()
+    ([0.0, 3.0, 4.0], [0.16, 0.38, 0.46])
+    >>> found = counts_given(np.array([-1, 40, 50]), LaplaceMarginal(2.0), None, np.ones(3))
+    >>> found.medians().tolist(), found.moments(np.ones(3)).mean.round(2).tolist()
+    ([1.0, 40.0, 50.0], [0.03, 0.43, 0.54])
     """
-    found = _found(noisy, noise, n, alpha)
-    counts = found.step * (found.low[:, None] + np.arange(found.laws.shape[1]))
-    return ShareMoments.given_counts(found.laws, counts, found.step * found.n, alpha)
-
-
-def _found(noisy: IntArray, noise: Marginal, n: int, alpha: FloatArray) -> _Found:
-    """Return the laws of all counts, in windows that are widened until nothing is outside."""
+    if n is None:
+        return _free_counts(noisy, noise, alpha)
     step = max(1, min(int(noise.sharpness / _POINTS), n // _RANGE))
     reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
-    while True:
+    while True:  # until the windows are so wide that nothing is outside
         lattice = noisy / step, noise, round(n / step)
         low, high = _windows(lattice[0], lattice[2], len(alpha), reach)
         if low.sum() <= lattice[2] <= high.sum():
             laws = _count_laws(*lattice, alpha, low, high, step)
             if _wide_enough(laws, low, high, lattice[2]):
-                return _Found(laws, low, step, lattice[2])
+                return _GivenSum(laws, low, step, n)
         if 8 * reach * len(alpha) <= _MOST_POINTS:
             reach *= 4
         else:  # a prior that outweighs the noise: wider windows need coarser lattices
             step *= 4
-
-
-def free_count_medians(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> FloatArray:
-    """Posterior median of every exact count, if their sum is secret.
-
-    Parameters
-    ----------
-    noisy : array of int
-        Released counts of all categories.
-    noise : Marginal
-        The distribution of the noise in each of them.
-    alpha : array of shape (k,)
-        Prior pseudo-counts.
-
-    Examples
-    --------
-    >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
-    >>> free_count_medians(np.array([-1, 40, 50]), LaplaceMarginal(2.0), np.ones(3)).tolist()
-    [1.0, 40.0, 50.0]
-    """
-    return _free_counts(noisy, noise, alpha).medians()
-
-
-def free_share_moments(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> ShareMoments:
-    """Posterior mean and variance of the probability of every category, if n is secret.
-
-    Parameters are those of :func:`free_count_medians`.
-
-    Examples
-    --------
-    >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
-    >>> found = free_share_moments(np.array([-1, 40, 50]), LaplaceMarginal(2.0), np.ones(3))
-    >>> found.mean.round(2).tolist(), np.sqrt(found.variance).round(2).tolist()
-    ([0.03, 0.43, 0.54], [0.02, 0.05, 0.05])
-    """
-    return _free_counts(noisy, noise, alpha).moments(alpha)
 
 
 def _free_counts(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> _FreeCounts:
@@ -399,12 +318,7 @@ def _given_sum(factors: FloatArray, total: int) -> FloatArray:
     laws = factors.copy()
     for some, others in _products_of_others(factors, length):
         laws[some] *= np.maximum(irfft(others, length)[:, (total - x) % length], 0.0)
-    return _normalised(laws, factors)
-
-
-def _normalised(laws: FloatArray, factors: FloatArray) -> FloatArray:
-    """Return laws that add to 1: the parts' own where a transform left nothing of the others."""
-    nothing = ~(laws.sum(axis=1) > 0.0)
+    nothing = ~(laws.sum(axis=1) > 0.0)  # is left of the others by a transform
     laws[nothing] = factors[nothing]
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 

@@ -88,7 +88,7 @@ from dpbayes_sklearn.noise import (
 from dpbayes_sklearn.noise.discrete_gaussian import drawable
 from dpbayes_sklearn.noise.finite import rounding_loss
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.gaussian import Shifts, calibrated_variance, gaussian_rho
+from dpbayes_sklearn.privacy.gaussian import calibrated_variance, gaussian_rho
 from dpbayes_sklearn.release import Facts, Plan
 
 AnyFiniteLaw = TypeVar("AnyFiniteLaw", bound=FiniteLaw)
@@ -341,7 +341,9 @@ def _noise_in_counts(
     law = noise_of_counts(mechanism, counts, budget)
     cost, used = budget.without_delta, Geometric if isinstance(mechanism, Auto) else mechanism
     if isinstance(law, DiscreteGaussian):
-        cost, used = budget._replace(rho=_rho(law, counts.shifts(budget.unit))), Gaussian
+        shifts = counts.shifts(budget.unit)
+        rho = gaussian_rho(law.parameters[0], shifts) if shifts else Fraction(0)
+        cost, used = budget._replace(rho=rho), Gaussian
     n = None if budget.unit.size_is_secret else facts.n
     return NoisyCounts(cost=cost, mechanism=used.name(), prior=prior, law=law, n=n)
 
@@ -374,10 +376,6 @@ def per_record(budget: Budget) -> Budget:
     if budget.unit.max_records == 1:
         return budget
     return Budget(Fraction(budget.epsilon) / budget.unit.max_records, budget.delta)
-
-
-def _rho(law: DiscreteGaussian, shifts: Shifts) -> Fraction:
-    return gaussian_rho(law.parameters[0], shifts) if shifts else Fraction(0)
 
 
 # The noise of :meth:`SimplexCounts.law` that a mechanism adds.

@@ -26,13 +26,7 @@ from scipy.stats import beta as beta_law
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.categories.counts import ReleasedSimplex
-from dpbayes_sklearn.categories.noise_aware import (
-    ShareMoments,
-    count_medians,
-    free_count_medians,
-    free_share_moments,
-    share_moments,
-)
+from dpbayes_sklearn.categories.noise_aware import ShareMoments, counts_given
 from dpbayes_sklearn.counts.lattice import log_lattice_weight
 
 Distance: TypeAlias = Callable[[npt.ArrayLike, npt.ArrayLike], FloatArray]
@@ -313,23 +307,24 @@ class SimplexPrior:
 
     def update(self, released: ReleasedSimplex) -> Dirichlet:
         """Return the belief after seeing released counts."""
-        if self.inference == "noise_aware" and released.laws:
-            return self.matched(self._moments(released))
-        counts = self._of_any_sum(released) if released.n is None else self._counts(released)
+        if self.inference != "plug_in" and released.laws:
+            found = counts_given(released.counts, released.noise, released.n, self.concentration)
+            if self.inference == "noise_aware":
+                return self.matched(found.moments(self.concentration))
+            counts = found.medians()
+        elif released.n is None:
+            counts = np.maximum(released.counts, 0).astype(float)
+        elif len(released.counts) == len(self.concentration):
+            counts = onto_simplex(released.counts, released.n)
+        else:
+            counts = completed(released.counts, released.n)
         concentration = self.concentration + counts
         return Beta(*concentration) if isinstance(self.belief, Beta) else Dirichlet(concentration)
 
     def choice(self, counts: IntArray, chosen: IntArray, log_likelihood: FloatArray) -> Dirichlet:
         """Return the belief after one of finitely many count vectors was chosen at random.
 
-        Parameters
-        ----------
-        counts : array of shape (m, k)
-            All count vectors of one sum.
-        chosen : array of shape (k,)
-            The released one, which ``"plug_in"`` and ``"median"`` take as it is.
-        log_likelihood : array of shape (m,)
-            Log probability of the choice, if these are the exact counts.
+        ``log_likelihood`` is that of the choice, for each of ``counts`` as the exact ones.
         """
         if self.inference != "noise_aware":
             return self.update(ReleasedSimplex.exact(chosen))
@@ -348,26 +343,6 @@ class SimplexPrior:
         if isinstance(self.belief, Beta):
             return Beta(*concentration)
         return NoisyDirichlet(concentration, moments.precisions(least))
-
-    def _moments(self, released: ReleasedSimplex) -> ShareMoments:
-        if released.n is None:
-            return free_share_moments(released.counts, released.noise, self.concentration)
-        return share_moments(released.counts, released.noise, released.n, self.concentration)
-
-    def _counts(self, released: ReleasedSimplex) -> FloatArray:
-        """Return counts whose sum is public."""
-        n: Any = released.n
-        if self.inference == "median" and released.laws:
-            return count_medians(released.counts, released.noise, n, self.concentration)
-        if len(released.counts) == len(self.concentration):
-            return onto_simplex(released.counts, n)
-        return completed(released.counts, n)
-
-    def _of_any_sum(self, released: ReleasedSimplex) -> FloatArray:
-        """Return counts whose sum is secret: no constraint but that none is negative."""
-        if self.inference == "median":
-            return free_count_medians(released.counts, released.noise, self.concentration)
-        return np.maximum(released.counts, 0).astype(float)
 
 
 def onto_simplex(counts: IntArray, n: int) -> FloatArray:

@@ -6,7 +6,7 @@ import argparse
 import platform
 import textwrap
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -21,7 +21,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from dpbayes_sklearn._messages import wrapped_log
-from dpbayes_sklearn._presenting import Html, tag
+from dpbayes_sklearn._presenting import Html, card, table, tag, tidy
 from dpbayes_sklearn.display import (
     PosteriorDisplay,
     PrivacyUtilityCurve,
@@ -146,43 +146,26 @@ def _patients(repeats: int) -> Task:
     )
 
 
-_INKED = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor")
-_INK = {False: "#24292f", True: "#dde3ea"}
-
-
 class Picture(NamedTuple):
-    """One figure, as PNG on white and on the dark page of the report."""
+    """One figure, as PNG."""
 
     name: str
     text: str
-    light: bytes
-    dark: bytes
+    png: bytes
 
 
 def draw(
-    name: str, text: str, plot: Callable[[Axes], Any], size: tuple[float, float]
+    name: str, text: str, plot: Callable[[Axes], Any], size: tuple[float, float] = (6.4, 4.0)
 ) -> Picture | None:
     """Return what ``plot(ax)`` draws, or None where matplotlib is not installed."""
     try:
-        return Picture(name, text, _png(plot, size, False), _png(plot, size, True))
+        from matplotlib.figure import Figure
     except ImportError:
         return None
-
-
-def _png(plot: Callable[[Axes], Any], size: tuple[float, float], dark: bool) -> bytes:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    style: Any = dict.fromkeys(_INKED, _INK[dark])
-    paper = "none" if dark else "white"
-    with rc_context({**style, "axes.facecolor": "none", "font.size": 10}):
-        figure = Figure(figsize=size, layout="constrained", facecolor=paper)
-        ax = figure.subplots()
-        ax.spines[["top", "right"]].set_visible(False)
-        plot(ax)
-        page = BytesIO()
-        figure.savefig(page, format="png", dpi=144)
-    return page.getvalue()
+    figure, page = Figure(figsize=size, layout="constrained"), BytesIO()
+    plot(tidy(figure.subplots()))
+    figure.savefig(page, format="png", dpi=144)
+    return Picture(name, text, page.getvalue())
 
 
 @dataclass(frozen=True)
@@ -195,16 +178,12 @@ class Result:
     models: dict[str, Any]
     accountant: BudgetAccountant
     pictures: list[Picture]
-    card: str  # of a model of one half of the records, evaluated on the other half
+    evaluated: str  # the card of a model of one half of the records, evaluated on the other half
 
     @property
     def epsilons(self) -> list[float]:
         """The budgets that were tried."""
         return sorted({e for scores in self.curve.scores.values() for e in scores})
-
-    def mean(self, mechanism: str, epsilon: float) -> float:
-        """Return the mean score."""
-        return float(np.mean(self.curve.scores[mechanism][epsilon]))
 
 
 def run(task: Task, epsilons: Sequence[float], verbose: bool = True) -> Result:
@@ -226,8 +205,9 @@ def run(task: Task, epsilons: Sequence[float], verbose: bool = True) -> Result:
         .fit(task.X, task.y)
         for name, mechanism in zip(curve.scores, task.mechanisms, strict=True)
     }
-    card = _evaluated(task, epsilon, accountant)
-    return Result(task, epsilon, curve, models, accountant, _pictures(task, curve, models), card)
+    evaluated = _evaluated(task, epsilon, accountant)
+    pictures = _pictures(task, curve, models)
+    return Result(task, epsilon, curve, models, accountant, pictures, evaluated)
 
 
 def _evaluated(task: Task, epsilon: float, accountant: BudgetAccountant) -> str:
@@ -243,18 +223,18 @@ def _evaluated(task: Task, epsilon: float, accountant: BudgetAccountant) -> str:
 
 def _pictures(task: Task, curve: PrivacyUtilityCurve, models: dict[str, Any]) -> list[Picture]:
     scores = partial(PrivacyUtilityDisplay(*curve).plot, ylabel=task.score)
-    posterior = partial(_posterior, next(iter(models.values())), task.column)
+    model = next(iter(models.values()))
     shown = "the most informative features" if task.column is None else task.column
     what = shown if task.score == "accuracy" else "the coefficients"
     drawn = [
-        draw(task.name, f"{task.score} against epsilon", scores, (6.4, 4.0)),
-        draw(f"{task.name}_posterior", f"released posterior of {what}", posterior, (6.4, 4.0)),
+        draw(task.name, f"{task.score} against epsilon", scores),
+        draw(
+            f"{task.name}_posterior",
+            f"released posterior of {what}",
+            lambda ax: PosteriorDisplay.from_estimator(model, column=task.column, ax=ax),
+        ),
     ]
     return [picture for picture in drawn if picture is not None]
-
-
-def _posterior(model: Any, column: str | None, ax: Any) -> PosteriorDisplay:
-    return PosteriorDisplay.from_estimator(model, column=column, ax=ax)
 
 
 _STYLE = """
@@ -268,22 +248,14 @@ h1{font-size:1.9rem;line-height:1.2;margin:0 0 .6rem}
 h2{font-size:1.35rem;margin:3rem 0 .3rem;padding-top:1.6rem;border-top:1px solid var(--line)}
 h3{font-size:1rem;margin:1.8rem 0 .2rem}
 p{margin:.3rem 0;max-width:46rem}
-.quiet{opacity:.72}
 .figures,.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28rem),1fr));
 gap:1rem 1.6rem;align-items:start;margin-top:1rem}
 .cards .dpbayes-card{margin:0}
 figure{margin:0}
-img{display:block;width:100%;height:auto;border-radius:6px}
+img{display:block;width:100%;height:auto;border-radius:6px;background:#fff}
 figcaption{font-size:.85rem;opacity:.72;margin-top:.3rem}
-.scroll{overflow-x:auto}
-table.scores{border-collapse:collapse;margin:1.1rem 0;font-variant-numeric:tabular-nums}
-table.scores th,table.scores td{padding:.35rem .9rem;text-align:right;
-border-bottom:1px solid var(--line)}
-table.scores th:first-child{text-align:left}
-table.scores thead th{font-weight:600;white-space:nowrap}
-table.scores tbody th{font-weight:500;overflow-wrap:anywhere}
-@media (max-width:40rem){main{padding:1.5rem .9rem 3rem}table.scores{font-size:.72rem;width:100%}
-table.scores th,table.scores td{padding:.3rem .22rem}table.scores thead th{white-space:normal}}
+@media (max-width:40rem){main{padding:1.5rem .9rem 3rem}.dpbayes-card table{font-size:.72rem}
+.dpbayes-card table th,.dpbayes-card table td{padding:.3rem .22rem}}
 footer{margin-top:4rem;font-size:.85rem;opacity:.72}
 """
 
@@ -319,12 +291,12 @@ def _section(result: Result) -> Html:
         "section",
         tag("h2", task.title),
         tag("p", task.story),
-        tag("div", _scores(result), class_="scroll"),
+        card(f"Mean {task.score} in cross-validation", _scores(result)),
         tag("div", *(_figure(picture) for picture in result.pictures), class_="figures"),
         tag("h3", f"Guarantees at epsilon = {at_least(result.epsilon)}"),
         tag("div", *cards, class_="cards"),
         tag("h3", "A card to publish: fitted to one half, evaluated on the other"),
-        Html(result.card),
+        Html(result.evaluated),
         tag("h3", "Total privacy cost"),
         tag("p", "All these models are about the same records, so their epsilons add up."),
         Html(result.accountant._repr_html_()),
@@ -333,38 +305,24 @@ def _section(result: Result) -> Html:
 
 
 def _scores(result: Result) -> Html:
-    """Return the table of mean scores, the closer to the non-private one the greener."""
-    epsilons, best = result.epsilons, result.curve.baseline
-    heads = [result.task.score, *(f"ε = {at_least(e)}" for e in epsilons), "no privacy"]
-    rows = (
-        tag(
-            "tr",
-            tag("th", name),
-            *(_cell(result.mean(name, e), best) for e in epsilons),
-            tag("td", f"{best:.3f}"),
-        )
-        for name in result.curve.scores
-    )
-    head = tag("tr", *(tag("th", text) for text in heads))
-    return tag("table", tag("thead", head), tag("tbody", *rows), class_="scores")
-
-
-def _cell(score: float, best: float) -> Html:
-    kept = min(max(score / best, 0.0), 1.0)
-    return tag("td", f"{score:.3f}", style=f"background:rgba(31,158,137,{0.45 * kept**3:.2f})")
+    """Return the table of mean scores."""
+    epsilons, best = result.epsilons, f"{result.curve.baseline:.3f}"
+    heads = ["mechanism", *(f"ε = {at_least(e)}" for e in epsilons), "no privacy"]
+    rows = [
+        (name, *(f"{np.mean(scores[e]):.3f}" for e in epsilons), best)
+        for name, scores in result.curve.scores.items()
+    ]
+    return table(heads, rows, text=[0])
 
 
 def _figure(picture: Picture) -> Html:
-    dark = f'<source media="(prefers-color-scheme:dark)" srcset="{_uri(picture.dark)}">'
-    image = f'<img src="{_uri(picture.light)}" alt="{escape(picture.text)}">'
-    return tag("figure", tag("picture", Html(dark), Html(image)), tag("figcaption", picture.text))
+    source = "data:image/png;base64," + b64encode(picture.png).decode("ascii")
+    image = f'<img src="{source}" alt="{escape(picture.text)}">'
+    return tag("figure", Html(image), tag("figcaption", picture.text))
 
 
-def _uri(png: bytes) -> str:
-    return "data:image/png;base64," + b64encode(png).decode("ascii")
-
-
-def _versions(packages: Iterable[str] = ("dpbayes_sklearn", "scikit-learn", "numpy")) -> str:
+def _versions() -> str:
+    packages = ("dpbayes_sklearn", "scikit-learn", "numpy")
     named = ", ".join(f"{package} {version(package)}" for package in packages)
     return f"Made with {named}, Python {platform.python_version()}."
 
@@ -388,7 +346,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             result = run(task, options.epsilon)
         _tell(result)
         for picture in result.pictures:
-            (options.out / f"{picture.name}.png").write_bytes(picture.light)
+            (options.out / f"{picture.name}.png").write_bytes(picture.png)
         results.append(result)
     page = options.out / "report.html"
     page.write_text(report(results), encoding="utf-8")

@@ -25,8 +25,8 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
@@ -53,16 +53,7 @@ class FileError(ValueError):
 
 
 class Form(NamedTuple):
-    """How a CSV file is written.
-
-    Attributes
-    ----------
-    sep, decimal : str
-        Between cells, and in numbers.
-    encoding : str
-    date_format : str or None
-        Of ``datetime.strptime``, such as ``%d.%m.%Y``; dates of ISO 8601 if left out.
-    """
+    """How a CSV file is written; dates by ``datetime.strptime``, or of ISO 8601."""
 
     sep: str = ","
     decimal: str = "."
@@ -75,19 +66,10 @@ PLAIN = Form()
 
 @dataclass(frozen=True)
 class CsvFile:
-    """The text of a table.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The first line.
-    lines : list of lists of str
-        All others, one for each record.
-    """
+    """The text of a table: names in its first line, and a line for each record."""
 
     names: tuple[str, ...]
     lines: list[list[str]]
-
     form: Form
 
     @classmethod
@@ -107,16 +89,8 @@ class CsvFile:
         j = place_of(name, self.names)
         return [line[j] if j < len(line) else _MISSING for line in self.lines]
 
-    def numbers(self, name: str) -> TextColumn:
-        """Return the numbers of a column, None where there is none."""
-        return _objects(map(_number_reader(self.form), self.texts(name)), len(self.lines))
-
-    def dates(self, name: str) -> TextColumn:
-        """Return the dates of a column, None where there is none."""
-        return _objects(map(_date_reader(self.form), self.texts(name)), len(self.lines))
-
     def column(self, name: str, domain: Domain) -> TextColumn:
-        """Return the values of a column, parsed according to its domain."""
+        """Return the values of a column, parsed according to its domain; None if there is none."""
         return _objects(map(_reader(domain, self.form), self.texts(name)), len(self.lines))
 
 
@@ -145,12 +119,6 @@ class ParquetFile:
         cells: list[Any] = own_list(self.table[name])
         return cells
 
-    def numbers(self, name: str) -> TextColumn:
-        """Return the cells of a column, which have a type of their own."""
-        return _objects(self.texts(name), self.table.num_rows)
-
-    dates = numbers
-
     def column(self, name: str, domain: Domain) -> TextColumn:
         """Return the values of a column; texts are parsed according to its domain."""
         read = _reader(domain, PLAIN)
@@ -159,6 +127,8 @@ class ParquetFile:
 
 
 DataFile = CsvFile | ParquetFile
+NUMBERS, DATES = Interval(0, 1), Interval(0, 1, dates=True)
+"""Domains by which columns are parsed whose bounds are not known."""
 
 
 def read_data(path: Path, form: Form) -> DataFile:
@@ -235,31 +205,18 @@ def as_number(text: str) -> float | None:
         return None
 
 
-def _date(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-
-
 def _reader(domain: Domain, form: Form) -> Callable[[str], Any]:
     if not isinstance(domain, Interval):
         return _category_reader(domain)
-    return _date_reader(form) if domain.dates else _number_reader(form)
+    if domain.dates:
+        return partial(_date, form.date_format)
+    return lambda text: as_number(text.replace(form.decimal, "."))
 
 
-def _number_reader(form: Form) -> Callable[[str], float | None]:
-    point = form.decimal
-    return as_number if point == "." else lambda text: as_number(text.replace(point, "."))
-
-
-def _date_reader(form: Form) -> Callable[[str], datetime | None]:
-    return _date if form.date_format is None else partial(_date_of, form.date_format)
-
-
-def _date_of(form: str, text: str) -> datetime | None:
+def _date(form: str | None, text: str) -> datetime | None:
     try:
-        return datetime.strptime(text.strip(), form)
+        text = text.strip()
+        return datetime.fromisoformat(text) if form is None else datetime.strptime(text, form)
     except ValueError:
         return None
 
@@ -276,8 +233,8 @@ def typed_frame(file: DataFile, declared: Sequence[str], kinds: Mapping[str, Seq
     named = [*declared, *chain.from_iterable(kinds.values())]
     if repeated := [name for name, times in Counter(named).items() if times > 1]:
         raise FileError(f"The column {repeated[0]!r} is named twice.")
-    numbers = {name: as_numbers(file.numbers(name)) for name in kinds["numbers"]}
-    dates = {name: _instants(as_numbers(file.dates(name))) for name in kinds["dates"]}
+    numbers = {name: as_numbers(file.column(name, NUMBERS)) for name in kinds["numbers"]}
+    dates = {name: _instants(as_numbers(file.column(name, DATES))) for name in kinds["dates"]}
     texts = {name: file.texts(name) for name in (*kinds["texts"], *declared)}
     objects = {name: _objects(cells, len(cells)) for name, cells in texts.items()}
     columns = {**numbers, **dates, **objects}
@@ -331,7 +288,11 @@ def read_schema(path: Path) -> Schema:
     fields = _fields(path)
     columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
     schema = Schema(columns, _domain(fields["target"], "target"), fields.get("guarantee"))
-    return _writable(schema, path)
+    try:  # not so with Infinity as a category
+        Schema.from_json(schema.to_json())
+    except ValueError as error:
+        raise FileError(f"{path.name} cannot be part of a model: {error}") from None
+    return schema
 
 
 def read_columns(path: Path, target: str) -> dict[str, Domain]:
@@ -355,15 +316,6 @@ def _fields(path: Path) -> dict[str, Any]:
             f"The columns in {path.name} must be an object with one field for each column name."
         )
     return fields
-
-
-def _writable(schema: Schema, path: Path) -> Schema:
-    """Refuse what a model could not be written with, such as Infinity as a category."""
-    try:
-        Schema.from_json(schema.to_json())
-    except ValueError as error:
-        raise FileError(f"{path.name} cannot be part of a model: {error}") from None
-    return schema
 
 
 def skeleton(names: Sequence[str], target: str) -> str:
@@ -437,38 +389,35 @@ def _same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)  # a hard link
 
 
-@contextmanager
-def reserved(path: Path, room: int) -> Iterator[ReservedFile]:
-    """Hold room for a file on the disk while its content is made.
-
-    The content goes to a file beside ``path``, which takes its place at the end. If there is no
-    content, because an error was raised, that file is removed.
-    """
-    file = ReservedFile(path)
-    try:
-        file.hold(room)
-        yield file
-    finally:
-        file.give_up()
-
-
 class ReservedFile:
-    """A file beside the one that is wanted, whose place it will take."""
+    """Room on the disk that is held for a file while its content is made.
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._final = path, _checked(path)
+    The content goes to a file beside the one that is wanted, and takes its place at the end. If
+    there is no content, because an error was raised, that file is removed.
+    """
+
+    def __init__(self, path: Path, room: int) -> None:
+        self._path, self._final, self._room = path, _checked(path), room
         self._side = self._final.with_name(f".{uuid4().hex[:16]}.part")
         self._done = False
 
-    def hold(self, room: int) -> None:
-        """Fill the file with so many zeros, so that the disk has room for what will come."""
+    def __enter__(self) -> ReservedFile:
+        """Fill the file with zeros, so that the disk has room for what will come."""
         try:
             with self._side.open("xb") as file:
-                for start in range(0, room, _AT_ONCE):
-                    file.write(bytes(min(_AT_ONCE, room - start)))
+                for start in range(0, self._room, _AT_ONCE):
+                    file.write(bytes(min(_AT_ONCE, self._room - start)))
                 _to_disk(file)
-        except OSError as error:
-            raise FileError(f"{self._path} cannot be written: {error.strerror}.") from None
+        except BaseException as error:
+            self.__exit__()
+            if isinstance(error, OSError):
+                raise FileError(f"{self._path} cannot be written: {error.strerror}.") from None
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._done:
+            self._side.unlink(missing_ok=True)
 
     def write(self, text: str) -> None:
         """Put the text into the file; if that fails, somewhere else, as it was paid for."""
@@ -498,11 +447,6 @@ class ReservedFile:
 
     def _say_where(self, place: str) -> NoReturn:
         raise FileError(f"{self._path} could not be written. The released model is {place}.")
-
-    def give_up(self) -> None:
-        """Remove the file, unless something was written to it."""
-        if not self._done:
-            self._side.unlink(missing_ok=True)
 
 
 def _checked(path: Path) -> Path:

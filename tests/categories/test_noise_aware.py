@@ -9,9 +9,13 @@ import pytest
 
 from dpbayes_sklearn.categories import noise_aware
 from dpbayes_sklearn.categories.candidates import Candidates
-from dpbayes_sklearn.categories.noise_aware import count_medians
+from dpbayes_sklearn.categories.noise_aware import counts_given
 from dpbayes_sklearn.categories.posterior import hellinger, onto_simplex
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
+
+
+def count_medians(noisy, noise, n, alpha):
+    return counts_given(noisy, noise, n, alpha).medians()
 
 
 def medians_by_enumeration(noisy, scale, n, alpha):

@@ -16,7 +16,12 @@ from benchmarks.audit._command_line import Folder, command_line
 from dpbayes_sklearn import BudgetAccountant, from_json
 from dpbayes_sklearn.__main__ import room_for_model
 from dpbayes_sklearn.command_line import files
-from dpbayes_sklearn.command_line.files import FileError, read_schema, refuse_to_overwrite, reserved
+from dpbayes_sklearn.command_line.files import (
+    FileError,
+    ReservedFile,
+    read_schema,
+    refuse_to_overwrite,
+)
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -74,7 +79,7 @@ def test_a_disk_that_is_full_after_the_charge(folder: Folder, monkeypatch: Any) 
 
 
 def test_an_error_of_a_fit_leaves_no_file(folder: Folder) -> None:
-    with pytest.raises(ZeroDivisionError), reserved(folder.path / "model.json", 100):
+    with pytest.raises(ZeroDivisionError), ReservedFile(folder.path / "model.json", 100):
         raise ZeroDivisionError
     assert list(folder.path.glob(".*")) == []
     assert not (folder.path / "model.json").exists()

@@ -10,10 +10,18 @@ import pytest
 from scipy.special import gammaln
 
 from dpbayes_sklearn.categories import noise_aware
-from dpbayes_sklearn.categories.noise_aware import count_medians, free_count_medians
+from dpbayes_sklearn.categories.noise_aware import counts_given
 from dpbayes_sklearn.counts.adaptive import CountBelief
 from dpbayes_sklearn.counts.noise_aware import infer_star
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
+
+
+def count_medians(noisy, noise, n, alpha):
+    return counts_given(noisy, noise, n, alpha).medians()
+
+
+def free_count_medians(noisy, noise, alpha):
+    return counts_given(noisy, noise, None, alpha).medians()
 
 
 def log_cell(alpha, k):
