@@ -21,7 +21,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from dpbayes_sklearn._messages import wrapped_log
-from dpbayes_sklearn._presenting import Html, card, table, tag, tidy
+from dpbayes_sklearn._presenting import Html, card, check_matplotlib, table, tag, tidy
 from dpbayes_sklearn.display import (
     PosteriorDisplay,
     PrivacyUtilityCurve,
@@ -159,9 +159,11 @@ def draw(
 ) -> Picture | None:
     """Return what ``plot(ax)`` draws, or None where matplotlib is not installed."""
     try:
-        from matplotlib.figure import Figure
+        check_matplotlib("The demonstration")
     except ImportError:
         return None
+    from matplotlib.figure import Figure
+
     figure, page = Figure(figsize=size, layout="constrained"), BytesIO()
     plot(tidy(figure.subplots()))
     figure.savefig(page, format="png", dpi=144)

@@ -79,7 +79,7 @@ addEventListener("load", () => {
     paper: getComputedStyle(document.body).backgroundColor,
     images: [...document.images].map(image => image.naturalWidth),
     sideways: document.documentElement.scrollWidth > innerWidth,
-    scrolling: [...document.querySelectorAll("section")].map(
+    scrolling: [...document.querySelectorAll("section[id]")].map(
       section => section.querySelector(".dpbayes-scroll")
     ).some(e => e.scrollWidth > e.clientWidth),
   };
