@@ -9,6 +9,7 @@ import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -87,16 +88,15 @@ def fit(options: Namespace) -> None:
     if unused:
         print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
     kind = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
+    if options.mechanism is None and not schema.target.names_unseen:
+        schema = replace(schema, missing_target=True)  # nobody says whether a file has gaps
     with ReservedFile(options.out, room_for_model(schema)) as out:  # before anything is spent
         model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
         if options.mechanism is not None:
             model.set_params(mechanism=options.mechanism)
         if options.delta:
             model.set_params(delta=options.delta)
-        most = options.max_weight
-        if most is None and options.mechanism is None:
-            most = 1  # a record counts once or, without a target, not at all
-        model.set_params(privacy_unit=_unit(options), max_weight=most)
+        model.set_params(privacy_unit=_unit(options), max_weight=options.max_weight)
         weights = None if options.weights is None else file.column(options.weights, NUMBERS)
         groups = _groups(options, file)
         out.write(model.fit(X, y, groups=groups, sample_weight=weights).to_json())

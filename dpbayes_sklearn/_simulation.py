@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -382,4 +382,4 @@ def _numbered(schema: Schema) -> Schema:
         name: domain if domain.is_numeric else Categories(range(domain.n_values))
         for name, domain in schema.columns.items()
     }
-    return Schema(columns, schema.target)
+    return replace(schema, columns=columns)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
+from benchmarks.audit._units import worst_weighted_loss
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -13,8 +18,12 @@ from dpbayes_sklearn import (
     Categories,
     Interval,
     PrivacyUnit,
+    PrivateSearchCV,
     Schema,
+    from_json,
 )
+from dpbayes_sklearn.metrics import private_cross_validate
+from dpbayes_sklearn.shards import merge
 
 RNG = np.random.default_rng(0)
 N = 3000
@@ -53,17 +62,61 @@ def test_targets_of_a_regression_are_left_out():
     assert errors["the middle"] > 10  # the number of records is public, so all of them count
 
 
-def test_records_that_count_once_or_not_at_all():
-    classes = Schema(COLUMNS, Categories(["no", "yes"]))
-    model = BayesianNaiveBayes(10.0, schema=classes, temperature=1, max_weight=1, random_state=0)
+def test_declared_missing_targets_are_left_out():
+    classes = Schema(COLUMNS, Categories(["no", "yes"]), missing_target=True)
+    model = BayesianNaiveBayes(10.0, schema=classes, temperature=1, random_state=0)
     released = model.fit(X, without(CLASSES)).posterior_.released.tables[-1]
     exact = [np.sum(CLASSES[~MISSING] == label) for label in ("no", "yes")]
     assert np.allclose(released, exact, atol=60)
     assert "not counted: the record is left out" in model.card()
+    assert "not counted: the record is left out" in from_json(model.to_json()).card()
     assert model.guarantee_.privacy_unit == PrivacyUnit("record")
-    wages = Schema({"a": Interval(0, 1), "b": Interval(0, 1)}, Interval(0, 200))
-    line = BayesianLinearRegression(20.0, schema=wages, max_weight=1, random_state=0)
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        model.fit(X, without(CLASSES), sample_weight=np.ones(N))
+
+
+@pytest.mark.parametrize("declared", [{"max_weight": 1}, {}], ids=str)
+def test_missing_targets_do_not_bias_a_regression(declared):
+    wages = Schema(
+        {"a": Interval(0, 1), "b": Interval(0, 1)}, Interval(0, 200), missing_target=not declared
+    )
+    line = BayesianLinearRegression(20.0, schema=wages, random_state=0, **declared)
     assert abs(line.fit(X, without(WAGES)).predict(X).mean() - WAGES.mean()) < 2
+    assert line.plan(N).steps[0].what == "number of records"
+
+
+def test_shards_leave_out_as_well():
+    schema = Schema(COLUMNS, Categories(["no", "yes"]), missing_target=True)
+    model = BayesianNaiveBayes(10.0, schema=schema, temperature=1, random_state=0)
+    half, y = N // 2, without(CLASSES)
+    shards = [model.exact_statistics(X[rows], y[rows]) for rows in (np.s_[:half], np.s_[half:])]
+    merged = clone(model).fit_statistics(merge(shards)).posterior_.released.tables[-1]
+    assert np.array_equal(merged, model.fit(X, y).posterior_.released.tables[-1])
+    other = clone(model).set_params(schema=Schema(COLUMNS, Categories(["no", "yes"])))
+    with pytest.raises(ValueError, match="max_weight=1, not with the None"):
+        other.fit_statistics(merge(shards))
+
+
+def test_one_rule_for_missing_targets():
+    listed = Categories(["no", "yes", "unknown"], unseen="unknown")
+    with pytest.raises(ValueError, match="declare one of the two"):
+        Schema(COLUMNS, listed, missing_target=True)
+    with pytest.raises(ValueError, match="needs a target"):
+        Schema(COLUMNS, missing_target=True)
+    schema = Schema(COLUMNS, Categories(["no", "yes"]), missing_target=True)
+    assert Schema.from_json(schema.to_json()) == schema != Schema(COLUMNS, schema.target)
+    model = BayesianNaiveBayes(schema=schema)
+    search = PrivateSearchCV(model, {"alpha": [1.0, 2.0]})
+    for refused in (
+        search.fit,
+        partial(private_cross_validate, model, scoring="accuracy", epsilon=1),
+    ):
+        with pytest.raises(ValueError, match="schema without missing_target"):
+            refused(X, without(CLASSES))
+
+
+def test_the_loss_where_targets_may_be_missing():
+    assert worst_weighted_loss(PrivacyUnit("record"), missing=True) == Fraction(24, 25)
 
 
 def test_a_class_for_all_others_is_declared():

@@ -260,6 +260,16 @@ def subjects() -> Iterator[Subject]:
         typed = {**shown, "schema": Schema(SCHEMA, target=Categories([0, 1]))}
         yield Subject(name, BayesianLogisticRegression(**plain), _numbers("record"))
         yield Subject(f"{name}, schema", BayesianLogisticRegression(**typed), _mixed("record"))
+    for model, target in (
+        (BayesianNaiveBayes, Categories([0, 1, 2])),
+        (BayesianLinearRegression, Interval(0, 1)),
+        (BayesianLogisticRegression, Categories([0, 1])),
+    ):
+        yield Subject(
+            f"{model.__name__}, targets may be missing",
+            model(schema=Schema(SCHEMA, target, missing_target=True)),
+            _mixed("record", (np.nan, *TARGETS)),
+        )
     for mechanism in SIMPLEX:
         yield Subject(
             f"BetaBinomial, {mechanism}",

@@ -34,26 +34,30 @@ from dpbayes_sklearn.schema.declared import Bins
 def weighted_worlds() -> list[Case]:
     """Enumerate tables and records with weights."""
     tables = [Case(f"weighted tables, {u.label}", partial(_weighted, u)) for u in (RECORD, ADDED)]
+    tables += [Case("tables with missing targets", partial(_weighted, RECORD, missing=True))]
     return [*tables, Case("weighted records of a regression", _weighted_regression)]
 
 
-def _weighted(unit: PrivacyUnit) -> Iterator[str]:
-    worst = worst_weighted_loss(unit)
+def _weighted(unit: PrivacyUnit, missing: bool = False) -> Iterator[str]:
+    worst = worst_weighted_loss(unit, missing)
     if not 0.96 <= worst <= 1:
-        yield f"weighted tables, {unit.label}: loss {float(worst):g} of 1"
+        yield f"records that count or not, {unit.label}: loss {float(worst):g} of 1"
 
 
-def worst_weighted_loss(unit: PrivacyUnit) -> Fraction:
+def worst_weighted_loss(unit: PrivacyUnit, missing: bool = False) -> Fraction:
     """Return the worst loss over all neighbouring tables of two records with any weights.
 
     The fit is the production one: reading, clipping and rounding of weights, its plans and its
-    exact numbers. Epsilon is 1, and a record counts twice at most.
+    exact numbers. Epsilon is 1, and a record counts twice at most; if ``missing``, once or, without
+    a target, not at all, as the schema declares.
     """
-    noise = Laplace(noise="independent")
-    options = {"temperature": 1.0, "max_weight": 2, "random_state": 0, "privacy_unit": unit}
-    model = naive_bayes(mechanism=noise, **options)
-    kinds = [(*cell, weight) for cell in product((0, 1), (0, 1)) for weight in (1, 2)]
-    kinds += [(0, 0, weight) for weight in (0, -1, math.nan, 7)]
+    options = {"temperature": 1.0, "random_state": 0, "privacy_unit": unit}
+    schema = Schema({"x": Interval(0, 1, bins=2)}, Categories([0, 1]), missing_target=True)
+    options |= {"schema": schema, "bounds": None, "classes": None} if missing else {"max_weight": 2}
+    model = naive_bayes(mechanism=Laplace(noise="independent"), **options)
+    weights = (1,) if missing else (1, 2)
+    kinds = [(*cell, weight) for cell in product((0, 1), (0, 1)) for weight in weights]
+    kinds += [] if missing else [(0, 0, weight) for weight in (0, -1, math.nan, 7)]
     kinds += [(1, label, 2) for label in (math.nan, 9)]  # records without a target are left out
     tables = [*product(kinds, kinds), *((kind,) for kind in kinds if unit.size_is_secret)]
     released = {table: _released(model, table) for table in tables}
@@ -81,7 +85,9 @@ def _released(model: Any, table: tuple[Any, ...]) -> list[tuple[Any, Any]]:
 
     x, y, w = (np.array(column, float) for column in zip(*table, strict=True))
     with boundary(seen):
-        clone(model).fit(x[:, None], y, sample_weight=w)
+        clone(model).fit(
+            x[:, None], y, **({} if model.max_weight is None else {"sample_weight": w})
+        )
     return steps
 
 

@@ -74,7 +74,8 @@ def _data(model: Any, description: str | None) -> _Section:
     n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
     features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
     parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]
-    most = getattr(model, "max_weight", None) or 0
+    copies = getattr(model, "_copies", None)
+    most = 0 if copies is None else copies.most
     secret = most or model.guarantee_.privacy_unit.size_is_secret  # n is released, with noise
     about = f"{'about ' * bool(secret)}{n or 0:,}"
     what = f"a total weight of {about}" if most > 1 else f"{about} records"

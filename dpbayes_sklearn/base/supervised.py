@@ -140,6 +140,13 @@ class SupervisedEstimator(PrivateEstimator):
         return counted, promises
 
     @property
+    def _misses_targets(self) -> bool:
+        """Whether the schema declares it; where n is secret, nothing more is needed for it."""
+        unit, declared = self._declared_unit, self.schema is not None and self.schema.missing_target
+        public = unit.whole_records and not unit.size_is_secret
+        return declared and public and "max_weight" in self._parameter_constraints
+
+    @property
     def _leaves_out(self) -> bool:
         """True if leaving out records without a target reveals nothing.
 
@@ -359,7 +366,7 @@ class ShardedEstimator(SupervisedEstimator):
         if statistics.max_weight != self._most_copies:
             raise ValueError(
                 f"These statistics were computed with max_weight={statistics.max_weight}, not with "
-                f"the {self.max_weight} of this {type(self).__name__}, by which noise would be "
+                f"the {self._most_copies} of this {type(self).__name__}, by which noise would be "
                 "calibrated. Nothing was spent."
             )
         self._check_shards()

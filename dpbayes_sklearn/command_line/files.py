@@ -27,7 +27,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from itertools import chain
@@ -260,7 +260,7 @@ def with_all_columns(schema: Schema, names: Sequence[str], others: Sequence[str 
     rest = [name for name in names if name not in schema.columns and name not in others]
     listed = {name: domain for name, domain in schema.columns.items() if name != "*"}
     columns = {**listed, **dict.fromkeys(rest, schema.columns["*"])}
-    return Schema(columns, schema.target, schema.guarantee)
+    return replace(schema, columns=columns)
 
 
 def _category_reader(domain: Categories) -> Callable[[str], Any]:
@@ -281,14 +281,16 @@ def _category_reader(domain: Categories) -> Callable[[str], Any]:
 
 
 _FIELDS = ({"low", "high", "bins", "dates", "edges", "missing"}, {"values", "unseen", "dtype"})
+_OPTIONAL = {"guarantee", "missing_target"}
 
 
 def read_schema(path: Path) -> Schema:
     """Read a schema with a target; an error names the part that must still be filled in."""
     fields = _fields(path)
     columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
-    schema = Schema(columns, _domain(fields["target"], "target"), fields.get("guarantee"))
+    target, missing = _domain(fields["target"], "target"), fields.get("missing_target", False)
     try:  # not so with Infinity as a category
+        schema = Schema(columns, target, fields.get("guarantee"), missing)
         Schema.from_json(schema.to_json())
     except ValueError as error:
         raise FileError(f"{path.name} cannot be part of a model: {error}") from None
@@ -309,7 +311,7 @@ def _fields(path: Path) -> dict[str, Any]:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         raise FileError(f"{path.name} is not JSON.") from None
-    if not isinstance(fields, dict) or set(fields) - {"guarantee"} != {"columns", "target"}:
+    if not isinstance(fields, dict) or set(fields) - _OPTIONAL != {"columns", "target"}:
         raise FileError(f"{path.name} must be an object with the fields columns and target.")
     if not isinstance(fields["columns"], dict) or not fields["columns"]:
         raise FileError(

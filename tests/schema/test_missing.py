@@ -86,7 +86,7 @@ def test_other_json_is_refused(missing: Any) -> None:
 
 
 def test_a_target_that_is_missing_has_no_place() -> None:
-    with pytest.raises(ValueError, match="leave out records without a target"):
+    with pytest.raises(ValueError, match="leaves out records without a target"):
         Schema({}, target=Interval(0, 1, missing=0.5))
 
 
