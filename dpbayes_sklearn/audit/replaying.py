@@ -28,7 +28,8 @@ from dpbayes_sklearn.base import remarks
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.noise.integers import Positions
-from dpbayes_sklearn.privacy import BudgetAccountant, guarantee
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant, guarantee
+from dpbayes_sklearn.privacy.budget import Copies
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.plans import MomentsPlan
@@ -138,6 +139,7 @@ def replay(
         ]
     except Exception as error:  # of statistics that are made when they are asked for
         moved = [Shift(f"statistics ({type(error).__name__})", math.inf, 0.0)]
+    steps = 1 if one.copies is None else one.copies.steps  # from one neighbour to the other
     divergences = [
         *one.broken,
         *two.broken,
@@ -145,7 +147,7 @@ def replay(
         *(
             f"{m.what}: moved by {m.moved:g}, sensitivity {m.sensitivity:g}"
             for m in moved
-            if m.moved > m.sensitivity
+            if m.moved > steps * m.sensitivity
         ),
     ]
     charged = None if one.charged is None else float(sum(one.charged))
@@ -178,6 +180,7 @@ class _Fit:
     releases: list[_Seen] = field(default_factory=list)
     pickled: bytes = b""
     broken: list[str] = field(default_factory=list)
+    copies: Copies | None = None
 
 
 Call = tuple[Any, str]
@@ -208,7 +211,7 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
     """Fit a clone under observation."""
     X, y, groups = data
     whose = {} if groups is None else {"groups": groups}
-    model, fit = clone(estimator), _Fit()
+    model, fit = clone(estimator), _Fit(copies=getattr(estimator, "_copies", None))
     ledger = getattr(estimator, "accountant", None)
     ledger = ledger if isinstance(ledger, BudgetAccountant) else None
     before = ledger._ledger.spent().epsilon if ledger else Fraction(0)
@@ -377,16 +380,18 @@ def _watched(fit: _Fit) -> Iterator[None]:
 
 
 def _asked(fit: _Fit) -> tuple[Any, Any]:
-    """Return epsilon and delta of all releases, added up."""
+    """Return epsilon and delta of all releases, added up, for who is protected."""
     pairs = [(seen.epsilon, seen.delta) for seen in fit.releases]
+    if fit.copies is not None:
+        pairs = [fit.copies.outer(Budget(*pair))[:2] for pair in pairs]
     return sum((e for e, _ in pairs), Fraction(0)), sum((d for _, d in pairs), Fraction(0))
 
 
 def _check_spending(fit: _Fit, model: Any) -> None:
     """Compare what was charged, released and promised."""
     promise = getattr(model, "guarantee_", None)
-    charges = (fit.charged, fit.deltas)
-    for name, released, charged in zip(("epsilon", "delta"), _asked(fit), charges, strict=True):
+    charges, asked = (fit.charged, fit.deltas), _asked(fit)
+    for name, released, charged in zip(("epsilon", "delta"), asked, charges, strict=True):
         total = sum(charged or [])
         if fit.charged is not None and fit.status == "fitted" and total != released:
             fit.broken.append(f"charged {name} {float(total):g}, released {float(released):g}")

@@ -150,7 +150,8 @@ class Copies(NamedTuple):
         return PrivacyUnit("person", max_records=copies, neighbours="add_remove")
 
     @property
-    def _steps(self) -> int:
+    def steps(self) -> int:
+        """How often copies come or go from one neighbour to the other: once, or twice."""
         return 1 if self.unit.size_is_secret else 2
 
     def inner(self, budget: Budget) -> Budget:
@@ -158,20 +159,20 @@ class Copies(NamedTuple):
 
         A delta that is below the least one is none.
         """
-        epsilon = budget.epsilon / self._steps
+        epsilon = budget.epsilon / self.steps
         delta = Fraction(budget.delta) / self._times(epsilon)
         return Budget(epsilon, delta if delta >= LEAST_DELTA else Fraction(0), self.counted)
 
     def outer(self, cost: Budget) -> Budget:
         """Return the cost, for who is protected, of a release with a cost by the counted unit."""
-        rho = None if cost.rho is None else cost.rho * self._steps**2
+        rho = None if cost.rho is None else cost.rho * self.steps**2
         delta = Fraction(cost.delta) * self._times(cost.epsilon)
-        return Budget(cost.epsilon * self._steps, delta, self.unit, rho)
+        return Budget(cost.epsilon * self.steps, delta, self.unit, rho)
 
     def _times(self, epsilon: Exact) -> Fraction:
         r"""Return :math:`1 + e^\varepsilon` for two steps, rounded up, and 1 for one."""
-        if self._steps == 1 or epsilon > 700:
-            return Fraction(1 if self._steps == 1 else 10**305)
+        if self.steps == 1 or epsilon > 700:
+            return Fraction(1 if self.steps == 1 else 10**305)
         return 1 + Fraction(math.exp(epsilon)) * (1 + Fraction(1, 10**12))
 
 

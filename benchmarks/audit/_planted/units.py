@@ -53,7 +53,7 @@ FAULTS.rows(WORLDS, {
 })  # fmt: skip
 FAULTS.rows(WORLDS, {
     "A record that is replaced costs what one that comes does, however much both weigh":
-        at("privacy.budget.Copies._steps", lambda _, self: 1, "weighted tables"),
+        at("privacy.budget.Copies.steps", lambda _, self: 1, "weighted tables"),
     "Noise is that of records that weigh one":
         at("privacy.budget.Copies.counted", lambda real, self: real(self._replace(most=1)),
            "weighted tables"),
