@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report_plan import GUIDE, OWN, SECTIONS, Command, Section
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("dpbayes_sklearn", "scikit-learn", "numpy", "scipy", "joblib")

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dpbayes_sklearn._messages import wrapped_log
+from dpbayes_sklearn._presenting import wrapped_log
 from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.command_line.demonstration import main as demonstration
 from dpbayes_sklearn.command_line.files import (

@@ -17,14 +17,13 @@ from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.counts.plans import CountPlan, TablesPlan
 from dpbayes_sklearn.counts.posterior import ancestral_sample
 from dpbayes_sklearn.counts.tables import CountTables, Tables
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.logistic.blocks import even_nodes
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior, answer_by_row
 from dpbayes_sklearn.logistic.records import LabelledRecords
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.coefficients import named_contrasts
 from dpbayes_sklearn.regression.moments import Moments

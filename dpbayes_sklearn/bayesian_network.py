@@ -23,10 +23,10 @@ from dpbayes_sklearn.counts.network import CLASS, LearnedParents, Network, netwo
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import classes_from_data
-from dpbayes_sklearn.data.table import Table, is_frame
+from dpbayes_sklearn.data.records import Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Domain, Schema
 

@@ -29,10 +29,10 @@ from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.data.encoder import known_codes
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import categories_from_data, check_kind, read_column
-from dpbayes_sklearn.data.table import column_kind
+from dpbayes_sklearn.data.records import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.schema.values import Kind

@@ -12,7 +12,7 @@ from types import FrameType
 import joblib
 import sklearn
 
-from dpbayes_sklearn._messages import withheld
+from dpbayes_sklearn._presenting import withheld
 
 __all__ = [
     "NOTHING_SPENT",

@@ -24,10 +24,9 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import classes_from_data, domain_from_data, read_table
-from dpbayes_sklearn.data.records import Records
-from dpbayes_sklearn.data.table import Table, is_frame
+from dpbayes_sklearn.data.records import Records, Table, is_frame
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import Bins, declared_classes, intervals_from_bounds

@@ -31,12 +31,11 @@ from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import domain_from_data
-from dpbayes_sklearn.data.records import LocalRecords, Records, answer_in_threads
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Records, Table, answer_in_threads
 from dpbayes_sklearn.logistic_regression import BayesianLogisticRegression
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression import plans as moment_plans
 from dpbayes_sklearn.regression.coefficients import (
     CoefficientTable,

@@ -53,7 +53,7 @@ from dpbayes_sklearn.logistic.release import (
 from dpbayes_sklearn.logistic.release import plan as plan_logistic
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import GUESS, Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.domains import MOST_BINS

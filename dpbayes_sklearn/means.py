@@ -20,7 +20,7 @@ from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing.columns import check_numeric
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Release
 from dpbayes_sklearn.schema import Interval, Schema
 from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows

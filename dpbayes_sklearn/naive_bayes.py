@@ -14,7 +14,7 @@ from dpbayes_sklearn.base.contributions import Contributions, Effect, column_num
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema import Schema
 
 __all__ = ["BayesianNaiveBayes"]

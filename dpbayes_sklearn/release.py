@@ -52,9 +52,8 @@ from dpbayes_sklearn._presenting import card, table, tag
 from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
-from dpbayes_sklearn.privacy.budget import Budget, Copies, at_least
+from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 __all__ = [
     "GUESS",
@@ -291,7 +290,7 @@ class SizePlan(Plan[RecordCount, Facts]):
     def of(cls, budget: Budget) -> Self:
         """Return the plan that spends a budget.
 
-        >>> from dpbayes_sklearn.privacy.unit import PrivacyUnit
+        >>> from dpbayes_sklearn.privacy.budget import PrivacyUnit
         >>> unit = PrivacyUnit(neighbours="add_remove")
         >>> SizePlan.of(Budget(Fraction(1, 25), unit=unit)).law.scales
         (Fraction(25, 1),)

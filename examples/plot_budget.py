@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.model_selection import cross_val_predict
 
 from dpbayes_sklearn import BayesianNaiveBayes, BetaBinomial, BudgetAccountant, BudgetError
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 3000)

@@ -27,8 +27,8 @@ from dpbayes_sklearn.data.records import _BLAS
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.noise import made_by
 from dpbayes_sklearn.privacy.active import _BRANCH
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.ledger_file import _GATE
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Scores are computed:dpbayes_sklearn.PrivacyLeakWarning"

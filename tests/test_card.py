@@ -19,7 +19,7 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn.mechanisms import Laplace
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 X = np.random.default_rng(0).random((200, 2))
 Y = (X[:, 0] > 0.5).astype(int)

@@ -17,8 +17,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.mechanisms import Sampler
-from dpbayes_sklearn.privacy.budget import round_up
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit, round_up
 from dpbayes_sklearn.regression import plans as moment_plans
 
 RNG = np.random.default_rng(0)

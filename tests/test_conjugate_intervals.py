@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 MECHANISMS = ["laplace", "laplace_improved", "gaussian", "exponential", "hellinger", "local"]
 

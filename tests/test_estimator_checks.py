@@ -18,7 +18,7 @@ import dpbayes_sklearn
 from dpbayes_sklearn import Categories, Interval, Schema
 from dpbayes_sklearn._compat import StrOptions
 from dpbayes_sklearn.conjugate import PosteriorRelease
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 pytestmark = [
     pytest.mark.oldest,

@@ -23,11 +23,10 @@ from scipy import sparse
 from dpbayes_sklearn.counts import tables
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.data import table
+from dpbayes_sklearn.data import records as records_module
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.encoder import Encoder
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.regression import design, record_sums
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments, Predictive, Window, Windows
@@ -132,7 +131,7 @@ def test_counts(
     count = partial(CountTables.of_shard, network, Encoder(domains), CLASSES)
     order = np.random.default_rng(seed).permutation(len(y))
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
-        patch.setattr(table, "CHUNK_CELLS", cells)
+        patch.setattr(records_module, "CHUNK_CELLS", cells)
         patch.setattr(tables, "_JOINT_CELLS", cells)
         patch.setattr(tables, "_STORED", cells)
         for X_, y_ in ((X, y), (X[order], y[order])):

@@ -32,11 +32,11 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn.base.remarks import Told
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.logistic.blocks import STEPS, Blocks
 from dpbayes_sklearn.logistic.release import CurvaturePlan, largest_norm, norm_limit
 from dpbayes_sklearn.mechanisms import MAP, Laplace, Sampler
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.privacy.budget import RECORD
 from dpbayes_sklearn.shards import merge
 
 TRUTH = np.array([1.0, -0.7, 0.0])

@@ -11,7 +11,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from dpbayes_sklearn._messages import remark, silence, wrapped_log
+from dpbayes_sklearn._presenting import remark, silence, wrapped_log
 from dpbayes_sklearn.data.records import in_threads
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning, warn_caller
 

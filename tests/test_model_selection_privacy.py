@@ -25,7 +25,7 @@ from dpbayes_sklearn.model_selection.runs import POINTS, points, prepared, run, 
 from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from dpbayes_sklearn.noise.finite import Stopping
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import boundary
 
 SURE = 1e-4

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, mechanisms
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.guarantee import APART
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 INF = float("inf")

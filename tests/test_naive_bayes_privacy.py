@@ -19,7 +19,7 @@ from dpbayes_sklearn import (
     Schema,
     mechanisms,
 )
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Release, boundary
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]

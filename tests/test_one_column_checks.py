@@ -14,7 +14,7 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from dpbayes_sklearn import BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpbayes_sklearn.PrivacyLeakWarning")
 

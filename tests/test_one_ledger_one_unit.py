@@ -13,7 +13,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from tests.visits import ADDED, CLASSIFIER, PERSON, labels, visits
 
 

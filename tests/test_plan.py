@@ -25,7 +25,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateStandardScaler
 from dpbayes_sklearn.privacy import gaussian
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression import plans as regression
 
 CASES = {case.name: case for case in every_case(n=60)}

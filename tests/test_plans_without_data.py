@@ -19,12 +19,10 @@ from dpbayes_sklearn import (
     Schema,
     mechanisms,
 )
-from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table, quiet_numpy
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.noise.integers import random_source
+from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.regression import plans, step_noise
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments

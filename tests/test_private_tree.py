@@ -25,7 +25,7 @@ from dpbayes_sklearn.counts.dependence import TREE, EdgeScores, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 RNG = np.random.default_rng(0)
 CODES = RNG.integers(0, 3, (3000, 5))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import BayesianNaiveBayes, PrivateSearchCV
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.categories import candidates
 from dpbayes_sklearn.conjugate import certify
 

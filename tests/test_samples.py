@@ -10,10 +10,9 @@ import pytest
 
 from benchmarks.audit.order import places, sorted_tables
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.release import drawn_sample
 
 PERSON = PrivacyUnit("person", max_records=3)
@@ -47,7 +46,7 @@ def test_who_is_held_out_does_not_depend_on_places(case: Any) -> None:
 
 
 def test_sums_over_some_positions_in_any_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpbayes_sklearn.data.table._MOST_ROWS", 7)  # at a time
+    monkeypatch.setattr("dpbayes_sklearn.data.records._MOST_ROWS", 7)  # at a time
     monkeypatch.setattr("dpbayes_sklearn.data.records._CELLS_A_THREAD", 10)
     rng = np.random.default_rng(0)
     X, y = rng.random((100, 3)), np.arange(100)

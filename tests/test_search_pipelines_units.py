@@ -19,7 +19,7 @@ from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 PERSON = {"privacy_unit": PrivacyUnit("person", max_records=2)}

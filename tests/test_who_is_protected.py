@@ -29,7 +29,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.data.persons import COUNTED, PERSONS_STREAM, counted_records
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.noise import Noise, made_by
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import SizePlan
 from tests.visits import ADDED, BOTH, CLASSIFIER, PERSON, WHOM, labels, unit_of, visits
 

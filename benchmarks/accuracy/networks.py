@@ -33,7 +33,7 @@ from dpbayes_sklearn import (
     tree_augmented,
 )
 from dpbayes_sklearn.counts.fourier import block_sensitivity, closure, l1_sensitivity
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.privacy.budget import RECORD
 
 MECHANISMS = ("laplace", "fourier", "sampler", "map")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))

@@ -24,7 +24,7 @@ from dpbayes_sklearn.metrics.plan import plan
 from dpbayes_sklearn.metrics.statistics import Classification, Labelled, Measured, Regression
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, exact
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 POPULATION, TRAINING = 1_000_000, 5_000
 CLASSIFIER = ("accuracy", "balanced_accuracy", "log_loss", "brier_score", "roc_auc")

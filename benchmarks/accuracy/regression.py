@@ -27,7 +27,7 @@ from joblib import Parallel, delayed
 from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, Regression
 from benchmarks.peers.environment import diffprivlib_python
 from dpbayes_sklearn import BayesianLinearRegression, Interval
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.regression.design import Design
 
 EPSILONS = (0.1, 0.3, 1.0, 10.0)

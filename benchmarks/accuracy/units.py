@@ -31,7 +31,7 @@ from benchmarks.accuracy.unknown_ranges import CLASSIFIED, Problem, halves, lear
 from benchmarks.data.regression import REPORTED_ON
 from benchmarks.data.tables import PUBLIC, table_split
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 EPSILONS = (0.1, 0.3, 1.0)
 KINDS = ("replace", "add_remove")

@@ -15,7 +15,7 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 from benchmarks.audit._cases import HEADER, Row, line, markdown
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 
 
 def layers() -> list[str]:

@@ -37,7 +37,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS, column_in, table_in
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable, column_here
 from dpbayes_sklearn.data.persons import coins_of, counted_records
-from dpbayes_sklearn.data.table import Table, one_column
+from dpbayes_sklearn.data.records import Table, one_column
 
 N, ODD = 7, 3
 FAR = 2**62

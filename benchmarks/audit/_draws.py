@@ -50,10 +50,10 @@ from dpbayes_sklearn.noise.discrete_laplace import (
     discrete_laplace_pmf,
     discrete_laplace_survival,
 )
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy import Budget, exact
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression import ball_draws, step_noise
 from dpbayes_sklearn.release import Facts
 

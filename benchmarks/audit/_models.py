@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 
 def person(max_records: int = 2, **options: Any) -> PrivacyUnit:

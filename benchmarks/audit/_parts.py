@@ -50,7 +50,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.moments import GaussianBlock
 
 _ROUNDING = 1 + 1e-9

@@ -33,7 +33,7 @@ from dpbayes_sklearn.audit.fuzzing import Ear
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import boundary
 
 N = 60

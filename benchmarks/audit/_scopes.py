@@ -35,9 +35,9 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.privacy import active
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.composition import Spend, best_order
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import boundary
 
 FORK = multiprocessing.get_context("fork")

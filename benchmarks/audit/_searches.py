@@ -37,8 +37,8 @@ from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.noise.finite import Stopping
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
 from dpbayes_sklearn.privacy import guarantee
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_rho
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 N = 40
 X = np.column_stack([np.arange(N), np.arange(N) % 3])  # the first column names the record

@@ -25,7 +25,7 @@ from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.model_selection.runs import points
 from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import boundary
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.declared import Bins

@@ -27,8 +27,7 @@ from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
-from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit, exact
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.audit._cases import Row
 from benchmarks.audit._models import person
 from benchmarks.audit._worlds import TIGHT, World
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit import Enumeration
 from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.counts.network import Network

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.audit._cases import Case, Row
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
 from dpbayes_sklearn.metrics import private_cross_validate, private_score
@@ -29,10 +29,10 @@ from dpbayes_sklearn.metrics.statistics import (
     Regression,
 )
 from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.noise import made_by
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget, exact
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 
 def run(scale: float) -> Iterator[Row]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.audit._cases import Row, first_finding, versions
 from benchmarks.audit._layers import LAYERS
 from benchmarks.audit._planted import FAULTS, Fault
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 
 WANTED = 100
 CRASHED = "the layer itself fails with"

@@ -30,9 +30,8 @@ from dpbayes_sklearn.audit.fuzzing import CONTAINERS, MARK, OBJECTS, column_in, 
 from dpbayes_sklearn.data import reading
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.persons import records_that_count
-from dpbayes_sklearn.data.records import LocalRecords, Records
-from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.data.records import LocalRecords, Records, Table
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 ROUNDS = 200
 

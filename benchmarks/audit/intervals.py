@@ -18,7 +18,7 @@ from dpbayes_sklearn import (
     BetaBinomial,
     DirichletMultinomial,
 )
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 
 def run(scale: float) -> Iterator[Row]:

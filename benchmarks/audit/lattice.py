@@ -28,11 +28,10 @@ from dpbayes_sklearn.counts.fourier import sum_count
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, leaf_probabilities
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
-from dpbayes_sklearn.noise.ball_gaussian import DRAW_LATTICE
+from dpbayes_sklearn.noise.discrete_gaussian import DRAW_LATTICE
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC
 from dpbayes_sklearn.regression.design import Design, Scale

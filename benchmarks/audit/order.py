@@ -33,7 +33,7 @@ from dpbayes_sklearn import (
     BudgetAccountant,
     PrivateSearchCV,
 )
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
@@ -41,7 +41,7 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts import plans, temperature
 from dpbayes_sklearn.counts.temperature import LabelledRecords, LossSums
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import location, release
 from dpbayes_sklearn.regression.moments import Moments, Predictive, Windows
 from dpbayes_sklearn.regression.record_sums import RADII

@@ -51,7 +51,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     Schema,
 )
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, together
 from dpbayes_sklearn.audit._steps import Added, Choice
 from dpbayes_sklearn.audit.planting import planted
@@ -68,7 +68,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateStandardScaler,
 )
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.moments import Moments
 
 

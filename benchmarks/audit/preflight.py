@@ -60,7 +60,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateStandardScaler,
 )
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts
 
 PLANS = 200

@@ -18,15 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.audit._cases import Row
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit._parts import ModeSearch
 from dpbayes_sklearn.audit._steps import Added, Mode, StepLaw
 from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.recording import Recording
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
 from dpbayes_sklearn.logistic.records import CodedRecords, LabelledRecords, MappedRecords
@@ -34,7 +33,7 @@ from dpbayes_sklearn.logistic.release import CurvaturePlan, DrawPlan, LookPlan, 
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.gram import GramMatrix

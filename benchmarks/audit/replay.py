@@ -12,7 +12,7 @@ from sklearn.base import clone
 from benchmarks.audit._cases import Row, circumstance
 from benchmarks.audit._pairs import subjects
 from dpbayes_sklearn import BudgetAccountant
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit.replaying import replay
 
 PAIRS = 10_800

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from benchmarks.audit._cases import Row
 from benchmarks.audit._parts import World, claims, recordings
 from benchmarks.audit.parts import sessions
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit._steps import StepLaw
 from dpbayes_sklearn.audit._universes import Known
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
@@ -43,9 +43,9 @@ from dpbayes_sklearn.mechanisms import (
     Sampler,
 )
 from dpbayes_sklearn.privacy import Budget, exact
-from dpbayes_sklearn.privacy.unit import FEATURE as VALUE
-from dpbayes_sklearn.privacy.unit import RECORD as ONE
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE as VALUE
+from dpbayes_sklearn.privacy.budget import RECORD as ONE
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts
 
 RUNS = 1_000_000

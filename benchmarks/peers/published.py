@@ -33,7 +33,7 @@ from benchmarks.accuracy.coefficient_coverage import Data
 from benchmarks.accuracy.regression import score, split
 from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, Regression
 from dpbayes_sklearn import BayesianLinearRegression, Categories, Interval, Schema
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.regression.design import Design
 
 FloatArray = npt.NDArray[np.float64]

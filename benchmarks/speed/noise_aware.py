@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.counts.noise_aware import StarInference, infer_star
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal, discrete_laplace
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 
 IntArray = npt.NDArray[np.int64]
 

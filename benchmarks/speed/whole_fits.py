@@ -14,8 +14,8 @@ from benchmarks.speed.work import Work
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import ClassRows
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import draw
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import BudgetAccountant
 
 

@@ -37,7 +37,7 @@ from dpbayes_sklearn.noise import (
     joint,
     matrix,
 )
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise.integers import RandomSource
 from dpbayes_sklearn.privacy.budget import Budget
 
 _MARK = 1 << 32  # Marks are multiples of this, which is larger than any count.

@@ -20,7 +20,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.records import LabelledRecords, on_lattice
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression import location
 from dpbayes_sklearn.regression.gram import GramMatrix
 from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, largest_grid, whole_block

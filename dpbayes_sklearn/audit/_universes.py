@@ -30,11 +30,9 @@ from dpbayes_sklearn.counts.dependence import (
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.data.records import LocalRecords, Shard
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Shard, Table
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.regression import plans as of_moments
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments

@@ -38,8 +38,7 @@ from dpbayes_sklearn.columns.plans import TextPlan
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
-from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit, exact
 
 _WIDE = 2.0**30  # Noise of a larger variance is treated as continuous.
 

@@ -16,8 +16,7 @@ from dpbayes_sklearn.audit._universes import DataSet, Indices, Universe, univers
 from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit, exact
 from dpbayes_sklearn.release import Facts, RecordCount, size_share
 
 _CLEAR = 1e-9  # Below (1 - 1e-9) epsilon floats decide; closer, compare exact fractions.

@@ -43,7 +43,7 @@ from dpbayes_sklearn.noise import (
     SupNorm,
     ZeroSum,
 )
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy import Budget
 
 _BATCH = 20_000

@@ -34,8 +34,8 @@ from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.logistic.mode import LogisticLoss
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
+from dpbayes_sklearn.noise.integers import RandomSource, random_source
 from dpbayes_sklearn.noise.noise import Objective, Weights
-from dpbayes_sklearn.noise.source import RandomSource, random_source
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.mode import RobustLoss
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit._universes import released as plan_release
 from dpbayes_sklearn.audit.leaks import numbers

@@ -29,9 +29,8 @@ from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, guarantee
-from dpbayes_sklearn.privacy.budget import Copies
+from dpbayes_sklearn.privacy.budget import Copies, PrivacyUnit
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.regression.plans import MomentsPlan
 from dpbayes_sklearn.release import boundary
 

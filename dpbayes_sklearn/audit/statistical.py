@@ -31,7 +31,7 @@ from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.privacy import BudgetAccountant

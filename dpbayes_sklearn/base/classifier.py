@@ -46,8 +46,7 @@ from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.encoder import Encoder, SparseCodes
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import classes_from_data
-from dpbayes_sklearn.data.records import Records, answer_in_threads
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Records, Table, answer_in_threads
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from dpbayes_sklearn._messages import is_heard, remark
+from dpbayes_sklearn._presenting import is_heard, remark
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.dask import gathered
 from dpbayes_sklearn.exceptions import LedgerError, PrivacyLeakWarning, called_by, warn_caller

@@ -20,8 +20,14 @@ from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, exact
 from dpbayes_sklearn.privacy.active import active_accountant
-from dpbayes_sklearn.privacy.budget import LEAST_DELTA, Copies, at_least, round_up
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import (
+    LEAST_DELTA,
+    RECORD,
+    Copies,
+    PrivacyUnit,
+    at_least,
+    round_up,
+)
 from dpbayes_sklearn.release import Plan, Release, carry_out
 
 NO_CALLBACKS = (

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._compat import _fit_context
-from dpbayes_sklearn._messages import remark
+from dpbayes_sklearn._presenting import remark
 from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.data.arrow import framed
@@ -26,8 +26,14 @@ from dpbayes_sklearn.data.reading import (
     read_records,
     read_table,
 )
-from dpbayes_sklearn.data.records import LocalRecords, Shard, quiet_numpy
-from dpbayes_sklearn.data.table import SealedTable, Table, is_frame
+from dpbayes_sklearn.data.records import (
+    LocalRecords,
+    SealedTable,
+    Shard,
+    Table,
+    is_frame,
+    quiet_numpy,
+)
 from dpbayes_sklearn.exceptions import called_by
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.guarantee import total_in_words

@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.categories.posterior import DISTANCES
 from dpbayes_sklearn.noise.finite import integer_weights

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, Marginal, NoiseLaw, ZeroSum
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 
 
 @dataclass(frozen=True)

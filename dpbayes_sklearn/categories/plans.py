@@ -369,7 +369,7 @@ def _(mechanism: Exponential, prior: SimplexPrior, facts: Facts, budget: Budget)
 def per_record(budget: Budget) -> Budget:
     """Return the budget with which one record is protected: k of them then lose k times as much.
 
-    >>> from dpbayes_sklearn.privacy.unit import PrivacyUnit
+    >>> from dpbayes_sklearn.privacy.budget import PrivacyUnit
     >>> per_record(Budget(Fraction(1), unit=PrivacyUnit("person", max_records=2))).epsilon
     Fraction(1, 2)
     """

@@ -61,8 +61,7 @@ from dpbayes_sklearn.noise.finite import (
     rounding_loss,
 )
 from dpbayes_sklearn.noise.law import laplace_scale
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.release import Plan
 
 Found = tuple[tuple[str, ...], ...]

@@ -40,7 +40,7 @@ from dpbayes_sklearn.columns.lattice import (
     shortened,
 )
 from dpbayes_sklearn.data.records import Records, Shard
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema.values import as_numbers
 
 

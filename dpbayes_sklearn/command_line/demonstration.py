@@ -20,8 +20,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
-from dpbayes_sklearn._messages import wrapped_log
-from dpbayes_sklearn._presenting import Html, card, check_matplotlib, table, tag, tidy
+from dpbayes_sklearn._presenting import Html, card, check_matplotlib, table, tag, tidy, wrapped_log
 from dpbayes_sklearn.display import (
     PosteriorDisplay,
     PrivacyUtilityCurve,

@@ -76,7 +76,7 @@ from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
 from dpbayes_sklearn.noise.law import laplace_scale, least_noise
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 
 __all__ = [

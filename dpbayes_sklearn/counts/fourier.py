@@ -47,9 +47,9 @@ from dpbayes_sklearn.noise import (
     SupNorm,
     least_noise,
 )
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
-from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Released
 
 __all__ = [

@@ -63,7 +63,7 @@ from dpbayes_sklearn.mechanisms import (
 )
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_gaussian import drawable
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.gaussian import calibrated_variance, gaussian_rho
 from dpbayes_sklearn.release import Facts, Plan, Step, drawn_sample

@@ -29,7 +29,7 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.counts.temperature import Evidence
 from dpbayes_sklearn.data.encoder import Codes, Encoder, SparseCodes
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 
 __all__ = [
     "RowFunction",

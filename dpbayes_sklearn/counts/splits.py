@@ -55,7 +55,7 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.finite import integer_weights, rounding_loss
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 __all__ = [
     "Split",

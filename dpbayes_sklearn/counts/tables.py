@@ -37,7 +37,7 @@ from dpbayes_sklearn.noise import (
     least_noise,
 )
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Released, bound_of
 from dpbayes_sklearn.schema.domains import Categories
 

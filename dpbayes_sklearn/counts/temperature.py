@@ -29,8 +29,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Codes, Encoder, SparseCodes
 from dpbayes_sklearn.data.records import Positions, Records, Shard
 from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_weights
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 
 __all__ = [

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from dpbayes_sklearn.data.encoder import Encoder
-from dpbayes_sklearn.data.table import Table, is_partitioned
+from dpbayes_sklearn.data.records import Table, is_partitioned
 from dpbayes_sklearn.schema import Categories, Schema
 from dpbayes_sklearn.schema.values import Kind, cells_of, kind_of
 

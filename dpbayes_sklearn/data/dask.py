@@ -24,10 +24,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.data.records import Addable, Shard, asked
-from dpbayes_sklearn.data.table import (
+from dpbayes_sklearn.data.records import (
+    Addable,
     SealedTable,
+    Shard,
     Table,
+    asked,
     column_kind,
     is_frame,
     is_partitioned,

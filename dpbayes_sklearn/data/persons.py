@@ -28,7 +28,7 @@ from dpbayes_sklearn.data.arrow import framed_column
 from dpbayes_sklearn.data.dask import column_here
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.integers import Positions
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema.values import as_numbers
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

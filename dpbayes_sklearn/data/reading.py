@@ -22,8 +22,15 @@ from sklearn.utils.validation import validate_data
 
 from dpbayes_sklearn.data.arrow import framed, framed_column
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
-from dpbayes_sklearn.data.records import LocalRecords, Records
-from dpbayes_sklearn.data.table import Table, column_kind, is_frame, is_partitioned, one_column
+from dpbayes_sklearn.data.records import (
+    LocalRecords,
+    Records,
+    Table,
+    column_kind,
+    is_frame,
+    is_partitioned,
+    one_column,
+)
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.domains import Categories, Interval
 from dpbayes_sklearn.schema.values import Kind, Repeated, as_cells, as_numbers, is_list, readable

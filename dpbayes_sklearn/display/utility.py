@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import cross_val_score
 
-from dpbayes_sklearn._messages import progress
-from dpbayes_sklearn._presenting import COLOURS, MARKERS, Drawn, check_matplotlib
+from dpbayes_sklearn._presenting import COLOURS, MARKERS, Drawn, check_matplotlib, progress
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.privacy.budget import at_least

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema import Domain, Interval
 from dpbayes_sklearn.schema.values import as_numbers, cells_of
 

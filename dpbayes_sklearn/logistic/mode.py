@@ -60,7 +60,7 @@ from dpbayes_sklearn.logistic.records import (
     residual_error,
 )
 from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 __all__ = [
     "LogisticLoss",

@@ -34,8 +34,7 @@ from scipy.special import expit, log_expit, ndtri
 
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.data.records import quiet_numpy
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.logistic.blocks import BINS, STEPS, Blocks
 from dpbayes_sklearn.regression.coefficients import CoefficientTable
 from dpbayes_sklearn.schema import Interval, Schema

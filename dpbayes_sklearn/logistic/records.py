@@ -24,8 +24,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.special import expit
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.data.records import LocalRecords, Records, Shard
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Records, Shard, Table
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks, Codes
 from dpbayes_sklearn.schema import Categories
 

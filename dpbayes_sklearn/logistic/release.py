@@ -25,7 +25,7 @@ is the expansion of its log-likelihood to second order,
 .. math:: s(v) = (y - q)\,u - \tfrac12 q(1-q)\,u^2,
 
 and w is drawn from :math:`\pi(w)\,e^{\kappa\sum s}` with :math:`\sum_j |v_j|^2/\tau_j^2 \le B^2`:
-a Gaussian in a ball, drawn by rejection (:mod:`dpbayes_sklearn.noise.ball_gaussian`), without a
+a Gaussian in a ball, drawn by rejection (:mod:`dpbayes_sklearn.noise.discrete_gaussian`), without a
 Markov chain. Spreads :math:`\tau_j` of the blocks and B are public.
 
 *Claim*: N draws are private with :math:`N\kappa\,m\,a(b)`, where m records come or go,
@@ -75,8 +75,7 @@ from dpbayes_sklearn.logistic.records import (
 )
 from dpbayes_sklearn.mechanisms import Mechanism, Sampler
 from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
-from dpbayes_sklearn.privacy.budget import Budget, Exact
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC, loss_of_a_draw, score_range
 from dpbayes_sklearn.release import Facts, Plan, Step
 

@@ -29,7 +29,7 @@ from scipy.stats import norm
 from dpbayes_sklearn._presenting import QUIET, card, table, tag
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise import Noise, NoiseLaw
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 
 _DRAWS = 4000  # of the noise: the share beyond its 0.975-quantile then errs by 0.0025

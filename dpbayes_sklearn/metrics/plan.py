@@ -34,9 +34,8 @@ from dpbayes_sklearn.metrics.statistics import (
     score_step,
 )
 from dpbayes_sklearn.noise import Noise, NoiseLaw
-from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.privacy.gaussian import composed_rho
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Plan
 
 _GUESS, _DOUBT = 0.3, 0.8  # of a loss's variance over its largest possible one: median, log-sd

@@ -15,14 +15,13 @@ from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import _safe_indexing
-from dpbayes_sklearn._messages import silence
+from dpbayes_sklearn._presenting import silence
 from dpbayes_sklearn.base.estimator import SEEDED
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import coins_of, read_groups, records_that_count
 from dpbayes_sklearn.data.reading import check_kinds, in_memory, read_table, read_target
-from dpbayes_sklearn.data.records import LocalRecords, quiet_numpy
-from dpbayes_sklearn.data.table import Table, column_kind
+from dpbayes_sklearn.data.records import LocalRecords, Table, column_kind, quiet_numpy
 from dpbayes_sklearn.metrics.intervals import CrossValidation, Evaluation
 from dpbayes_sklearn.metrics.plan import ReleasedEvaluation, plan
 from dpbayes_sklearn.metrics.statistics import (
@@ -37,7 +36,7 @@ from dpbayes_sklearn.model_selection.pipelines import Prepaid
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.release import carry_out
 from dpbayes_sklearn.schema import Interval
 

@@ -34,7 +34,7 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
 from dpbayes_sklearn.noise.law import laplace_scale
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 HALF = 2**20
 """The H: half the range of a loss, in steps."""

@@ -22,7 +22,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from dpbayes_sklearn._compat import InvalidParameterError
-from dpbayes_sklearn._messages import silence
+from dpbayes_sklearn._presenting import silence
 from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
 from dpbayes_sklearn.base.spending import once
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
@@ -30,7 +30,7 @@ from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Release
 
 

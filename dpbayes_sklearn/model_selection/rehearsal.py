@@ -51,13 +51,12 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from dpbayes_sklearn._compat import _safe_indexing
-from dpbayes_sklearn._messages import silence
+from dpbayes_sklearn._presenting import silence
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.arrow import ArrowFrame
 from dpbayes_sklearn.data.reading import check_kind
-from dpbayes_sklearn.data.records import quiet_numpy
-from dpbayes_sklearn.data.table import is_frame
+from dpbayes_sklearn.data.records import is_frame, quiet_numpy
 from dpbayes_sklearn.exceptions import warn_caller
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.model_selection.pipelines import (
@@ -70,9 +69,8 @@ from dpbayes_sklearn.model_selection.pipelines import (
 from dpbayes_sklearn.model_selection.runs import candidates_of
 from dpbayes_sklearn.noise.finite import PRICE
 from dpbayes_sklearn.privacy import exact
-from dpbayes_sklearn.privacy.budget import Exact, round_up
+from dpbayes_sklearn.privacy.budget import Exact, PrivacyUnit, round_up
 from dpbayes_sklearn.privacy.composition import renyi_epsilon
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import GUESS
 from dpbayes_sklearn.schema.values import Kind, kind_of
 

@@ -47,7 +47,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
-from dpbayes_sklearn._messages import silence
+from dpbayes_sklearn._presenting import silence
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.base.estimator import FitInput
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
@@ -61,7 +61,7 @@ from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
 from dpbayes_sklearn.noise.finite import Stopping
 from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import NOTHING_KNOWN, Plan, Step, size_share
 from dpbayes_sklearn.schema.values import Kind
 

@@ -16,14 +16,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import Range, StrOptions, _safe_indexing
-from dpbayes_sklearn._messages import progress
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.persons import read_groups
 from dpbayes_sklearn.data.reading import in_memory, read_target
-from dpbayes_sklearn.data.table import column_kind
+from dpbayes_sklearn.data.records import column_kind
 from dpbayes_sklearn.model_selection.pipelines import (
     Prepaid,
     PrivatePipeline,
@@ -46,8 +46,8 @@ from dpbayes_sklearn.model_selection.runs import (
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.finite import PRICE
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 from dpbayes_sklearn.release import Facts, FitPlan, Release
 
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -49,7 +49,7 @@ from scipy.special import gammainccinv, gammaln
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.discrete_gaussian import GaussianMarginal
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal, laplace_magnitudes
-from dpbayes_sklearn.noise.integers import any_below, random_subset, rounds
+from dpbayes_sklearn.noise.integers import RandomSource, any_below, random_subset, rounds
 from dpbayes_sklearn.noise.law import (
     Marginal,
     NoiseLaw,
@@ -58,7 +58,6 @@ from dpbayes_sklearn.noise.law import (
     lattice_scale,
     representable_scale,
 )
-from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = ["ClassRows", "discrete_rows", "many_rows", "row_choices"]
 
@@ -308,7 +307,7 @@ def discrete_rows(sizes: Sequence[int], scale: Fraction, source: RandomSource) -
 
     Examples
     --------
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> total, rows = discrete_rows([2, 3], Fraction(100), random_source(0))
     >>> [len(row) for row in rows], {int(row.sum()) for row in rows} == {total}
     ([2, 3], True)
@@ -321,7 +320,7 @@ def many_rows(
 ) -> Iterator[DrawnRows]:
     """Yield independent noises with the law of `discrete_rows`, proposed many at a time.
 
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> len([*many_rows([2, 3], Fraction(100), 5, random_source(0))])
     5
     """

@@ -41,7 +41,14 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.noise.integers import bernoulli_exp, fill, geometric, rounds, uniform_below
+from dpbayes_sklearn.noise.integers import (
+    RandomSource,
+    bernoulli_exp,
+    fill,
+    geometric,
+    rounds,
+    uniform_below,
+)
 from dpbayes_sklearn.noise.law import (
     MAX_TERM,
     NO_NOISE,
@@ -51,7 +58,6 @@ from dpbayes_sklearn.noise.law import (
     draw,
     representable_scale,
 )
-from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = [
     "DiscreteLaplace",
@@ -297,7 +303,7 @@ def discrete_laplace(
 
     Examples
     --------
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> discrete_laplace(Fraction(5, 2), (2, 3), random_source(0)).shape
     (2, 3)
     >>> discrete_laplace(Fraction(0), 3, random_source())
@@ -315,7 +321,7 @@ def discrete_laplace(
 def one_sided_laplace(scale: Fraction, size: int, source: RandomSource) -> IntArray:
     """Draw integers k >= 0 with P(k) proportional to exp(-k/scale): the law of Z given Z >= 0.
 
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> one_sided_laplace(Fraction(5, 2), 3, random_source(0)).shape
     (3,)
     """
@@ -332,7 +338,7 @@ def laplace_magnitudes(scale: Fraction, size: int, source: RandomSource) -> IntA
 
     Other numbers for the same seed: `one_sided_laplace` is for noise whose seeds are in use.
 
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> laplace_magnitudes(Fraction(5, 2), 3, random_source(0)).shape
     (3,)
     """
@@ -446,7 +452,7 @@ def truncated_laplace(law: TruncatedLaplace, size: int, source: RandomSource) ->
     """Draw independent integers with P(z) proportional to exp(-abs(z)/b), abs(z) <= k, exactly.
 
     >>> from fractions import Fraction
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> noise = truncated_laplace(TruncatedLaplace(Fraction(5), 3), 100, random_source(0))
     >>> int(noise.min()), int(noise.max())
     (-3, 3)

@@ -76,8 +76,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.noise.integers import MAX_ROUNDS, rounds, uniform_below
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise.integers import MAX_ROUNDS, RandomSource, rounds, uniform_below
 
 __all__ = [
     "ETA",

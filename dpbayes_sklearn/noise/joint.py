@@ -59,6 +59,7 @@ from dpbayes_sklearn.noise.discrete_laplace import (
     one_sided_laplace,
 )
 from dpbayes_sklearn.noise.integers import (
+    RandomSource,
     Words,
     bernoulli_exp,
     fill,
@@ -75,7 +76,6 @@ from dpbayes_sklearn.noise.law import (
     lattice_scale,
     representable_scale,
 )
-from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = [
     "SupNorm",
@@ -271,7 +271,7 @@ def discrete_boxes(sides: IntArray, scale: Fraction, count: int, source: RandomS
 
     Examples
     --------
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> discrete_boxes(np.array([1, 1, 2]), Fraction(1000), 4, random_source(0)).shape
     (4, 3)
     """
@@ -394,7 +394,7 @@ def zero_sum_laplace(
 
     Examples
     --------
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> noise = zero_sum_laplace(Fraction(2), 5, 3, random_source(0))
     >>> noise.shape, noise.sum(axis=1).tolist()
     ((3, 5), [0, 0, 0])

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.noise.source import RandomSource
+from dpbayes_sklearn.noise.integers import RandomSource
 
 __all__ = [
     "MAX_TERM",
@@ -437,7 +437,7 @@ def add(
     --------
     >>> from fractions import Fraction
     >>> from dpbayes_sklearn.noise import DiscreteLaplace
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> law = DiscreteLaplace.of(Fraction(2), sizes=[4, 2])
     >>> tables = [np.zeros((2, 2), np.int64), np.zeros(2, np.int64)]
     >>> [noisy.shape for noisy in add(tables, law, random_source(0))]

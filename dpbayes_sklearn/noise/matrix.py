@@ -48,9 +48,8 @@ import numpy.typing as npt
 from scipy.special import gammaln, kve
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.noise.integers import any_below, geometric, rounds
+from dpbayes_sklearn.noise.integers import RandomSource, any_below, geometric, rounds
 from dpbayes_sklearn.noise.law import NoiseLaw, deviation_bound, draw
-from dpbayes_sklearn.noise.source import RandomSource
 
 __all__ = [
     "BITS",
@@ -215,7 +214,7 @@ def exact_normals(count: int, source: RandomSource, sure: float = _SURE) -> Norm
 
     Examples
     --------
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> drawn = exact_normals(3, random_source(0))
     >>> drawn.bits, (drawn.cells / 2.0**drawn.bits).astype(float).round(2).tolist()
     (60, [-0.79, 0.57, -0.07])
@@ -305,7 +304,7 @@ def wishart_differences(
 
     Examples
     --------
-    >>> from dpbayes_sklearn.noise.source import random_source
+    >>> from dpbayes_sklearn.noise.integers import random_source
     >>> wishart_differences(Fraction(1000), (Fraction(1),) * 3, 4, random_source(0)).shape
     (4, 6)
     """

@@ -17,18 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.noise.ball_gaussian import ball_gaussian
+from dpbayes_sklearn.noise.discrete_gaussian import ball_gaussian
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace, truncated_laplace
 from dpbayes_sklearn.noise.finite import Stopping, finite_draw, number_of_runs
 from dpbayes_sklearn.noise.integers import (
     Positions,
+    RandomSource,
+    Seed,
     random_order,
     random_positions,
+    random_source,
     segment_draw,
     uniform_below,
 )
 from dpbayes_sklearn.noise.law import NoiseLaw, add, draw
-from dpbayes_sklearn.noise.source import RandomSource, Seed, random_source
 
 __all__ = ["Noise", "Objective", "Weights", "made_by"]
 

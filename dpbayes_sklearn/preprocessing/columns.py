@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from dpbayes_sklearn._messages import remark
+from dpbayes_sklearn._presenting import remark
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.columns.plans import QuantilePlan
@@ -23,11 +23,9 @@ from dpbayes_sklearn.columns.quantiles import (
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import read_table, read_unlabelled
-from dpbayes_sklearn.data.records import Records, quiet_numpy
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Records, Table, quiet_numpy
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
-from dpbayes_sklearn.privacy.budget import at_least
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit, at_least
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.schema.values import Kind, as_numbers

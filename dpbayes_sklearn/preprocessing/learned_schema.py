@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from dpbayes_sklearn._messages import remark
+from dpbayes_sklearn._presenting import remark
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.spending import DELTA
 from dpbayes_sklearn.columns.plans import FrameContents, FramePlan, TextCounts
@@ -18,12 +18,11 @@ from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.dask import PartitionedTable
 from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import read_unlabelled
-from dpbayes_sklearn.data.records import Records
-from dpbayes_sklearn.data.table import Table, is_frame, is_partitioned
+from dpbayes_sklearn.data.records import Records, Table, is_frame, is_partitioned
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, too_few
 from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.values import Kind

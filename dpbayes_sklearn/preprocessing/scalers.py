@@ -22,7 +22,7 @@ from dpbayes_sklearn.columns.quantiles import (
 )
 from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, share
 from dpbayes_sklearn.privacy import BudgetAccountant
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 
 
 class PrivateMinMaxScaler(ColumnwiseTransformer):

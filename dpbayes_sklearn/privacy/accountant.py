@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from dpbayes_sklearn._presenting import QUIET, Html, card, meter, table, tag, tiles
 from dpbayes_sklearn.exceptions import LedgerError
 from dpbayes_sklearn.privacy import active
-from dpbayes_sklearn.privacy.budget import Cost, at_least, at_most, round_down
+from dpbayes_sklearn.privacy.budget import Cost, PrivacyUnit, at_least, at_most, round_down
 from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, privacy_loss_total
 from dpbayes_sklearn.privacy.ledger import Allotment, Entry, Ledger
 from dpbayes_sklearn.privacy.ledger_file import is_temporary, temporary_path
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -37,10 +37,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from dpbayes_sklearn._messages import is_heard, remark
-from dpbayes_sklearn._presenting import QUIET, card, tag, tiles
-from dpbayes_sklearn.privacy.budget import Budget, Copies, at_least, exact, round_up
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn._presenting import QUIET, card, is_heard, remark, tag, tiles
+from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least, exact, round_up
 
 __all__ = [
     "PrivacyGuarantee",

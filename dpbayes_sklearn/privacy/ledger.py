@@ -34,10 +34,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dpbayes_sklearn.exceptions import NOTHING_SPENT, BudgetError, LedgerError
-from dpbayes_sklearn.privacy.budget import Cost, Exact, parsed, round_up, written
+from dpbayes_sklearn.privacy.budget import Cost, Exact, is_secret_size, parsed, round_up, written
 from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, in_parallel, tightest
 from dpbayes_sklearn.privacy.ledger_file import create_file, refusal, transaction
-from dpbayes_sklearn.privacy.unit import is_secret_size
 
 __all__ = [
     "COLUMNS",

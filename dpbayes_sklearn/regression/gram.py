@@ -66,7 +66,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.noise import MatrixNoise, NoiseLaw
 from dpbayes_sklearn.noise.law import laplace_scale
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design, Reach
 from dpbayes_sklearn.regression.moments import Block, GaussianBlock, whole_block
 from dpbayes_sklearn.regression.record_sums import RowNorm

@@ -68,8 +68,7 @@ from scipy.linalg import cho_factor, cho_solve
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.noise import Noise, SupNorm
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.equations import EXPLAINED, Belief, FirstStage
 from dpbayes_sklearn.regression.location import Located, Location, located

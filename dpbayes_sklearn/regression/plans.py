@@ -25,11 +25,10 @@ from dpbayes_sklearn.mechanisms import (
     registered_names,
 )
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.noise.integers import random_source
+from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.gaussian import composed_rho
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression.ball_draws import (
     REAL_ARITHMETIC,
     DrawPlan,

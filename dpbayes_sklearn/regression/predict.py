@@ -22,8 +22,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import PerColumn, long_rows
-from dpbayes_sklearn.data.records import quiet_numpy
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPosterior
 

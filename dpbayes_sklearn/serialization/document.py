@@ -20,7 +20,7 @@ import numpy as np
 
 from dpbayes_sklearn.counts.network import LearnedParents
 from dpbayes_sklearn.mechanisms import Mechanism, mechanism_class
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.serialization.codecs import (
     TEXT,

@@ -31,8 +31,7 @@ from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.mechanisms import Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.finite import integer_weights, rounding_loss
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan
 from dpbayes_sklearn.schema.domains import Interval
 from dpbayes_sklearn.schema.values import as_numbers

@@ -45,7 +45,7 @@ from dpbayes_sklearn.counts.fourier import sum_count
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.noise.discrete_laplace import integer_allowance
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 
 __all__ = [
     "beta_divergence",

@@ -22,8 +22,8 @@ from dpbayes_sklearn.noise import (
     ZeroSum,
     add,
 )
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import NoiseLaw
-from dpbayes_sklearn.noise.source import random_source
 from dpbayes_sklearn.privacy import Budget
 
 LAWS = [

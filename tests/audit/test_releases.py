@@ -11,8 +11,7 @@ from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import Geometric, Laplace, LaplaceImproved, Sampler
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression.design import Design, Scale

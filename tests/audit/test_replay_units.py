@@ -14,7 +14,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import replay
 from dpbayes_sklearn.audit.replaying import DRAWS
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}
 PERSON = {"privacy_unit": PrivacyUnit("person", max_records=3)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.privacy.budget import RECORD
 
 
 @pytest.mark.parametrize(("n", "k"), [(4, 2), (3, 3), (2, 4)])

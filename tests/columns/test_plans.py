@@ -19,8 +19,7 @@ from dpbayes_sklearn.columns.quantiles import (
     RangeAndEdges,
     SortedColumns,
 )
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
 

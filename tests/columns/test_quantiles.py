@@ -15,9 +15,8 @@ from dpbayes_sklearn.columns.quantiles import (
     RangeAndEdges,
     SortedColumns,
 )
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.data.records import LocalRecords, Table
+from dpbayes_sklearn.privacy.budget import RECORD
 
 LOW, HIGH = Fraction(1, 100), Fraction(99, 100)
 PLANS = [

@@ -24,7 +24,7 @@ from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores, TreeCh
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 UNITS = [
     PrivacyUnit("record", neighbours="add_remove"),

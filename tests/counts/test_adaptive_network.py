@@ -16,8 +16,8 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.posterior import ancestral_sample
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, NoiseLaw
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import add
-from dpbayes_sklearn.noise.source import random_source
 
 STAR = Network.star((2, 3, 2, 5), 3)
 TREE = Network((2, 3, 2, 2), ((3,), (0,), (3, 0), ()))

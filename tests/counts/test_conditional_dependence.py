@@ -15,7 +15,7 @@ from dpbayes_sklearn.counts.dependence import (
     TreePrices,
     conditional_dependence,
 )
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 
 FREE = TreePrices(np.zeros((1, 1), np.int64), 0)
 

@@ -10,7 +10,7 @@ import pytest
 from dpbayes_sklearn.counts.dependence import ColumnScores, dependence, dependence_sensitivity
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 
 def compositions(n, cells):

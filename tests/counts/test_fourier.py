@@ -26,7 +26,7 @@ from dpbayes_sklearn.counts.fourier import (
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import depths, haar, leaf_levels
 from dpbayes_sklearn.noise import DiscreteLaplace
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
 from tests.random_networks import count, random_network, random_records
 
 

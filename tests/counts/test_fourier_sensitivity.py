@@ -17,7 +17,7 @@ from dpbayes_sklearn.counts.fourier import (
 )
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import haar
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
 from tests.random_networks import random_network
 
 UNITS = (RECORD, FEATURE)

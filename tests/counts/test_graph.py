@@ -12,7 +12,7 @@ import pytest
 
 from dpbayes_sklearn.counts.network import Network, network_from_parents
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
 
 NAMES, SIZES, N_CLASSES = ["age", "smoke", "cough"], [3, 2, 4], 2
 PARENTS = {"class": ["age", "smoke"], "cough": ["class"], "smoke": ["age"]}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 
 
 def test_a_star() -> None:

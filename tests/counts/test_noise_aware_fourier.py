@@ -17,8 +17,8 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.noise_aware_fourier import BooleanCharacters, NoiseAwareCharacters
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.joint import discrete_boxes, log_upper_gamma
-from dpbayes_sklearn.noise.source import random_source
 
 
 @pytest.mark.parametrize("order", [1, 2, 33, 115, 3001])

@@ -24,7 +24,7 @@ from dpbayes_sklearn.counts.splits import (
     split_priors,
 )
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
 
 FloatArray = npt.NDArray[np.float64]
 

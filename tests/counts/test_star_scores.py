@@ -14,7 +14,7 @@ from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.counts import predict
 from dpbayes_sklearn.counts.predict import StarScores, exact_in_sums, side_by_side
 from dpbayes_sklearn.data.encoder import Encoder, SparseCodes
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema.domains import Interval
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.noise import DiscreteLaplace
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
 from tests.random_networks import Records, count, random_network, random_records
 
 

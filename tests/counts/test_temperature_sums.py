@@ -22,7 +22,7 @@ from dpbayes_sklearn.counts.temperature import (
     stride,
     temperature_share,
 )
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 
 CLASSES = 3
 LOG_PRIOR = np.log([0.5, 0.3, 0.2])

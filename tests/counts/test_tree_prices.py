@@ -11,7 +11,7 @@ import pytest
 from dpbayes_sklearn.counts.dependence import DEPENDENCE_PER_NOISE, LARGEST_SCORE, STEPS, TreePrices
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 STAR = Network.star([2, 3, 5], 2)
 UNITS = [

@@ -28,7 +28,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.data.arrow import framed, named_columns
 from dpbayes_sklearn.data.encoder import Encoder
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.metrics import private_cross_validate
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import cells_of

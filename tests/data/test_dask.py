@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
-from dpbayes_sklearn.data.table import is_partitioned
+from dpbayes_sklearn.data.records import is_partitioned
 
 CANARY = "CANARY-7431"
 X = np.random.default_rng(0).random((60, 3))

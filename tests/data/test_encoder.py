@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
 
-from dpbayes_sklearn.data import table
+from dpbayes_sklearn.data import records as records_module
 from dpbayes_sklearn.data.encoder import Encoder
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.schema.domains import Domain
 
@@ -153,7 +153,7 @@ def test_frames(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = Table(frames()[kind])
     assert frame.names == list("ntcwfb")
     assert Encoder(FRAME_DOMAINS).encode(frame).tolist() == FRAME_CODES
-    monkeypatch.setattr(table, "CHUNK_CELLS", 6)  # one row at a time
+    monkeypatch.setattr(records_module, "CHUNK_CELLS", 6)  # one row at a time
     assert len(list(frame.chunks())) == 4
     assert Encoder(FRAME_DOMAINS).encode(frame).tolist() == FRAME_CODES
 
@@ -182,7 +182,7 @@ def test_chunks_cover_all_rows_once(cells: int, monkeypatch: pytest.MonkeyPatch)
     X = np.random.default_rng(5).uniform(-2, 2, (41, 3))
     encoder = Encoder([Interval(-1, 1, bins=k) for k in (2, 3, 300)])
     whole = encoder.encode(Table(X))
-    monkeypatch.setattr(table, "CHUNK_CELLS", cells)
+    monkeypatch.setattr(records_module, "CHUNK_CELLS", cells)
     parts = [(rows, codes.copy()) for rows, codes in encoder.chunks(Table(X))]
     assert [i for rows, _ in parts for i in range(41)[rows]] == list(range(41))
     assert (np.concatenate([codes for _, codes in parts]) == whole).all()

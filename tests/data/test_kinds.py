@@ -25,7 +25,7 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     Schema,
 )
-from dpbayes_sklearn.data.table import column_kind
+from dpbayes_sklearn.data.records import column_kind
 from dpbayes_sklearn.schema.values import kind_of
 
 X = np.zeros((6, 1))

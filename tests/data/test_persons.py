@@ -14,7 +14,7 @@ from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit.fuzzing import MARK, everything_said
 from dpbayes_sklearn.data.persons import coins_of, counted_records, read_groups
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 NAMES = ["ann", "bob", "c", "dd", "eve", "fritz"]
 

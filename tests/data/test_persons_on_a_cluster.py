@@ -20,7 +20,7 @@ from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
 

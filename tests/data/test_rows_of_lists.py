@@ -23,7 +23,7 @@ from dpbayes_sklearn.base.estimator import WIDTH_OF_LIST
 from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.data.reading import read_table, read_target
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema.values import as_cells, cells_of
 
 ODD: list[Any] = [None, 1, [], [1, 2], [[0]], (0,), np.array([0]), "ab", *ODD_LABELS]

@@ -19,7 +19,7 @@ from dpbayes_sklearn import (
     PrivacyLeakWarning,
 )
 from dpbayes_sklearn.data.reading import categories_from_data, classes_from_data, domain_from_data
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema import Categories, Interval
 
 CANARY = "CANARY-7431"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Blocks, even_nodes
 from dpbayes_sklearn.schema import Categories, Interval
 

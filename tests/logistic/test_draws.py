@@ -12,14 +12,13 @@ from scipy.stats import kstest
 from dpbayes_sklearn.audit._steps import Ball
 from dpbayes_sklearn.audit.ratios import audit_ratios
 from dpbayes_sklearn.audit.recording import Recording
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import exact_mode, plan_mode
 from dpbayes_sklearn.logistic.records import LabelledRecords
 from dpbayes_sklearn.logistic.release import DrawPlan, score_of_records
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
 
 WORLDS = {

@@ -14,14 +14,13 @@ from scipy.stats import kstest
 
 from dpbayes_sklearn.audit._steps import LogisticMode, weighed_records
 from dpbayes_sklearn.audit.ratios import audit_ratios
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic import mode as module
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import LogisticLoss, perturbed_mode, plan_mode
 from dpbayes_sklearn.logistic.records import LabelledRecords, MappedRecords
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
 
 ONE = Blocks((Categories(range(2)),))

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic import records as module
 from dpbayes_sklearn.logistic.blocks import STEPS, Blocks, even_nodes
 from dpbayes_sklearn.logistic.records import (

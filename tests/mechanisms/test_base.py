@@ -23,8 +23,7 @@ from dpbayes_sklearn.mechanisms import (
     resolve_mechanism,
 )
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, Budget, exact
 from tests.releasing import carried_out, plan_for
 
 STAR = Network.star([2], 2)

@@ -15,8 +15,8 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, release_rho, split_priors
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_rho
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.regression.ball_draws import loss_of_a_draw
 

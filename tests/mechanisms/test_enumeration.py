@@ -24,8 +24,7 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.plans import tables_plan
 from dpbayes_sklearn.counts.splits import depths, log_odds_of
 from dpbayes_sklearn.mechanisms import MAP, Mechanism, Sampler
-from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, Budget, PrivacyUnit, exact
 
 TREE = Network((2, 3, 2), ((2,), (0,), ()))  # class -> x0 -> x1
 COLLIDER = Network((2, 2, 2), ((), (), (0, 1)))  # both features are parents of the class

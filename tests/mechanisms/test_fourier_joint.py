@@ -27,8 +27,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, SupNorm
 from dpbayes_sklearn.planning import epsilon_for, expected_error
-from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, Budget, PrivacyUnit, exact
 from dpbayes_sklearn.theory import table_bound
 from tests.random_networks import count, random_records
 from tests.releasing import carried_out, plan_for

@@ -38,8 +38,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Gaussian
 from dpbayes_sklearn.noise import DiscreteGaussian, Noise
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.budget import exact
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit, exact
 from dpbayes_sklearn.release import Facts
 from tests.releasing import carried_out
 

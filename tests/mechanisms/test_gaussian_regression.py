@@ -12,8 +12,7 @@ from dpbayes_sklearn import BayesianLinearRegression
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.mechanisms import Auto, Gaussian, Laplace
 from dpbayes_sklearn.noise import Noise

@@ -16,8 +16,7 @@ from dpbayes_sklearn.counts.posterior import siblings
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, Noise
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.privacy.budget import RECORD, Budget
 from tests.releasing import carried_out, plan_for
 
 MANY = 5000  # values: 4**MANY is far beyond the largest float

@@ -19,8 +19,7 @@ from dpbayes_sklearn.counts.splits import log_odds_of, split_tree
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import MAP, Sampler
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.budget import Budget, exact
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, Budget, PrivacyUnit, exact
 from tests.releasing import carried_out, plan_for
 
 STAR = Network.star([2, 3], 2)

@@ -32,12 +32,10 @@ from dpbayes_sklearn.counts.temperature import (
     tempering_weights,
 )
 from dpbayes_sklearn.data.encoder import Encoder
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import Laplace, Mechanism
 from dpbayes_sklearn.noise.finite import law_loss
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
 
 INF = float("inf")

@@ -17,8 +17,7 @@ from dpbayes_sklearn.counts.adaptive import AdaptivePosterior
 from dpbayes_sklearn.counts.posterior import TemperedPosterior
 from dpbayes_sklearn.counts.temperature import TEMPERINGS, LabelledRecords
 from dpbayes_sklearn.data.encoder import Encoder
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.noise import Noise
 
 

@@ -12,8 +12,7 @@ from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.release import Facts, RecordCount, SizePlan
 from dpbayes_sklearn.schema import Categories, Interval

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV
 from dpbayes_sklearn.base.estimator import WIDTH_OF_LIST
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 SECRET = PrivacyUnit("record", neighbours="add_remove")
 EACH = ([0, 0], [1, 1])

@@ -12,10 +12,10 @@ from scipy.sparse import csr_array, csr_matrix
 from sklearn.pipeline import make_pipeline
 
 from dpbayes_sklearn import BayesianNaiveBayes, PrivateSearchCV
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.model_selection.rehearsal import stand_ins
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.release import GUESS
 
 DAY = datetime.datetime(2020, 1, 1)

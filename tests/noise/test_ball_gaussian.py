@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from dpbayes_sklearn.noise import ball_gaussian as module
-from dpbayes_sklearn.noise.ball_gaussian import DRAW_LATTICE, _unit_ball, ball_gaussian
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise import discrete_gaussian as module
+from dpbayes_sklearn.noise.discrete_gaussian import DRAW_LATTICE, _unit_ball, ball_gaussian
+from dpbayes_sklearn.noise.integers import random_source
 
 RADIUS = 1.5
 SMALLEST_P = 1e-4  # chance of failing the right law; planted faults must fall far below it

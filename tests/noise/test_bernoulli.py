@@ -7,8 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.noise.integers import bernoulli, bernoulli_exp, geometric, uniform_below
-from dpbayes_sklearn.noise.source import RandomSource, random_source
+from dpbayes_sklearn.noise.integers import (
+    RandomSource,
+    bernoulli,
+    bernoulli_exp,
+    geometric,
+    random_source,
+    uniform_below,
+)
 
 ALL_BYTES = bytes(range(256))
 

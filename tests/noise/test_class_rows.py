@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import integers as integers
 from dpbayes_sklearn.noise.class_rows import discrete_rows, many_rows, row_choices
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 
 SMALLEST_P = 1e-4
 

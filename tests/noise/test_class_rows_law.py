@@ -12,10 +12,9 @@ import pytest
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import draw, sum_of
-from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy.budget import exact
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit, exact
 
 STARS = [
     Network.star([2, 2], 2),

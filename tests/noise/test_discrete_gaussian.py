@@ -20,7 +20,7 @@ from dpbayes_sklearn.noise.discrete_gaussian import (
     discrete_gaussian,
     representable_variance,
 )
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 
 DRAWS = 500_000
 PASSES = 1e-3

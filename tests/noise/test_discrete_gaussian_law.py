@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 
 from dpbayes_sklearn.noise import DiscreteGaussian, add
 from dpbayes_sklearn.noise.discrete_gaussian import GaussianMarginal
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import draw
-from dpbayes_sklearn.noise.source import random_source
 
 LAW = DiscreteGaussian((Fraction(9), Fraction(0), Fraction(49, 4)), (3, 2, 4))
 

@@ -21,8 +21,8 @@ from dpbayes_sklearn.noise.discrete_laplace import (
     discrete_laplace_variance,
     laplace_magnitudes,
 )
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import MAX_TERM, representable_scale
-from dpbayes_sklearn.noise.source import random_source
 
 DRAWS = 1_000_000
 PASSES = 1e-3

@@ -21,7 +21,7 @@ from dpbayes_sklearn.noise.finite import (
     law_loss,
     rounding_loss,
 )
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 
 Weights = npt.NDArray[np.uint64]
 LOG_WEIGHT = st.floats(-120, 120) | st.floats(-1e9, 1e9) | st.just(0.0)

@@ -17,8 +17,8 @@ from dpbayes_sklearn.noise.discrete_gaussian import (
     representable_variance,
 )
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import MAX_TERM, representable_scale
-from dpbayes_sklearn.noise.source import random_source
 
 DRAWS = 500_000
 Sampler = Callable[..., npt.NDArray[np.int64]]

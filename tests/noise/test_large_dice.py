@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dpbayes_sklearn.noise import integers as integers
-from dpbayes_sklearn.noise.integers import any_below, random_subset
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import any_below, random_source, random_subset
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 7, 200, 256])

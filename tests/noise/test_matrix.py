@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.noise import MatrixNoise, add, matrix
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.matrix import Normals, wishart_differences
-from dpbayes_sklearn.noise.source import random_source
 
 ONES = (Fraction(1),) * 3
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 
 from dpbayes_sklearn.noise import MatrixNoise
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.matrix import GammaDifference, wishart_differences
-from dpbayes_sklearn.noise.source import random_source
 
 WEIGHTS = (Fraction(1), Fraction(1, 2), Fraction(3, 2))
 LAW = MatrixNoise(Fraction(500), WEIGHTS)

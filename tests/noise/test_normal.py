@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import kstest
 
 from dpbayes_sklearn.noise import matrix
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.matrix import BITS, Normals, exact_normals
-from dpbayes_sklearn.noise.source import random_source
 
 
 def values(drawn):

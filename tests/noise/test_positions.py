@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dpbayes_sklearn.noise import integers
-from dpbayes_sklearn.noise.integers import random_positions
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_positions, random_source
 
 
 @pytest.mark.parametrize(("n", "size"), [(3, 1), (4, 2), (5, 2), (5, 3), (5, 4), (6, 3)])

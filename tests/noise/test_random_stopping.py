@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpbayes_sklearn.noise import finite
 from dpbayes_sklearn.noise.finite import PRICE, Stopping, finite_draw, number_of_runs
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 
 DRAWS = 4000
 SURE = 1e-4

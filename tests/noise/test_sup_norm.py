@@ -8,10 +8,10 @@ from scipy.stats import chisquare, kstest
 
 from dpbayes_sklearn.noise import SupNorm
 from dpbayes_sklearn.noise import joint as box
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.joint import (
     discrete_boxes,
 )
-from dpbayes_sklearn.noise.source import random_source
 
 SMALLEST_P = 1e-4
 

@@ -12,10 +12,9 @@ from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.noise import DiscreteLaplace, SupNorm
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import draw
-from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy.budget import exact
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit, exact
 
 NETWORKS = [
     Network.star([2, 2, 2], 2),

@@ -11,8 +11,8 @@ from scipy import stats
 
 from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace, truncated_laplace
-from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.noise.integers import random_source
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 
 def weights(law: TruncatedLaplace) -> np.ndarray:

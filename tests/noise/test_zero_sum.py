@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.joint import zero_sum_laplace
-from dpbayes_sklearn.noise.source import random_source
 
 DRAWS = 40_000
 ALPHA = 1e-4

@@ -6,9 +6,8 @@ import os
 import sqlite3
 from contextlib import closing
 
-from dpbayes_sklearn.privacy.budget import Cost
+from dpbayes_sklearn.privacy.budget import Cost, PrivacyUnit
 from dpbayes_sklearn.privacy.composition import Spend
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
 
 CEILING = Cost.of(1)
 ONE = Spend.of(1)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, LedgerError
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 X = (np.random.default_rng(0).random((60, 2)) < 0.5).astype(int)
 Y = np.arange(60) % 2

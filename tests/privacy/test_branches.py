@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import exact
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.privacy.composition import Spend, best_order
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
 from tests.privacy.ledgers import ADDED
 
 X = np.tile([[0, 1], [1, 0], [1, 1]], (20, 1))

@@ -9,7 +9,7 @@ import pytest
 
 from dpbayes_sklearn._presenting import ACCENTS
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.serialization.models import GUARANTEE as CODEC
 
 GUARANTEE = PrivacyGuarantee.of(Budget(exact(0.1), exact(1e-6), FEATURE), "laplace", ["a <b>"])

@@ -3,7 +3,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.schema import Categories, Interval
 

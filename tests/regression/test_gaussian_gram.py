@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import gram as module
 from dpbayes_sklearn.regression.design import Design, Reach
 from dpbayes_sklearn.regression.gram import NARROWEST, gaussian_gram, noise_of_products

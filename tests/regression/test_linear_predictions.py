@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.regression import predict
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPosterior

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import ball_draws as draws_module
 from dpbayes_sklearn.regression import mode as mode_module

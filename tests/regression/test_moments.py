@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
+from dpbayes_sklearn.data.records import LocalRecords, Table
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.regression import design as design_module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import (

@@ -14,10 +14,9 @@ from scipy.stats import kstest
 from dpbayes_sklearn import BayesianLinearRegression
 from dpbayes_sklearn.audit._steps import Mode, seen_records
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import mode as module
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.mode import least_ridge, perturbed_mode, plan_mode

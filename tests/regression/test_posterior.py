@@ -3,8 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import BayesianRidge
 
-from dpbayes_sklearn.data.records import LocalRecords
-from dpbayes_sklearn.data.table import Table
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, ReleasedMoments, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior

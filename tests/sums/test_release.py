@@ -12,7 +12,7 @@ import pytest
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, SupNorm
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.unit import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Interval
 from dpbayes_sklearn.sums.posterior import GammaFamily, NormalFamily, moments_given

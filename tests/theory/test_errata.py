@@ -17,7 +17,7 @@ from dpbayes_sklearn.counts.fourier import CharacterSums, closure
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, release_loss, split_priors
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.theory import (
     beta_divergence,
     coefficient_count,

@@ -16,7 +16,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.privacy.budget import RECORD
 from dpbayes_sklearn.theory import (
     coefficient_count,
     fourier_table_quantile,

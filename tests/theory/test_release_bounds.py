@@ -12,8 +12,8 @@ from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
-from dpbayes_sklearn.noise.source import random_source
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.noise.integers import random_source
+from dpbayes_sklearn.privacy.budget import RECORD
 from dpbayes_sklearn.theory import (
     count_tail,
     empirical_error,

@@ -7,7 +7,7 @@ import pytest
 
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, release_loss, split_priors
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.theory import (
     KAPPA,
     OMEGA,

@@ -13,7 +13,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.theory import (
     beta_divergence,
     cell_count,

@@ -16,8 +16,8 @@ from dpbayes_sklearn.categories.posterior import Dirichlet
 from dpbayes_sklearn.counts.plans import tables_plan
 from dpbayes_sklearn.counts.temperature import DEFAULT
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
-from dpbayes_sklearn.privacy.unit import FEATURE, RECORD
 
 FAULTS = Faults("counts")
 COUNTS, GAUSSIAN, PARTS = "enumeration of counts", "enumeration of Gaussian noise", "parts"

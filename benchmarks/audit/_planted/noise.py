@@ -11,9 +11,8 @@ import numpy as np
 from benchmarks.audit._planted._fault import Faults, at, returns, times
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace, SupNorm, class_rows
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace, one_sided_laplace
-from dpbayes_sklearn.noise.integers import bernoulli_exp, uniform_below
+from dpbayes_sklearn.noise.integers import bernoulli_exp, random_source, uniform_below
 from dpbayes_sklearn.noise.law import draw, laplace_scale
-from dpbayes_sklearn.noise.source import random_source
 
 FAULTS = Faults("noise")
 COUNTS, MOMENTS, LAWS, BYTES = (
@@ -58,7 +57,7 @@ FAULTS.rows(LAWS, {
     "Discrete Gaussian noise has half of its variance":
         at("noise.discrete_gaussian.discrete_gaussian", lambda real, v, *rest: real(v / 2, *rest)),
     "A Gaussian in a ball is drawn with twice its precision":
-        at("noise.ball_gaussian._unit_ball", lambda real, a, b, *rest: real(2 * a, 2 * b, *rest)),
+        at("noise.discrete_gaussian._unit_ball", lambda real, a, b, *rest: real(2 * a, 2 * b, *rest)),
     "The last point of a finite law is never drawn":
         at("noise.finite.finite_draw",
            lambda real, weights, source: real(weights[..., :-1], source)),

@@ -13,7 +13,7 @@ from benchmarks.audit._planted._fault import Faults, at, returns, uncached
 from dpbayes_sklearn.counts.lattice import log_dirichlet_weight
 from dpbayes_sklearn.metrics.statistics import HALF
 from dpbayes_sklearn.noise.discrete_laplace import integer_allowance
-from dpbayes_sklearn.privacy.unit import RECORD
+from dpbayes_sklearn.privacy.budget import RECORD
 
 FAULTS = Faults("publishing")
 METRICS, SUMS, PLANS = "evaluations", "enumeration of sums", "plans"

@@ -12,7 +12,7 @@ from benchmarks.audit._planted._fault import Faults, at, returns
 from dpbayes_sklearn.base.supervised import Declared
 from dpbayes_sklearn.command_line import files
 from dpbayes_sklearn.conjugate import REFUSES
-from dpbayes_sklearn.data import dask, table
+from dpbayes_sklearn.data import dask, records
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.schema.values import as_cells, kind_of
 
@@ -42,7 +42,7 @@ FAULTS.rows(CONTAINERS, {
     "A missing label makes all labels floats, which recodes other people":
         at("data.reading.read_target", _as_numpy_likes),
     "A missing value makes its whole column floats, and others unseen":
-        at("data.table.Table.column", _as_numpy_likes),
+        at("data.records.Table.column", _as_numpy_likes),
     "One column with a missing value becomes floats, and others unseen":
         at("conjugate.read_column", _as_numpy_likes),
     "Labels of a partition are read as numpy likes, on a cluster only":
@@ -112,7 +112,7 @@ FAULTS.rows(GROUPS, {
            lambda real, label: real(label) or (label is not None and id(label)),
            "labels that are none"),
     "Labels on a cluster are put together in a type that suits them all":
-        at("data.persons.column_here", lambda _, values: table.one_column(dask.gathered(values)),
+        at("data.persons.column_here", lambda _, values: records.one_column(dask.gathered(values)),
            "dask, blocks of floats"),
     "Labels on a cluster that dask has made texts of are other persons":
         at("data.dask._cell", lambda _, cell, read: cell, "partitions of objects"),
@@ -145,7 +145,7 @@ def _(_, column, name):
         return [None] * len(column)
 
 
-@FAULTS.row(GROUPS, ("data.table.cells_of", "data.reading.as_cells"), "lists of rows")
+@FAULTS.row(GROUPS, ("data.records.cells_of", "data.reading.as_cells"), "lists of rows")
 def _(_, values, *rest):
     """Whether a list has rows is decided by all of its cells."""
     if not isinstance(values, list):
@@ -161,7 +161,7 @@ def _(_, self, column, n):
     return Categories((1, 0)), () if plain else (REFUSES,)
 
 
-@FAULTS.row(REPLAY, "data.table.Table.kind", "n_bins=auto")
+@FAULTS.row(REPLAY, "data.records.Table.kind", "n_bins=auto")
 def _(real, self, j):
     """Bins follow from whether all values are whole numbers."""
     values = np.asarray(self.column(j))

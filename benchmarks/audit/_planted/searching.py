@@ -21,8 +21,8 @@ from dpbayes_sklearn.model_selection import pipelines, rehearsal, runs
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise
 from dpbayes_sklearn.noise.finite import Stopping, _geometric
 from dpbayes_sklearn.noise.integers import rounds, uniform_below
+from dpbayes_sklearn.privacy.budget import RECORD
 from dpbayes_sklearn.privacy.composition import zcdp_rho
-from dpbayes_sklearn.privacy.unit import RECORD
 from dpbayes_sklearn.schema.values import as_cells
 
 FAULTS = Faults("searching")

@@ -10,7 +10,7 @@ from benchmarks.audit._planted._fault import Faults, at, changed, returns
 from dpbayes_sklearn.categories.counts import ReleasedSimplex
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.integers import random_positions
-from dpbayes_sklearn.privacy.unit import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.release import Facts, SizePlan, carry_out, drawn_sample
 
 FAULTS = Faults("units")
@@ -22,7 +22,7 @@ SAMPLES = tuple(f"{m}.drawn_sample" for m in ("regression.location", "regression
 
 FAULTS.rows(WORLDS, {
     "All records of a person are thought to move what one of them does":
-        at("privacy.unit.PrivacyUnit.n_changed", lambda _, unit: 1 if unit.size_is_secret else 2),
+        at("privacy.budget.PrivacyUnit.n_changed", lambda _, unit: 1 if unit.size_is_secret else 2),
     "A record that comes is thought to move less than its tables":
         at("counts.tables.CountTables.sensitivity",
            lambda real, self, unit: real(self, unit) // (1 + unit.size_is_secret),

@@ -14,7 +14,7 @@ import pytest
 import dpbayes_sklearn.noise
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.finite import finite_draw
-from dpbayes_sklearn.noise.source import RandomSource, random_source
+from dpbayes_sklearn.noise.integers import RandomSource, random_source
 
 PACKAGE = Path(dpbayes_sklearn.noise.__file__).parent
 SCALE = Fraction(2**50)  # two equal sets of ten draws have no chance
@@ -54,7 +54,7 @@ FORK = """
 import os
 from fractions import Fraction
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
-from dpbayes_sklearn.noise.source import random_source
+from dpbayes_sklearn.noise.integers import random_source
 source = random_source()
 discrete_laplace(Fraction(2**50), 10, source)
 for _ in range(2):
