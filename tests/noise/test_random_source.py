@@ -104,4 +104,4 @@ def test_no_module_but_the_source_names_another_generator() -> None:
             for alias in node.names
         }
         generators = names & {"random", "default_rng", "RandomState", "urandom", "secrets"}
-        assert bool(generators) == (path.name == "source.py"), path.name
+        assert bool(generators) == (path.name == "integers.py"), path.name
