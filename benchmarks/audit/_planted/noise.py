@@ -57,7 +57,8 @@ FAULTS.rows(LAWS, {
     "Discrete Gaussian noise has half of its variance":
         at("noise.discrete_gaussian.discrete_gaussian", lambda real, v, *rest: real(v / 2, *rest)),
     "A Gaussian in a ball is drawn with twice its precision":
-        at("noise.discrete_gaussian._unit_ball", lambda real, a, b, *rest: real(2 * a, 2 * b, *rest)),
+        at("noise.discrete_gaussian._unit_ball",
+           lambda real, a, b, *rest: real(2 * a, 2 * b, *rest)),
     "The last point of a finite law is never drawn":
         at("noise.finite.finite_draw",
            lambda real, weights, source: real(weights[..., :-1], source)),
