@@ -41,9 +41,9 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Mechanism, Sampler
-from dpbayes_sklearn.noise import ball_gaussian, discrete_laplace, finite
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
+from dpbayes_sklearn.noise import discrete_laplace, finite
 from dpbayes_sklearn.noise import joint as box
 from dpbayes_sklearn.noise.discrete_laplace import (
     TruncatedLaplace,
@@ -122,7 +122,7 @@ def _gaussians(source: Any) -> Iterator[str]:
     for k in (0, 3, 6):
         chance = float(law[60 + k] / law.sum())
         yield from _strays(f"Gaussian P(Z={k})", int((drawn == k).sum()), 20_000, chance)
-    inside = ball_gaussian.ball_gaussian(np.eye(1), np.zeros(1), 3.0, 2_000, source)[:, 0]
+    inside = gaussian.ball_gaussian(np.eye(1), np.zeros(1), 3.0, 2_000, source)[:, 0]
     chance = float((ndtr(1) - ndtr(-1)) / (ndtr(3) - ndtr(-3)))
     yield from _strays("ball P(|w|<1)", int((abs(inside) < 1).sum()), 2_000, chance)
 
