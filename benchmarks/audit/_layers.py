@@ -97,7 +97,7 @@ def source_code() -> Iterator[str]:
     """
     package = Path(dpbayes_sklearn.__file__).parent
     for file in (*(package / "noise").glob("*.py"), *(package / "mechanisms").glob("*.py")):
-        if file.name == "source.py":
+        if file.name == "integers.py":
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
