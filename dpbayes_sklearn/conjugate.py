@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-Codes = npt.NDArray[np.intp]
+CategoryCodes = npt.NDArray[np.intp]
 
 
 class DeclaredColumn(NamedTuple):
@@ -62,7 +62,7 @@ class DeclaredColumn(NamedTuple):
         """Number of records."""
         return len(self.values)
 
-    def at(self, positions: Codes) -> DeclaredColumn:
+    def at(self, positions: CategoryCodes) -> DeclaredColumn:
         """Return the records at some positions."""
         return self._replace(values=self.values[positions])
 
@@ -92,7 +92,7 @@ class PosteriorRelease(PrivateEstimator):
         """Return the prior belief about the probabilities of the categories, in their order."""
 
     @abstractmethod
-    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> Codes:
+    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> CategoryCodes:
         """Return the positions of records among the categories, or refuse them."""
 
     @once
@@ -286,7 +286,7 @@ class BetaBinomial(PosteriorRelease):
     def _belief(self, categories: Categories) -> Dirichlet:
         return Beta(*_pseudo_counts(self.prior, 2))
 
-    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> Codes:
+    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> CategoryCodes:
         return known_codes(categories, values, "BetaBinomial takes records that are 0 or 1")
 
 
@@ -438,7 +438,7 @@ class DirichletMultinomial(PosteriorRelease):
             raise ValueError("DirichletMultinomial needs at least two categories. Got 1 instead.")
         return Dirichlet(_pseudo_counts(self.prior, categories.n_values))
 
-    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> Codes:
+    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> CategoryCodes:
         if isinstance(self.categories, Categories):  # it has a rule for every other value
             return categories.encode(values)
         return known_codes(categories, values, "DirichletMultinomial takes declared categories")

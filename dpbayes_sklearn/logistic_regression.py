@@ -30,7 +30,7 @@ from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records, answer_in_threads
-from dpbayes_sklearn.logistic.blocks import Blocks, Codes
+from dpbayes_sklearn.logistic.blocks import Blocks, WeightCodes
 from dpbayes_sklearn.logistic.posterior import (
     LogisticPosterior,
     OddsTable,
@@ -358,7 +358,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
             second[i] = rng.random(len(codes)) < expit(z)
         return np.asarray(self.classes_[second.astype(np.intp)])
 
-    def _codes(self, X: Any) -> Codes:
+    def _codes(self, X: Any) -> WeightCodes:
         """Return the codes of all rows of X, which are in memory."""
         table = self._read_rows(X)
         if isinstance(table, PartitionedTable):

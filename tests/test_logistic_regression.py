@@ -33,7 +33,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn.base.remarks import Told
 from dpbayes_sklearn.data.records import Table
-from dpbayes_sklearn.logistic.blocks import STEPS, Blocks
+from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS, Blocks
 from dpbayes_sklearn.logistic.release import CurvaturePlan, largest_norm, norm_limit
 from dpbayes_sklearn.mechanisms import MAP, Laplace, Sampler
 from dpbayes_sklearn.privacy.budget import RECORD
@@ -74,7 +74,7 @@ def test_without_privacy_it_is_scikit_learns_ridge_on_the_same_weights(effects):
     fitted = model(float("inf"), effects=effects, prior_precision=2.0).fit(X, y)
     blocks = fitted._blocks(fitted.schema_)
     tables = blocks.tables(fitted.posterior_.nodes)
-    x = blocks.weights(blocks.encode(Table(X)), tables) / STEPS @ blocks.basis
+    x = blocks.weights(blocks.encode(Table(X)), tables) / WEIGHT_STEPS @ blocks.basis
     theirs = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(x, y)
     assert np.abs(fitted.posterior_.parameters - theirs.coef_[0]).max() < 1e-5
     assert fitted.predict_proba(X) == pytest.approx(theirs.predict_proba(x), abs=1e-5)

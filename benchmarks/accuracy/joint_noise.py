@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 
-from benchmarks.data.classification import Split
+from benchmarks.data.classification import TrainTestSplit
 from benchmarks.data.simulated import simulated_split
 from benchmarks.data.tables import table_split
 from dpbayes_sklearn import BayesianNaiveBayes
@@ -36,7 +36,7 @@ METHODS = {
 INFERENCES = ("plug_in", "noise_aware")
 
 
-def accuracies(split: Split, epsilon: float, seed: int) -> FloatArray:
+def accuracies(split: TrainTestSplit, epsilon: float, seed: int) -> FloatArray:
     """Return the accuracy without privacy, then that of every method and inference."""
     X, y, X_test, y_test, public = split
     models = [BayesianNaiveBayes(np.inf, temperature=1, **public)]

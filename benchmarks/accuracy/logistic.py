@@ -27,7 +27,7 @@ from benchmarks.data import regression
 from benchmarks.data.tables import TABLES
 from benchmarks.peers.environment import diffprivlib_python, interpret_python
 from dpbayes_sklearn import BayesianLogisticRegression, BayesianNaiveBayes, Interval, Schema
-from dpbayes_sklearn.logistic.blocks import STEPS
+from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 
@@ -170,7 +170,7 @@ def scale_losses(load: Callable[[], Binary], epsilon: float, seed: int) -> dict[
     posterior = model.fit(X.iloc[train], y[train]).posterior_
     blocks = model._blocks(model.schema_)
     codes = blocks.encode(model._read_rows(X.iloc[test]))
-    x = blocks.weights(codes, blocks.tables(posterior.nodes)) / STEPS @ blocks.basis
+    x = blocks.weights(codes, blocks.tables(posterior.nodes)) / WEIGHT_STEPS @ blocks.basis
     curvature = 0.1 * len(train) / blocks.per_parameter(np.array(blocks.sizes, float), 1.0)
     variance = x**2 @ (posterior.noise / (posterior.ridge + curvature) ** 2)
     z = x @ posterior.parameters

@@ -23,7 +23,7 @@ import pandas as pd
 from scipy.special import expit
 
 from dpbayes_sklearn import BayesianLogisticRegression, Categories, Interval, Schema
-from dpbayes_sklearn.logistic.blocks import STEPS
+from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS
 from dpbayes_sklearn.logistic.posterior import effects
 
 SLOPES = np.array([1.0, -0.7, 0.5, 0.0, 0.3, -1.0, 0.2, 0.8])
@@ -120,7 +120,7 @@ class Nearest(NamedTuple):
         """Return the nearest model with the knots of a fitted one, without its intercept."""
         blocks, nodes = model._blocks(model.schema_), model.posterior_.nodes
         codes = blocks.encode(model._read_rows(population))
-        x = blocks.weights(codes, blocks.tables(nodes)) / STEPS @ blocks.basis
+        x = blocks.weights(codes, blocks.tables(nodes)) / WEIGHT_STEPS @ blocks.basis
         p, w = expit(design.log_odds(population)), np.zeros(blocks.parameters)
         for _ in range(30):
             q = expit(x @ w)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.accuracy.defaults import score_of
-from benchmarks.data.classification import Split
+from benchmarks.data.classification import TrainTestSplit
 from benchmarks.data.tables import CHOSEN_ON, REPORTED_ON, table_split
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.counts.plans import default_tempering
@@ -34,7 +34,7 @@ SIMULATED = {
 """Boolean columns whose dependence given the class differs."""
 
 
-def simulated(kind: str, d: int, seed: int, n: int = 8000) -> Split:
+def simulated(kind: str, d: int, seed: int, n: int = 8000) -> TrainTestSplit:
     """Return records of two classes with d Boolean columns."""
     rng = np.random.default_rng(seed)
     y = rng.random(n) < 0.5
@@ -48,10 +48,10 @@ def simulated(kind: str, d: int, seed: int, n: int = 8000) -> Split:
     cut, classes = n * 7 // 10, y.astype(int).astype(str)
     declared = {"bounds": (0, 1), "n_bins": 2, "classes": ["0", "1"]}
     values = X.astype(int)
-    return Split(values[:cut], classes[:cut], values[cut:], classes[cut:], declared)
+    return TrainTestSplit(values[:cut], classes[:cut], values[cut:], classes[cut:], declared)
 
 
-def split_of(table: str | tuple[str, int], seed: int) -> Split:
+def split_of(table: str | tuple[str, int], seed: int) -> TrainTestSplit:
     return table_split(table, seed) if isinstance(table, str) else simulated(*table, seed)
 
 

@@ -57,7 +57,7 @@ _ROUNDING = 1 + 1e-9
 
 
 @dataclass(frozen=True)
-class World:
+class Neighbourhood:
     """Records of others, and what one unit may have instead: rows of (columns, target)."""
 
     name: str
@@ -98,7 +98,7 @@ class World:
 
 
 def recordings(
-    world: World, past: Recording | None = None, fit: Callable[..., Any] | None = None
+    world: Neighbourhood, past: Recording | None = None, fit: Callable[..., Any] | None = None
 ) -> tuple[list[Recording], list[tuple[Any, BudgetAccountant]]]:
     """Fit every side along the answers of the first; return what was drawn, models and ledgers."""
     found: list[Recording] = []
@@ -196,7 +196,7 @@ def same_steps(found: Sequence[Recording]) -> bool:
     return len(kinds) == 1
 
 
-def judged(world: World, past: Recording | None = None) -> Iterator[str]:
+def judged(world: Neighbourhood, past: Recording | None = None) -> Iterator[str]:
     """Fit all sides; compare what was drawn with what was charged and promised."""
     found, fitted = recordings(world, past)
     if not same_steps(found):
@@ -207,14 +207,14 @@ def judged(world: World, past: Recording | None = None) -> Iterator[str]:
         yield from compared(f"{world.name}: {what}", parts, *claim, world.least)
 
 
-def reached(world: World) -> float:
+def reached(world: Neighbourhood) -> float:
     """Return which part of the smallest claim was drawn."""
     found, fitted = recordings(world)
     parts = _of_world(world, found)
     return max(share(parts, *claim) for _, *claim in claims(*fitted[0]))
 
 
-def _of_world(world: World, found: Sequence[Recording]) -> list[Part]:
+def _of_world(world: Neighbourhood, found: Sequence[Recording]) -> list[Part]:
     delta = float(getattr(world.model, "delta", 0.0))
     if world.unit.whole_records:
         return added_up(found, world.pairs, delta)
@@ -251,7 +251,7 @@ UNITS = (RECORD, ADDED, PERSON, THERE)
 NAN = float("nan")
 
 
-def worlds() -> list[World]:
+def worlds() -> list[Neighbourhood]:
     """Return all worlds in which nothing is forced."""
     regressions = [*_regressions(), *_signs(), *_logistic()]
     return [*_counts(), *_deep(), *regressions, *_categories(), *_means(), *_preparation()]
@@ -266,7 +266,7 @@ def frame(rows: Any, names: str = "abcdefgh") -> pd.DataFrame:
 BITS = ((0, 0, 0, 0), (1, 1, 1, 1), (1, 1, 1, 0), (0, 0, 1, 0), (0, 0, 0, 1))
 
 
-def _counts() -> Iterator[World]:
+def _counts() -> Iterator[Neighbourhood]:
     """Yield naive Bayes, of even records and of those that agree, and a network."""
     alike = frame([(0, 0, 0, 0)] * 1500)
     even = frame(np.random.default_rng(0).integers(0, 2, (1500, 4)).tolist())
@@ -284,12 +284,12 @@ def _counts() -> Iterator[World]:
         (*UNITS, FEATURE),
     ):
         model = BayesianNaiveBayes(delta=delta, mechanism=mechanism, **bayes)
-        yield World(f"counts, {mechanism}, {unit.label}", model, others, BITS, unit, least)
+        yield Neighbourhood(f"counts, {mechanism}, {unit.label}", model, others, BITS, unit, least)
     sure = BayesianNaiveBayes(mechanism=Laplace(), **bayes)  # losses from 0 to their bound
-    yield World("counts, Laplace(), record", sure, alike, BITS, RECORD, 0.99)
+    yield Neighbourhood("counts, Laplace(), record", sure, alike, BITS, RECORD, 0.99)
     for unit in UNITS:
         network = BayesianNetworkClassifier(parents={"b": ["a"]}, **bayes)
-        yield World(f"network, {unit.label}", network, even, BITS, unit, 0.9)
+        yield Neighbourhood(f"network, {unit.label}", network, even, BITS, unit, 0.9)
 
 
 SCHEMA = Schema(
@@ -324,7 +324,7 @@ def numbers(n: int) -> pd.DataFrame:
     return pd.DataFrame(dict(zip("xmslky", (x, m, *words, y), strict=True)))
 
 
-def _regressions() -> Iterator[World]:
+def _regressions() -> Iterator[Neighbourhood]:
     """Yield regressions over columns of all kinds, and over columns of levels alone."""
     others = numbers(2000)
     for (mechanism, delta, options), unit in product(
@@ -345,13 +345,13 @@ def _regressions() -> Iterator[World]:
             continue  # persons are told by the others
         model = BayesianLinearRegression(delta=delta, mechanism=mechanism, schema=SCHEMA, **options)
         name = f"regression, {mechanism}{options or ''}, {unit.label}"
-        yield World(name, model, others, CORNERS, unit, 0.75)
+        yield Neighbourhood(name, model, others, CORNERS, unit, 0.75)
     pair = Schema({name: SCHEMA.columns[name] for name in "xl"}, SCHEMA.target)
     model = BayesianLinearRegression(mechanism="laplace", schema=pair)
     rows = tuple((row[0], row[3], row[5]) for row in CORNERS)
     for unit in (RECORD, PERSON):
         many = numbers(5200 * unit.max_records)[[*"xly"]]  # enough for weighted residuals
-        yield World(f"two stages, laplace, {unit.label}", model, many, rows, unit, 0.75)
+        yield Neighbourhood(f"two stages, laplace, {unit.label}", model, many, rows, unit, 0.75)
     few = Schema({name: SCHEMA.columns[name] for name in "lk"}, SCHEMA.target)
     columns, ends = [*"lky"], tuple(row[3:] for row in CORNERS)
     for (mechanism, delta), constant in product(
@@ -361,10 +361,10 @@ def _regressions() -> Iterator[World]:
             delta=delta, mechanism=mechanism, schema=few, fit_intercept=constant
         )
         name = f"levels, {mechanism}, {'with' if constant else 'without'} a constant"
-        yield World(name, model, others[columns].head(100), ends, RECORD, 0.7)
+        yield Neighbourhood(name, model, others[columns].head(100), ends, RECORD, 0.7)
 
 
-def _signs() -> Iterator[World]:
+def _signs() -> Iterator[Neighbourhood]:
     """Yield regressions over signs, which are centred first; some pairs are orthogonal."""
     rng, d = np.random.default_rng(4), 6
     schema = Schema({name: Categories([*"ab"]) for name in "abcdef"}, Interval(-1, 1))
@@ -375,10 +375,12 @@ def _signs() -> Iterator[World]:
         model = BayesianLinearRegression(
             delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
         )
-        yield World(f"signs, {mechanism}", model, frame(rows[:n]), tuple(own), RECORD, least)
+        yield Neighbourhood(
+            f"signs, {mechanism}", model, frame(rows[:n]), tuple(own), RECORD, least
+        )
 
 
-def _logistic() -> Iterator[World]:
+def _logistic() -> Iterator[Neighbourhood]:
     """Yield logistic regressions over columns of all kinds; records at opposite ends."""
     others = numbers(200)
     others["y"] = (others["y"] > 0).astype(int)
@@ -387,29 +389,31 @@ def _logistic() -> Iterator[World]:
         model = BayesianLogisticRegression(
             effects=effects, intervals=True, schema=Schema(SCHEMA.columns, Categories([0, 1]))
         )
-        yield World(f"logistic, {effects}, {unit.label}", model, others, own, unit, 0.6)
+        yield Neighbourhood(f"logistic, {effects}, {unit.label}", model, others, own, unit, 0.6)
         draws = clone(model).set_params(mechanism="sampler", intervals=False)
-        yield World(f"logistic, sampler, {effects}, {unit.label}", draws, others, own, unit, 0.6)
+        yield Neighbourhood(
+            f"logistic, sampler, {effects}, {unit.label}", draws, others, own, unit, 0.6
+        )
 
 
-def _categories() -> Iterator[World]:
+def _categories() -> Iterator[Neighbourhood]:
     """Yield posteriors of one variable."""
     codes, own = frame([(i % 3, 0) for i in range(30)]), ((0, 0), (1, 0), (2, 0))
     for mechanism, unit in product(("geometric", "laplace", "laplace_improved"), UNITS):
         model = DirichletMultinomial(categories=3, mechanism=mechanism)
-        yield World(f"categories, {mechanism}, {unit.label}", model, codes, own, unit, 0.99)
+        yield Neighbourhood(f"categories, {mechanism}, {unit.label}", model, codes, own, unit, 0.99)
     for mechanism, unit in product(("exponential", "hellinger"), (RECORD, PERSON)):
         model = DirichletMultinomial(categories=3, mechanism=mechanism)
-        yield World(f"categories, {mechanism}, {unit.label}", model, codes, own, unit, 0.3)
+        yield Neighbourhood(f"categories, {mechanism}, {unit.label}", model, codes, own, unit, 0.3)
     for unit in UNITS:
         coin, bits = BetaBinomial(), frame([(i % 2, 0) for i in range(30)])
-        yield World(f"coin, {unit.label}", coin, bits, ((0, 0), (1, 0)), unit, 0.99)
+        yield Neighbourhood(f"coin, {unit.label}", coin, bits, ((0, 0), (1, 0)), unit, 0.99)
     for unit in (RECORD, PERSON):
         model = DirichletMultinomial(categories=3, mechanism="gaussian", delta=1e-6)
-        yield World(f"categories, gaussian, {unit.label}", model, codes, own, unit, 0.99)
+        yield Neighbourhood(f"categories, gaussian, {unit.label}", model, codes, own, unit, 0.99)
 
 
-def _means() -> Iterator[World]:
+def _means() -> Iterator[Neighbourhood]:
     """Yield means and rates of bounded columns, whose records lie at either end."""
     others, ends = frame([(0.5, 0.5, 0)] * 40), ((-1e6, 0.0, 0), (1e6, 1.0, 0), (NAN, 0.5, 0))
     for model, mechanism, unit in product(
@@ -419,13 +423,13 @@ def _means() -> Iterator[World]:
     ):
         own = clone(model).set_params(mechanism=mechanism)
         name = f"{type(model).__name__}, {mechanism}, {unit.label}"
-        yield World(name, own, others, ends, unit, 0.4)
+        yield Neighbourhood(name, own, others, ends, unit, 0.4)
 
 
 BINARY = Schema({name: Interval(0, 1, bins=2) for name in "abc"}, Categories([0, 1]))
 
 
-def _preparation() -> Iterator[World]:
+def _preparation() -> Iterator[Neighbourhood]:
     """Yield transformers, and the choice of columns."""
     table = frame([(float(i % 7), float(i % 2), 0) for i in range(300)])
     ends = ((-1e6, -1e6, 0), (1e6, 1e6, 0), (3.0, 0.5, 0), (NAN, NAN, 0))
@@ -438,14 +442,16 @@ def _preparation() -> Iterator[World]:
             PrivateKBinsDiscretizer(4, strategy="uniform"),
         ):
             name = f"{type(model).__name__}, {model.get_params().get('strategy')}, {unit.label}"
-            yield World(name, model, table, ends, unit, 0.9)
+            yield Neighbourhood(name, model, table, ends, unit, 0.9)
         within = PrivateMinMaxScaler(5.0, bounds=(-10, 10))
-        yield World(f"PrivateMinMaxScaler, bounded, {unit.label}", within, table, ends, unit, 0.9)
+        yield Neighbourhood(
+            f"PrivateMinMaxScaler, bounded, {unit.label}", within, table, ends, unit, 0.9
+        )
         select = PrivateSelectKBest(2, schema=BINARY)
-        yield World(f"columns, {unit.label}", select, bits, BITS, unit, 0.99)
+        yield Neighbourhood(f"columns, {unit.label}", select, bits, BITS, unit, 0.99)
 
 
-def _deep() -> Iterator[World]:
+def _deep() -> Iterator[Neighbourhood]:
     """Yield draws of features with several splits."""
     columns = {name: Interval(0, 7, bins=8) for name in "ab"}
     schema = Schema(columns, Categories([0, 1]))
@@ -453,4 +459,4 @@ def _deep() -> Iterator[World]:
     for unit, mechanism in product((RECORD, FEATURE), ("sampler", "map")):
         model = BayesianNaiveBayes(mechanism=mechanism, schema=schema, inference="plug_in")
         others = frame([(0, 0, 0)] * 200)
-        yield World(f"deep, {unit.label}, {mechanism}", model, others, own, unit, 0.3)
+        yield Neighbourhood(f"deep, {unit.label}, {mechanism}", model, others, own, unit, 0.3)

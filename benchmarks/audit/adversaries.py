@@ -52,7 +52,7 @@ _ROUNDING = 1.001  # Factor for a largest divergence that lies between two order
 _CLOSE = 1.001  # Ratio at which the search for the largest accepted release ends.
 
 
-class Release(NamedTuple):
+class ChargedRelease(NamedTuple):
     """What is charged, and the probabilities of its results on either neighbour."""
 
     epsilon: float | None
@@ -61,35 +61,35 @@ class Release(NamedTuple):
     results: tuple[tuple[float, float], ...]
 
 
-def response(epsilon: float) -> Release:
+def response(epsilon: float) -> ChargedRelease:
     """Return randomised response."""
     honest = 1 / (1 + math.exp(-epsilon))
-    return Release(epsilon, 0.0, None, ((honest, 1 - honest), (1 - honest, honest)))
+    return ChargedRelease(epsilon, 0.0, None, ((honest, 1 - honest), (1 - honest, honest)))
 
 
-def rare(likely: float, epsilon: float) -> Release:
+def rare(likely: float, epsilon: float) -> ChargedRelease:
     """Return a release with a rare result that is exp(epsilon) times as likely on one neighbour."""
     other = likely * math.exp(-epsilon)
     rho = _rho(np.array(likely), np.array(epsilon)).item() * _ROUNDING
-    return Release(epsilon, 0.0, rho, ((likely, other), (1 - likely, 1 - other)))
+    return ChargedRelease(epsilon, 0.0, rho, ((likely, other), (1 - likely, 1 - other)))
 
 
-def swapped(release: Release) -> Release:
+def swapped(release: ChargedRelease) -> ChargedRelease:
     """Return the same with the neighbours exchanged."""
     return release._replace(results=tuple((q, p) for p, q in release.results))
 
 
-def failing(epsilon: float, delta: float) -> Release:
+def failing(epsilon: float, delta: float) -> ChargedRelease:
     """Return randomised response that with probability delta tells which neighbour it was."""
     fair = [((1 - delta) * p, (1 - delta) * q) for p, q in response(epsilon).results]
-    return Release(epsilon, delta, None, ((delta, 0.0), (0.0, delta), *fair))
+    return ChargedRelease(epsilon, delta, None, ((delta, 0.0), (0.0, delta), *fair))
 
 
-def gaussian(rho: float) -> Release:
+def gaussian(rho: float) -> ChargedRelease:
     """Return Gaussian noise, of which five bins are looked at."""
     distance, edges = math.sqrt(2 * rho), np.array([-np.inf, -2.0, 0.0, 2.0, 4.0, np.inf])
     p, q = (np.diff(ndtr(edges - shift)) for shift in (distance, 0.0))
-    return Release(None, 0.0, rho, tuple(zip(p.tolist(), q.tolist(), strict=True)))
+    return ChargedRelease(None, 0.0, rho, tuple(zip(p.tolist(), q.tolist(), strict=True)))
 
 
 def _rho(likely: np.ndarray, loss: np.ndarray) -> np.ndarray:
@@ -139,7 +139,7 @@ class Adversary:
         """Return the largest delta that so many releases reach."""
         return self._best((), 1.0, 1.0, depth)
 
-    def _best(self, history: tuple[Release, ...], p: float, q: float, depth: int) -> float:
+    def _best(self, history: tuple[ChargedRelease, ...], p: float, q: float, depth: int) -> float:
         """Return the most that a result with probabilities p and q contributes to delta."""
         contributed = max(p - math.exp(self.epsilon) * q, 0.0)
         if p <= 0 or q <= 0 or not depth:
@@ -148,7 +148,9 @@ class Adversary:
         last = max((p * gain(threshold) for gain in self._last(history)), default=0.0)
         return max(contributed, last, self._best_of_menu(history, p, q, depth))
 
-    def _best_of_menu(self, history: tuple[Release, ...], p: float, q: float, depth: int) -> float:
+    def _best_of_menu(
+        self, history: tuple[ChargedRelease, ...], p: float, q: float, depth: int
+    ) -> float:
         best = 0.0
         for release in self.menu if depth > 1 else ():
             longer = (*history, release)
@@ -157,7 +159,7 @@ class Adversary:
                 best = max(best, sum(parts))
         return best
 
-    def _spent(self, history: tuple[Release, ...]) -> BudgetAccountant | None:
+    def _spent(self, history: tuple[ChargedRelease, ...]) -> BudgetAccountant | None:
         """Return a ledger with these releases, or None where it refuses one of them."""
         ledger = BudgetAccountant(self.epsilon, self.delta, composition=self.composition)
         for release in history:
@@ -167,7 +169,7 @@ class Adversary:
                 return None
         return ledger
 
-    def _last_releases(self, history: tuple[Release, ...]) -> list[Callable[[float], float]]:
+    def _last_releases(self, history: tuple[ChargedRelease, ...]) -> list[Callable[[float], float]]:
         """Return, of the largest releases of each kind, delta at a threshold of the loss."""
         ledger = self._ledger(history)
         if ledger is None:

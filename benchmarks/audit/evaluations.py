@@ -22,11 +22,11 @@ from dpbayes_sklearn.audit.statistical import bound_from_outcomes
 from dpbayes_sklearn.metrics import private_cross_validate, private_score
 from dpbayes_sklearn.metrics.plan import plan
 from dpbayes_sklearn.metrics.statistics import (
-    BoundedSums,
     Classification,
     Labelled,
     Measured,
     Regression,
+    ScoreSums,
 )
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import random_source
@@ -49,12 +49,12 @@ def run(scale: float) -> Iterator[Row]:
         what = f"attack, {name}: {runs:,} runs a side"
         passed = 0.6 <= bound <= 1
         yield Row(what, f"epsilon >= {bound:.3f}", "<= 1, >= 0.6", passed)
-        real = BoundedSums.law
+        real = ScoreSums.law
 
         def halved(number, unit, epsilon, rho, real=real):  # type: ignore[no-untyped-def]
             return real(number, unit, 2 * epsilon, rho)
 
-        with planted((BoundedSums, "law", halved)):
+        with planted((ScoreSums, "law", halved)):
             bound = attack(unit, runs)
         what = f"attack, {name}, with half the noise"
         yield Row(what, f"epsilon >= {bound:.3f}", "> 1", bound > 1)
@@ -74,7 +74,7 @@ UNITS = {
 Transcript = list[tuple[Any, ...]]
 
 
-class World(NamedTuple):
+class ScoredModel(NamedTuple):
     """A model that is evaluated on few kinds of records.
 
     ``tight`` if some pair of neighbours has to use up the claim.
@@ -102,16 +102,16 @@ LABELLED = tuple((c, p) for c in (0, 1) for p in (0.0, 0.3, 0.5, 0.9995))
 TRIPLE = tuple((c, p) for c in (0, 1, 2) for p in (0.0, 0.4, 1.0))
 MEASURED = tuple((t, p) for t in (-1.0, 0.9, 3.0) for p in (-1.0, 0.2, 3.0))
 WORLDS = (
-    World("accuracy", TWO, LABELLED, ("accuracy",), True),
-    World("balanced accuracy", THREE, TRIPLE, ("balanced_accuracy",), True),
-    World("confusion matrix", THREE, TRIPLE, ("confusion_matrix", "accuracy"), True),
-    World("area under the curve", TWO, LABELLED, ("roc_auc",), True),
-    World("calibration curve", THREE, TRIPLE, ("calibration_curve",), True),
-    World("log loss", TWO, LABELLED, ("log_loss",)),
-    World("Brier score", THREE, TRIPLE, ("brier_score",)),
-    World("all of a classifier", TWO, LABELLED, Classification.metrics),
-    World("all of a regression", LINE, MEASURED, Regression.metrics),
-    World("absolute error", LINE, MEASURED, ("mae",)),
+    ScoredModel("accuracy", TWO, LABELLED, ("accuracy",), True),
+    ScoredModel("balanced accuracy", THREE, TRIPLE, ("balanced_accuracy",), True),
+    ScoredModel("confusion matrix", THREE, TRIPLE, ("confusion_matrix", "accuracy"), True),
+    ScoredModel("area under the curve", TWO, LABELLED, ("roc_auc",), True),
+    ScoredModel("calibration curve", THREE, TRIPLE, ("calibration_curve",), True),
+    ScoredModel("log loss", TWO, LABELLED, ("log_loss",)),
+    ScoredModel("Brier score", THREE, TRIPLE, ("brier_score",)),
+    ScoredModel("all of a classifier", TWO, LABELLED, Classification.metrics),
+    ScoredModel("all of a regression", LINE, MEASURED, Regression.metrics),
+    ScoredModel("absolute error", LINE, MEASURED, ("mae",)),
 )
 
 
@@ -140,7 +140,9 @@ def neighbours(kinds: int, unit: PrivacyUnit) -> Iterator[tuple[tuple[int, ...],
             yield from (((other, *one), (other, *two)) for one, two in combinations(some, 2))
 
 
-def worst(world: World, unit: PrivacyUnit, delta: float = 0.0) -> tuple[float, int, list[str]]:
+def worst(
+    world: ScoredModel, unit: PrivacyUnit, delta: float = 0.0
+) -> tuple[float, int, list[str]]:
     """Return the worst loss as a share of the claim, the number of pairs, and what differed."""
     budget = Budget(Fraction(1), exact(delta, "delta"), unit)
     pairs = [*neighbours(len(world.kinds), unit)]
@@ -170,7 +172,7 @@ def worst(world: World, unit: PrivacyUnit, delta: float = 0.0) -> tuple[float, i
     return float(largest / Fraction(claim)), len(pairs), wrong
 
 
-def _enumerated(world: World, unit: PrivacyUnit, delta: float) -> Iterator[str]:
+def _enumerated(world: ScoredModel, unit: PrivacyUnit, delta: float) -> Iterator[str]:
     share, _, wrong = worst(world, unit, delta)
     yield from wrong[:1]
     if share > 1:

@@ -26,7 +26,7 @@ from dpbayes_sklearn import (
     BetaBinomial,
     DirichletMultinomial,
 )
-from dpbayes_sklearn.audit.catalogue import Case, every_case
+from dpbayes_sklearn.audit.catalogue import Example, every_case
 from dpbayes_sklearn.audit.fuzzing import MARK, fit_with, odd_records
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.columns.quantiles import SortedColumns
@@ -50,14 +50,14 @@ UNDECLARED: dict[str, Any] = {
 SECRETS = {"mark": MARK, "number": float(MARK), "other number": -float(MARK) - 0.5}
 
 
-def undeclared(case: Case) -> Any:
+def undeclared(case: Example) -> Any:
     known = case.estimator.get_params(deep=False)
     return deepcopy(case.estimator).set_params(
         **{k: v for k, v in UNDECLARED.items() if k in known}
     )
 
 
-def exact(case: Case) -> dict[str, Any]:
+def exact(case: Example) -> dict[str, Any]:
     """Return the records themselves, in long rows that nothing holds by chance."""
     columns = case.X.reshape(len(case.X), -1).T
     records = {f"column {j}": column for j, column in enumerate(columns)}

@@ -39,7 +39,7 @@ from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts import plans, temperature
-from dpbayes_sklearn.counts.temperature import LabelledRecords, LossSums
+from dpbayes_sklearn.counts.temperature import LossRecords, LossSums
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import location, release
@@ -376,7 +376,7 @@ def _noted(unit: PrivacyUnit, seen: list[list[tuple[str, Any, float]]]) -> Itera
     """Note exact sums of both fits, and how far the records of one unit may move them."""
     location, distances = Moments.location_sums, Moments.distance_counts
     residuals, products = Moments.squared_residuals, Moments.weighted_residuals
-    losses = LabelledRecords.loss_sums
+    losses = LossRecords.loss_sums
     k = unit.max_records
 
     def summed(self: Any, grid: int) -> Any:
@@ -409,7 +409,7 @@ def _noted(unit: PrivacyUnit, seen: list[list[tuple[str, Any, float]]]) -> Itera
         planted((Moments, "distance_counts", counted)),
         planted((Moments, "squared_residuals", squared)),
         planted((Moments, "weighted_residuals", weighted)),
-        planted((LabelledRecords, "loss_sums", lost)),
+        planted((LossRecords, "loss_sums", lost)),
     ):
         yield
 

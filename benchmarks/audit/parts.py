@@ -29,7 +29,7 @@ from benchmarks.audit._parts import (
     SCHEMA,
     THERE,
     UNITS,
-    World,
+    Neighbourhood,
     added_up,
     frame,
     judged,
@@ -52,7 +52,7 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit._parts import ModeSearch, Scored, Texts, together
+from dpbayes_sklearn.audit._parts import ModeSearch, ScoredChoice, Texts, together
 from dpbayes_sklearn.audit._steps import Added, Choice
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.recording import Recording
@@ -114,7 +114,9 @@ def _search_of_nobody_knows_how_many() -> Iterator[str]:
     search = PrivateSearchCV(bayes, {"alpha": [1.0]}, test_size=0.5, runs_per_candidate=1)
     others = frame([(i % 2, i % 3 % 2, i % 2) for i in range(40)])
     for place in (38, 39, 40):  # others keep their coins
-        world = World("search", search, others.head(place), ((1, 1, 0),), ADDED, place=place)
+        world = Neighbourhood(
+            "search", search, others.head(place), ((1, 1, 0),), ADDED, place=place
+        )
         found, fitted = recordings(world)
         if not same_steps(found) or len({model.best_score_ for model, _ in fitted}) > 1:
             yield "a search tells how many records were held out"
@@ -130,10 +132,10 @@ def _said(kind: Any, answer: Any) -> Recording:
 def _tree(unit: PrivacyUnit) -> Iterator[str]:
     """Add up the question and all edges, if the answer is that there is a tree."""
     bits = frame([(i % 2, i % 2, 0, i % 2) for i in range(120)])
-    world = World(f"tree, {unit.label}", PrivateTree(2.0, schema=BINARY), bits, BITS, unit)
+    world = Neighbourhood(f"tree, {unit.label}", PrivateTree(2.0, schema=BINARY), bits, BITS, unit)
     lengths = []
     for answer in (0, 1):
-        past = _said(Scored, np.array([answer]))
+        past = _said(ScoredChoice, np.array([answer]))
         lengths.append(len(recordings(world, past)[0][0].steps))
         yield from judged(world, past)
     if max(lengths) < 3:
@@ -153,11 +155,11 @@ def _schema(unit: PrivacyUnit) -> Iterator[str]:
             (v, v, t, t, 0) for v, t in ((-1e6, "u"), (1e6, "edge"), (-1e6, "less"), (9, "more"))
         ]
         name = f"schema of {bins} bins, {unit.label}"
-        yield from judged(World(name, model, frame(rows), tuple(own), unit, 0.6))
+        yield from judged(Neighbourhood(name, model, frame(rows), tuple(own), unit, 0.6))
 
 
 def _reach(model: Any, unit: PrivacyUnit) -> int:
-    world = World(
+    world = Neighbourhood(
         "", model, frame([(0.0, 1.0, "t", "t", 0)] * 400), ((0.0, 1.0, "t", "t", 0),), unit
     )
     (texts,) = (s for s in recordings(world)[0][0].steps if isinstance(s, Texts))
@@ -181,7 +183,7 @@ def _search(stopping: str, delta: float) -> Iterator[str]:
             model, grid, epsilon=0.9, delta=delta, test_size=0.5, stopping=stopping,
             runs_per_candidate=2,
         )  # fmt: skip
-        found, _ = recordings(World(name, search, others, own, place=place))
+        found, _ = recordings(Neighbourhood(name, search, others, own, place=place))
         if not same_steps(found):
             yield f"{name}: which steps are taken depends on the data"
             continue
@@ -205,7 +207,7 @@ def _price(part: Any, law: Any, delta: float) -> float:
     return float(winner_epsilon(rho, delta, law.eta, law.inverse, law.mean))
 
 
-def sessions(queries: int = 3, epsilon: float = 1.0) -> Iterator[World]:
+def sessions(queries: int = 3, epsilon: float = 1.0) -> Iterator[Neighbourhood]:
     """Yield sessions of several queries, whose draws, and a secret number, are added up."""
     bits, codes = frame([(0, 0, 0, 0)] * 200), frame([(0, 0)] * 40)
     bayes = BayesianNaiveBayes(mechanism="sampler", bounds=(0, 1), classes=[0, 1], n_bins=2)
@@ -224,7 +226,7 @@ def sessions(queries: int = 3, epsilon: float = 1.0) -> Iterator[World]:
         for unit in units:
             name = f"session, {unit.label}, {type(model).__name__}"
             asked = clone(model).set_params(epsilon=epsilon, privacy_unit=unit)
-            yield World(name, Answers(asked, queries), others, own, unit, 0.6)
+            yield Neighbourhood(name, Answers(asked, queries), others, own, unit, 0.6)
 
 
 def _secret() -> dict[str, tuple[Any, Any, Any]]:
@@ -251,7 +253,7 @@ def _empty(name: str) -> Iterator[str]:
     """Compare nobody with one unit: even that must not show."""
     model, others, own = _secret()[name]
     for unit in (ADDED, THERE):
-        world = World(f"empty, {name}, {unit.label}", model, others.head(0), own, unit)
+        world = Neighbourhood(f"empty, {name}, {unit.label}", model, others.head(0), own, unit)
         try:
             yield from judged(world)
         except (ValueError, IndexError, ZeroDivisionError) as error:
@@ -265,7 +267,7 @@ def _small_released_size() -> Iterator[str]:
         model, others, own = _secret()[name]
         many = pd.concat([others] * 1500, ignore_index=True)
         for unit in (ADDED, THERE):
-            world = World(f"a small number, {name}, {unit.label}", model, many, own, unit)
+            world = Neighbourhood(f"a small number, {name}, {unit.label}", model, many, own, unit)
             yield from judged(replace(world, model=clone(model).set_params(epsilon=10.0)), past)
 
 
@@ -279,7 +281,7 @@ def _records_beyond_a_released_number() -> Iterator[str]:
         sides = [_said(Added, (np.array([known]),))]
         for n in (size, size + 100):
             others = frame(rng.integers(0, 2, (n, 4)).tolist())
-            world = World("", model, others, BITS[:1], ADDED)
+            world = Neighbourhood("", model, others, BITS[:1], ADDED)
             sides.append(recordings(world, sides[-1])[0][0])
         one, two = ([s for s in side.steps if isinstance(s, Choice)] for side in sides[1:])
         if not one or any((a.weights != b.weights).any() for a, b in zip(one, two, strict=True)):
@@ -297,7 +299,7 @@ def _end_of_a_search() -> Iterator[str]:
     with planted((Moments, "loss_derivatives", steep)):
         for mechanism in ("map", "sampler"):
             model = BayesianLinearRegression(mechanism=mechanism, schema=SCHEMA)
-            world = World(f"mode, {mechanism}", model, numbers(2000), CORNERS[:1])
+            world = Neighbourhood(f"mode, {mechanism}", model, numbers(2000), CORNERS[:1])
             for step in recordings(world)[0][0].steps:
                 if isinstance(step, ModeSearch) and not 0.05 < step.distance <= 1:
                     yield f"the search for a mode ends {step.distance:g} steps away"
@@ -310,7 +312,7 @@ def _wide_columns() -> Iterator[str]:
     own = [(0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 0, 1)]
     others = frame([(0, 0, 0), (0, 0, 1), (1, 1, 0)])  # where a new value of a new class tells most
     yield from judged(
-        World("wide columns", PrivateSelectKBest(1, schema=schema), others, tuple(own))
+        Neighbourhood("wide columns", PrivateSelectKBest(1, schema=schema), others, tuple(own))
     )
 
 

@@ -88,7 +88,7 @@ Generator = np.random.Generator
 _ROWS = 40
 
 
-class Plan(NamedTuple):
+class PlannedFit(NamedTuple):
     """An estimator, a few records of its declared domains, and the number that is believed."""
 
     estimator: Any
@@ -142,7 +142,7 @@ def _of_size(statistics: Any, n: int) -> Any:
     return statistics if sized is None else sized(Facts(n, ()))
 
 
-def attempt(plan: Plan) -> tuple[bool, Exception | None]:
+def attempt(plan: PlannedFit) -> tuple[bool, Exception | None]:
     """Fit, and tell whether anything was charged, and what went wrong."""
     ledger = BudgetAccountant(delta=0.999)
     estimator = plan.estimator.set_params(accountant=ledger)
@@ -159,7 +159,7 @@ def attempt(plan: Plan) -> tuple[bool, Exception | None]:
     return True, None
 
 
-def failures(plans: Iterator[Plan]) -> Iterator[str]:
+def failures(plans: Iterator[PlannedFit]) -> Iterator[str]:
     """Say which plans fail after they were charged, or are refused without a reason."""
     for plan in plans:
         charged, error = attempt(plan)
@@ -216,7 +216,7 @@ def _schema(domains: list[Any], target: Any) -> Schema:
     return Schema({f"c{j}": domain for j, domain in enumerate(domains)}, target)
 
 
-def regression(rng: Generator, most: float) -> Plan:
+def regression(rng: Generator, most: float) -> PlannedFit:
     """Return a linear model."""
     domains, end = _columns(rng, most), _number(rng, -12, 12)
     target = Interval(-end, end)
@@ -229,10 +229,10 @@ def regression(rng: Generator, most: float) -> Plan:
         schema=_schema(domains, target),
         **_common(rng),
     )
-    return Plan(model, _records(domains, rng), rng.uniform(-end, end, _ROWS), _many(rng, 1e9))
+    return PlannedFit(model, _records(domains, rng), rng.uniform(-end, end, _ROWS), _many(rng, 1e9))
 
 
-def classifier(rng: Generator, most: float) -> Plan:
+def classifier(rng: Generator, most: float) -> PlannedFit:
     """Return naive Bayes."""
     domains, classes = _columns(rng, most), Categories(range(rng.integers(1, 6)))
     laplace = Laplace(noise=rng.choice(["auto", "joint", "independent"]))
@@ -247,10 +247,10 @@ def classifier(rng: Generator, most: float) -> Plan:
         **_common(rng, feature=True),
     )
     labels = rng.integers(0, classes.n_values, _ROWS)
-    return Plan(model, _records(domains, rng), labels, _many(rng, 1e9))
+    return PlannedFit(model, _records(domains, rng), labels, _many(rng, 1e9))
 
 
-def network(rng: Generator, most: float) -> Plan:
+def network(rng: Generator, most: float) -> PlannedFit:
     """Return a network in which every feature has another one or the class as parents."""
     plan = classifier(rng, min(most, 30))
     names = [*plan.estimator.schema.columns]
@@ -262,7 +262,7 @@ def network(rng: Generator, most: float) -> Plan:
     return plan._replace(estimator=BayesianNetworkClassifier(parents=parents, **options))
 
 
-def one_variable(rng: Generator, most: float) -> Plan:
+def one_variable(rng: Generator, most: float) -> PlannedFit:
     """Return the posterior of a proportion, or of the probabilities of categories."""
     noisy = ["geometric", "laplace", "gaussian", "auto"]
     finite = ["laplace_improved", "exponential", "hellinger", "local"]
@@ -277,11 +277,11 @@ def one_variable(rng: Generator, most: float) -> Plan:
     n = _many(rng, 20 if few else 1e9)
     codes = rng.integers(0, k, _ROWS)
     if k == 2:
-        return Plan(BetaBinomial(**options), codes, n=n)
-    return Plan(DirichletMultinomial(categories=k, **options), codes, n=n)
+        return PlannedFit(BetaBinomial(**options), codes, n=n)
+    return PlannedFit(DirichletMultinomial(categories=k, **options), codes, n=n)
 
 
-def preparation(rng: Generator, most: float) -> Plan:
+def preparation(rng: Generator, most: float) -> PlannedFit:
     """Return a transformer of numbers."""
     width = _many(rng, most)
     end = _number(rng, -100, 100)
@@ -296,26 +296,26 @@ def preparation(rng: Generator, most: float) -> Plan:
         if which == 1
         else PrivateKBinsDiscretizer(_many(rng, most) + 1, **options)
     )
-    return Plan(model, rng.uniform(-end, end, (_ROWS, width)), n=None)
+    return PlannedFit(model, rng.uniform(-end, end, (_ROWS, width)), n=None)
 
 
-def selection(rng: Generator, most: float) -> Plan:
+def selection(rng: Generator, most: float) -> PlannedFit:
     """Return a choice of columns."""
     domains, classes = _columns(rng, most), Categories(range(rng.integers(1, 6)))
     k = "auto" if rng.random() < 0.5 else _many(rng, 2 * len(domains))
     model = PrivateSelectKBest(k, schema=_schema(domains, classes), **_common(rng, delta=False))
     labels = rng.integers(0, classes.n_values, _ROWS)
-    return Plan(model, _records(domains, rng), labels, _many(rng, 1e9))
+    return PlannedFit(model, _records(domains, rng), labels, _many(rng, 1e9))
 
 
-def tree(rng: Generator, most: float) -> Plan:
+def tree(rng: Generator, most: float) -> PlannedFit:
     """Return the choice of a tree."""
     domains, classes = _columns(rng, min(most, 40)), Categories(range(rng.integers(1, 6)))
     model = PrivateTree(schema=_schema(domains, classes), **_common(rng, delta=False))
-    return Plan(model, _records(domains, rng), rng.integers(0, classes.n_values, _ROWS))
+    return PlannedFit(model, _records(domains, rng), rng.integers(0, classes.n_values, _ROWS))
 
 
-KINDS: dict[str, Callable[[Generator, float], Plan]] = {
+KINDS: dict[str, Callable[[Generator, float], PlannedFit]] = {
     "regression": regression,
     "classifiers": classifier,
     "networks": network,
@@ -327,7 +327,7 @@ KINDS: dict[str, Callable[[Generator, float], Plan]] = {
 """Makers of a random plan of at most so many columns, or categories."""
 
 
-def random_plans(kind: str, number: int, most: float, seed: int = 0) -> Iterator[Plan]:
+def random_plans(kind: str, number: int, most: float, seed: int = 0) -> Iterator[PlannedFit]:
     """Yield random plans of a kind."""
     for turn in range(number):
         plan = KINDS[kind](np.random.default_rng([seed, turn]), most)
@@ -338,26 +338,26 @@ _OF_EACH_KIND = 6
 _MOST_MEMORY = 350 * 2**20
 
 
-def _line(n: int, **options: Any) -> Plan:
+def _line(n: int, **options: Any) -> PlannedFit:
     """Return a regression on three numbers and a column of two values."""
     number, sign = Interval(0, 1), Categories([0, 1])
     schema = Schema({"a": number, "b": number, "c": number, "d": sign}, number)
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.random((40, 3)), rng.integers(0, 2, 40)])
-    return Plan(BayesianLinearRegression(schema=schema, **options), X, rng.random(40), n)
+    return PlannedFit(BayesianLinearRegression(schema=schema, **options), X, rng.random(40), n)
 
 
-def _tables(sizes: list[int], n_classes: int, n: int | None, **options: Any) -> Plan:
+def _tables(sizes: list[int], n_classes: int, n: int | None, **options: Any) -> PlannedFit:
     """Return a naive Bayes model that takes its noise into account."""
     rng, domains = np.random.default_rng(0), [Categories(range(size)) for size in sizes]
     columns = {f"c{j}": domain for j, domain in enumerate(domains)}
     schema = Schema(columns, Categories(range(n_classes)))
     X = np.column_stack([rng.integers(0, size, 40) for size in sizes])
     model = BayesianNaiveBayes(schema=schema, inference="noise_aware", random_state=0, **options)
-    return Plan(model, X, rng.integers(0, n_classes, 40), n)
+    return PlannedFit(model, X, rng.integers(0, n_classes, 40), n)
 
 
-EDGES: dict[str, Plan] = {
+EDGES: dict[str, PlannedFit] = {
     "signs, many records": _line(54_875, epsilon=1.0, delta=1e-6, mechanism="gaussian"),
     "signs, more records": _line(10**9, epsilon=1.0),
     "signs, a coarse grid": _line(
@@ -409,7 +409,7 @@ EDGES: dict[str, Plan] = {
 """By name; none of them may fail after the charge, and none of these is refused."""
 
 
-def edges(plan: Plan) -> Iterator[str]:
+def edges(plan: PlannedFit) -> Iterator[str]:
     """Say what goes wrong with a plan that can be released."""
     _, error = attempt(plan)
     if error is not None:

@@ -29,7 +29,7 @@ from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
 from dpbayes_sklearn.logistic.records import CodedRecords, LabelledRecords, MappedRecords
-from dpbayes_sklearn.logistic.release import CurvaturePlan, DrawPlan, LookPlan, largest_norm
+from dpbayes_sklearn.logistic.release import CurvaturePlan, LogisticDrawPlan, LookPlan, largest_norm
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
@@ -56,7 +56,7 @@ class Worst(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Case:
+class ReplacedRecord:
     """A release of ``others`` equal records and one more, which neighbours replace."""
 
     mechanism: Mechanism
@@ -125,18 +125,18 @@ def _entries(one: StepLaw, other: StepLaw) -> int:
     return int(np.count_nonzero(centres[0] - centres[1]))
 
 
-def _cases() -> Iterator[Case]:
+def _cases() -> Iterator[ReplacedRecord]:
     numbers = MomentUniverse(Design((Interval(-1, 1), Interval(-1, 1))), levels=3)
     middle, prior = (0.0, 0.0, 0.0), GaussianPrior(numbers.design, inference="noise_aware")
     for mechanism in (Laplace(), Fourier()):
-        yield Case(mechanism, numbers, middle, 390, Fraction(5), prior)
-    yield Case(Laplace(), numbers, middle, 650, Fraction(5), prior, two_stages=True)
+        yield ReplacedRecord(mechanism, numbers, middle, 390, Fraction(5), prior)
+    yield ReplacedRecord(Laplace(), numbers, middle, 650, Fraction(5), prior, two_stages=True)
     # A draw loses its whole share where residuals reach 1 + BR with BR = 1. Others at one end keep
     # most draws there, and the few at the other end tell most; so there are two of them.
     slope = MomentUniverse(Design((Interval(-1, 1),), intercept=False), levels=3)
     flat = GaussianPrior(slope.design, precision=1e-6, coef_bound=1.0)
     for draws in (Sampler(), MAP()):
-        yield Case(draws, slope, (1.0, -1.0), 2, Fraction(5), flat)
+        yield ReplacedRecord(draws, slope, (1.0, -1.0), 2, Fraction(5), flat)
 
 
 CASES = tuple(_cases())
@@ -194,7 +194,7 @@ def logistic_steps() -> Iterator[tuple[str, Worst, str]]:
     steps = [_step(lambda noise, s=s: curvature.release(s, np.zeros(2), noise)) for s in sides]
     yield "curvature", Worst(*steps, two), "noise"
     around = plan_mode(slope, 2, two, ADDED, 100.0, 1e-6)
-    draws = DrawPlan.of(around, 2, two, ADDED, 1e-6, 1)
+    draws = LogisticDrawPlan.of(around, 2, two, ADDED, 1e-6, 1)
     sides = [_Labelled(slope, ((0.0, 1),) * k).mapped for k in (1, 2)]
     steps = [_step(lambda noise, s=s: draws.release(s, np.array([-30.0]), noise)) for s in sides]
     yield "draw", Worst(*steps, two), "draws"
@@ -207,7 +207,9 @@ def _step(release: Callable[[Noise], Any]) -> StepLaw:
     return recording.steps[0]
 
 
-def relative_bounds(case: Case, worst: Sequence[Worst], scale: float, sharper: bool) -> Any:
+def relative_bounds(
+    case: ReplacedRecord, worst: Sequence[Worst], scale: float, sharper: bool
+) -> Any:
     """Return for every step the bound on its loss over its share.
 
     With half the noise, over what its worst neighbours lose with all of it.

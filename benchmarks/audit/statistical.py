@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks.audit._cases import Row
-from benchmarks.audit._parts import World, claims, recordings
+from benchmarks.audit._parts import Neighbourhood, claims, recordings
 from benchmarks.audit.parts import sessions
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit._steps import StepLaw
@@ -55,7 +55,7 @@ CHOICES, LEAST_CHOICES = 20_000, 3_000
 SESSIONS = 200_000
 
 
-class Case(NamedTuple):
+class Trial(NamedTuple):
     """What is released, how, and what share of the claim all runs must show.
 
     Attributes
@@ -133,28 +133,28 @@ RECORD_ADDED = PrivacyUnit("record", neighbours="add_remove")
 PERSON_ADDED = PrivacyUnit("person", max_records=2, by_construction=True, neighbours="add_remove")
 PERSON_REPLACED = PrivacyUnit("person", max_records=2, by_construction=True)
 
-CASES: tuple[Case, ...] = (
-    Case("naive Bayes", Laplace(noise="independent"), *MIXED, 0.8),
-    Case("naive Bayes, budget_split=0.5", Laplace(budget_split=0.5), *MIXED, 0.8),
-    Case("naive Bayes, joint noise", Laplace(noise="joint"), *MIXED, 0.8, 0.05),
-    Case("naive Bayes", Fourier(), *BOOLEAN, 0.8, epsilon=2.0),
-    Case("naive Bayes, joint noise", Fourier(noise="joint"), *BOOLEAN, 0.9),
-    Case("naive Bayes, joint noise, three classes", Fourier(noise="joint"), *MIXED, 0.9),
-    Case("naive Bayes, 2 points", Sampler(n_points=2), *RECORD, 0.5),
-    Case("naive Bayes, a feature", Sampler(), *FEATURE, 0.7, 0.2, unit=VALUE),
-    Case("naive Bayes, 2 points", MAP(n_points=2), *RECORD, 0.5, epsilon=2.0),
-    Case("naive Bayes, a feature", MAP(n_points=33), *FEATURE, 0.7, 0.5, unit=VALUE),
-    Case("naive Bayes", Gaussian(), *MIXED, 0.9, delta=0.01),
-    Case("naive Bayes, a feature", Gaussian(), *FEATURE, 0.9, unit=VALUE, delta=0.01),
-    Case("one variable", Gaussian(), *THREE, 0.9, delta=0.01),
-    Case("one variable", Laplace(), *THREE, 0.9),
-    Case("one variable", LaplaceImproved(), *THREE, 0.9),
-    Case("one variable", Geometric(), *THREE, 0.9),
-    Case("one variable", Exponential(), *TWO, 0.9),
-    Case("one variable", Hellinger(), *TWO, 0.9),
-    Case("one variable", Local(), *TWO, 0.9),
+CASES: tuple[Trial, ...] = (
+    Trial("naive Bayes", Laplace(noise="independent"), *MIXED, 0.8),
+    Trial("naive Bayes, budget_split=0.5", Laplace(budget_split=0.5), *MIXED, 0.8),
+    Trial("naive Bayes, joint noise", Laplace(noise="joint"), *MIXED, 0.8, 0.05),
+    Trial("naive Bayes", Fourier(), *BOOLEAN, 0.8, epsilon=2.0),
+    Trial("naive Bayes, joint noise", Fourier(noise="joint"), *BOOLEAN, 0.9),
+    Trial("naive Bayes, joint noise, three classes", Fourier(noise="joint"), *MIXED, 0.9),
+    Trial("naive Bayes, 2 points", Sampler(n_points=2), *RECORD, 0.5),
+    Trial("naive Bayes, a feature", Sampler(), *FEATURE, 0.7, 0.2, unit=VALUE),
+    Trial("naive Bayes, 2 points", MAP(n_points=2), *RECORD, 0.5, epsilon=2.0),
+    Trial("naive Bayes, a feature", MAP(n_points=33), *FEATURE, 0.7, 0.5, unit=VALUE),
+    Trial("naive Bayes", Gaussian(), *MIXED, 0.9, delta=0.01),
+    Trial("naive Bayes, a feature", Gaussian(), *FEATURE, 0.9, unit=VALUE, delta=0.01),
+    Trial("one variable", Gaussian(), *THREE, 0.9, delta=0.01),
+    Trial("one variable", Laplace(), *THREE, 0.9),
+    Trial("one variable", LaplaceImproved(), *THREE, 0.9),
+    Trial("one variable", Geometric(), *THREE, 0.9),
+    Trial("one variable", Exponential(), *TWO, 0.9),
+    Trial("one variable", Hellinger(), *TWO, 0.9),
+    Trial("one variable", Local(), *TWO, 0.9),
     *(
-        Case(f"naive Bayes, {what}", mechanism, *sides, share, part, unit=unit)
+        Trial(f"naive Bayes, {what}", mechanism, *sides, share, part, unit=unit)
         for what, sides, unit in (
             ("a record added", ADDED, RECORD_ADDED),
             ("a person added", THERE, PERSON_ADDED),
@@ -164,12 +164,12 @@ CASES: tuple[Case, ...] = (
             (Laplace(noise="joint"), 0.8, 0.05),
         )
     ),
-    Case("naive Bayes, a person added", Gaussian(), *THERE, unit=PERSON_ADDED, delta=0.01),
-    Case("one variable, a person", Geometric(), PERSON, THREE[1], 0.9, unit=PERSON_REPLACED),
+    Trial("naive Bayes, a person added", Gaussian(), *THERE, unit=PERSON_ADDED, delta=0.01),
+    Trial("one variable, a person", Geometric(), PERSON, THREE[1], 0.9, unit=PERSON_REPLACED),
 )
 
 
-def steps_of(case: Case, seeds: Seeds = (None, None)) -> list[list[StepLaw]]:
+def steps_of(case: Trial, seeds: Seeds = (None, None)) -> list[list[StepLaw]]:
     """Return the noise steps of both sides."""
     budget = Budget(exact(case.epsilon), exact(case.delta), case.unit)
     return [
@@ -184,7 +184,7 @@ def pair_loss(one: list[StepLaw], other: list[StepLaw]) -> float:
     return max(float(sum(a.loss(b) for a, b in zip(*p, strict=True))) for p in both)
 
 
-def bounds_of(case: Case, scale: float, seeds: Seeds = (None, None)) -> tuple[int, float, float]:
+def bounds_of(case: Trial, scale: float, seeds: Seeds = (None, None)) -> tuple[int, float, float]:
     """Return the runs on a side, the bound, and the bound with half the noise."""
     least = LEAST if case.part > 0.1 else LEAST // 10
     runs = max(least, int(RUNS * case.part * scale))
@@ -214,7 +214,7 @@ def run(scale: float) -> Iterator[Row]:
         yield from _choice_of_a_column(unit, max(LEAST_CHOICES, int(CHOICES * scale)))
 
 
-def _session(world: World, runs: int) -> Iterator[Row]:
+def _session(world: Neighbourhood, runs: int) -> Iterator[Row]:
     """Audit all answers of a session together, about a unit alone, drawn from two points each."""
     asked = clone(world.model).set_params(model__mechanism=Sampler(n_points=2))
     found, fitted = recordings(replace(world, model=asked, others=world.others.head(0)))

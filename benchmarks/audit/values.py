@@ -23,7 +23,7 @@ from dpbayes_sklearn import (
     BetaBinomial,
     DirichletMultinomial,
 )
-from dpbayes_sklearn.audit.catalogue import Case, every_case
+from dpbayes_sklearn.audit.catalogue import Example, every_case
 from dpbayes_sklearn.audit.fuzzing import (
     BAD_PARAMETERS,
     FRAMES,
@@ -43,11 +43,11 @@ VALUES = 24_000
 IN_EACH = 12
 
 
-def total_cases() -> list[Case]:
+def total_cases() -> list[Example]:
     return [case for case in every_case(n=20) if not isinstance(case.estimator, BetaBinomial)]
 
 
-def one_of_each() -> list[Case]:
+def one_of_each() -> list[Example]:
     kinds = {type(case.estimator): case for case in every_case(n=20)}
     return [*kinds.values()]
 

@@ -21,7 +21,7 @@ class Classification(NamedTuple):
     schema: Schema
 
 
-class Split(NamedTuple):
+class TrainTestSplit(NamedTuple):
     """Records to learn from, records to test with, and what is public: options of a model."""
 
     X: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from benchmarks.data.classification import Classification, Split, equal_columns, letters
+from benchmarks.data.classification import Classification, TrainTestSplit, equal_columns, letters
 from dpbayes_sklearn import Categories, Interval, Schema
 
 N_RARE_ITEMS = 200
@@ -43,7 +43,7 @@ def rare_items(seed: int = 0, n: int = 8000) -> Classification:
     return Classification(frame, pd.Series(y).astype(str), schema)
 
 
-def simulated_split(n: int, seed: int, d: int = 16, n_test: int = 1000) -> Split:
+def simulated_split(n: int, seed: int, d: int = 16, n_test: int = 1000) -> TrainTestSplit:
     """Return n records of the model of Zhang, Rubinstein and Dimitrakakis (2016), and others.
 
     Boolean features; the share of the classes and all probabilities are uniform.
@@ -53,4 +53,4 @@ def simulated_split(n: int, seed: int, d: int = 16, n_test: int = 1000) -> Split
     y = (rng.random(n + n_test) < share).astype(int)
     X = (rng.random((n + n_test, d)) < probabilities[y]).astype(int)
     public = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
-    return Split(X[:n], y[:n], X[n:], y[n:], public)
+    return TrainTestSplit(X[:n], y[:n], X[n:], y[n:], public)

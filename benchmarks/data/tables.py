@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.data.classification import Classification, Split
+from benchmarks.data.classification import Classification, TrainTestSplit
 from benchmarks.data.images import letter, optdigits, penbased, satimage
 from benchmarks.data.items import chess, mushroom, spambase, splice
 from benchmarks.data.people import adult, contraceptive, german, marketing
@@ -43,17 +43,19 @@ TABLES: dict[str, Callable[[], Classification]] = {
 }  # fmt: skip
 
 
-def table_split(name: str, seed: int) -> Split:
+def table_split(name: str, seed: int) -> TrainTestSplit:
     """Return a random split of a table, seven tenths for training; rare items are drawn anew."""
     if name == "rare_items":
         return rare_items_split(seed)
     X, y, schema = TABLES[name]()
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = np.split(order, [len(y) * 7 // 10])
-    return Split(X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test], {"schema": schema})
+    return TrainTestSplit(
+        X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test], {"schema": schema}
+    )
 
 
-def rare_items_split(seed: int, n: int = 4000) -> Split:
+def rare_items_split(seed: int, n: int = 4000) -> TrainTestSplit:
     """Return n baskets to learn from and as many to test with."""
     X, y, schema = rare_items(seed, 2 * n)
-    return Split(X[:n], y[:n], X[n:], y[n:], {"schema": schema})
+    return TrainTestSplit(X[:n], y[:n], X[n:], y[n:], {"schema": schema})

@@ -172,7 +172,7 @@ class Calibrated(Added):
 
 
 @dataclass(frozen=True)
-class Scored(Choice):
+class ScoredChoice(Choice):
     """A choice by scores that change by ``most``, and what it loses where they do."""
 
     bound: float
@@ -224,7 +224,7 @@ def _(one: Choice, other: Any) -> Part:
         return _NEVER
     ratios = one._log_law - other._log_law
     rho = float((np.ptp(ratios, axis=-1) ** 2).sum()) / 8
-    if not isinstance(one, Scored):
+    if not isinstance(one, ScoredChoice):
         return Part(pure, rho)
     if np.abs(one.scores - other.scores).max() > one.most:
         return _NEVER

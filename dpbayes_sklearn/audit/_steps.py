@@ -42,7 +42,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_ndtr, ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.logistic.blocks import STEPS
+from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS
 from dpbayes_sklearn.logistic.mode import tilt_of
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.regression.record_sums import coordinates
@@ -221,7 +221,7 @@ Row = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class PerturbedMode(StepLaw):
+class PerturbedMinimum(StepLaw):
     """The minimum of a perturbed objective, of ``records`` that end with their target."""
 
     records: FloatArray
@@ -237,7 +237,7 @@ class PerturbedMode(StepLaw):
     def _public(self) -> bytes:
         return repr(self.plan._replace(ridge=self.plan.ridge.tolist())).encode()
 
-    def _loss(self, other: PerturbedMode) -> float:
+    def _loss(self, other: PerturbedMinimum) -> float:
         if self._public != other._public:
             return math.inf
         mine, theirs = (Counter(map(tuple, own.records.tolist())) for own in (self, other))
@@ -264,7 +264,7 @@ class PerturbedMode(StepLaw):
         """Return the log of the density of the exact minimum at rows of coefficients."""
 
 
-class Mode(PerturbedMode):
+class Mode(PerturbedMinimum):
     """That of a linear regression; ``records`` are (x, t), without a constant if none."""
 
     def _gradient_loss(self, gone: list[Row], come: list[Row]) -> float:
@@ -383,7 +383,7 @@ def weighed_records(records: Any) -> FloatArray:
 
     def collected(shard: Any) -> int:
         for codes, labels in records.reader.chunks(shard):
-            weights = records.reader.blocks.weights(codes, records.tables) / STEPS
+            weights = records.reader.blocks.weights(codes, records.tables) / WEIGHT_STEPS
             rows.append(np.column_stack([weights, labels]))
         return 0
 
@@ -391,7 +391,7 @@ def weighed_records(records: Any) -> FloatArray:
     return np.concatenate([np.empty((0, records.reader.blocks.width + 1)), *rows])
 
 
-class LogisticMode(PerturbedMode):
+class LogisticMode(PerturbedMinimum):
     """That of a logistic regression; ``records`` are (weights, label)."""
 
     def _gradient_loss(self, gone: list[Row], come: list[Row]) -> float:

@@ -23,7 +23,7 @@ _INFERENCES = ("plug_in", "noise_aware")
 _DELTA = 1e-3  # It is below one over the number of records; only some mechanisms spend it.
 
 
-class Case(NamedTuple):
+class Example(NamedTuple):
     """An estimator whose domains are all declared, and records for it."""
 
     name: str
@@ -38,7 +38,7 @@ def names_of(estimator: type[PrivateEstimator]) -> set[str]:
     return names
 
 
-def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Case]:
+def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Example]:
     """Yield every estimator with every mechanism and way of inference.
 
     >>> len([*every_case()])
@@ -72,21 +72,21 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Cas
                 if resolve_mechanism(mechanism).spends_delta:
                     given["delta"] = _DELTA
                 name = f"{estimator.__name__}, {label}, {inference}"
-                yield Case(name, estimator(epsilon=epsilon, **given), data, target)
+                yield Example(name, estimator(epsilon=epsilon, **given), data, target)
     for means, options in (
         (NormalMean, {"bounds": (-1, 3)}),
         (GammaExponential, {"bounds": (-1, 3), "data": "laplace", "location": 1.0}),
     ):
         for mechanism in ("laplace", "sampler"):
             model = means(epsilon=epsilon, mechanism=mechanism, **options)
-            yield Case(f"{means.__name__}, {mechanism}", model, numbers[0], None)
+            yield Example(f"{means.__name__}, {mechanism}", model, numbers[0], None)
     for effects in ("smooth", "linear"):
         logistic = BayesianLogisticRegression(
             epsilon, bounds=(-1, 3), classes=[0, 1], effects=effects, intervals=effects == "linear"
         )
-        yield Case(f"BayesianLogisticRegression, map, {effects}", logistic, numbers[0], y)
+        yield Example(f"BayesianLogisticRegression, map, {effects}", logistic, numbers[0], y)
     draws = clone(logistic).set_params(mechanism="sampler", intervals=False)
-    yield Case("BayesianLogisticRegression, sampler", draws, numbers[0], y)
+    yield Example("BayesianLogisticRegression, sampler", draws, numbers[0], y)
 
 
 _GRAPH = {"class": [0], 1: ["class", 0], 2: [1]}

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.audit.catalogue import Case
+from dpbayes_sklearn.audit.catalogue import Example
 from dpbayes_sklearn.privacy import BudgetAccountant
 
 BAD_PARAMETERS: tuple[Any, ...] = (
@@ -99,7 +99,7 @@ def fit_with(estimator: Any, X: Any, y: Any, **parameters: Any) -> Outcome:
 
 
 def odd_records(
-    case: Case, count: int, rng: np.random.Generator, container: str | None = None
+    case: Example, count: int, rng: np.random.Generator, container: str | None = None
 ) -> tuple[Any, Any]:
     """Return the records of a case with ``count`` odd values in them, in a container.
 
@@ -129,7 +129,7 @@ def _contained(values: Any, rng: np.random.Generator, container: str | None) -> 
     return values
 
 
-def bad_shapes(case: Case) -> Iterator[tuple[Any, Any]]:
+def bad_shapes(case: Example) -> Iterator[tuple[Any, Any]]:
     """Yield records whose shapes no estimator takes, whatever is in them."""
     X, y = case.X, case.y
     columns = X.reshape(len(X), -1)

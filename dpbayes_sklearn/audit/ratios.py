@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy.special import kve
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._parts import ModeSearch, Scored
+from dpbayes_sklearn.audit._parts import ModeSearch, ScoredChoice
 from dpbayes_sklearn.audit._steps import Added, Ball, Choice, LogisticMode, Mode, StepLaw
 from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.recording import Recording
@@ -174,7 +174,7 @@ def _mode_ratio(one: Any, other: Any, outcomes: npt.NDArray[Any]) -> FloatArray:
 _RATIOS: dict[type[StepLaw], Callable[..., FloatArray]] = {
     Added: _noise_ratio,
     Choice: _choice_ratio,
-    Scored: _choice_ratio,
+    ScoredChoice: _choice_ratio,
     Ball: _ball_ratio,
     Mode: _mode_ratio,
     LogisticMode: _mode_ratio,

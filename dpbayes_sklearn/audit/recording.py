@@ -17,7 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._parts import Calibrated, ModeSearch, Scored, Texts, worst_of_choice
+from dpbayes_sklearn.audit._parts import (
+    Calibrated,
+    ModeSearch,
+    ScoredChoice,
+    Texts,
+    worst_of_choice,
+)
 from dpbayes_sklearn.audit._steps import (
     Added,
     Ball,
@@ -125,7 +131,7 @@ class _Recorder(Noise):
         """Note the weights, and what they lose at worst."""
         own = weights(scores)
         bound = worst_of_choice(weights, len(scores), up, down) if self._log.leads else 0.0
-        step = Scored(_rows(own), bound, scores, max(up, down))
+        step = ScoredChoice(_rows(own), bound, scores, max(up, down))
         return int(self._answer(step, lambda: Noise.choose(self, own))[0])
 
     def place(self, masses: Sequence[int], weights: Sequence[int]) -> int:

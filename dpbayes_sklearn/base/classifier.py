@@ -41,7 +41,7 @@ from dpbayes_sklearn.counts.predict import (
     weighted,
 )
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.counts.temperature import LabelledCounts, LabelledRecords, sizes_of_shares
+from dpbayes_sklearn.counts.temperature import LabelledCounts, LossRecords, sizes_of_shares
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.encoder import Encoder, SparseCodes
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
@@ -187,7 +187,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         )
         if self.temperature != "auto":
             return counts
-        return LabelledCounts(counts, LabelledRecords(encoder, public.classes, records))
+        return LabelledCounts(counts, LossRecords(encoder, public.classes, records))
 
     def _plan(self, prior: DirichletPrior, facts: Facts, budget: Budget) -> CountPlan:
         return plans.plan(self._mechanism, prior, facts, budget)

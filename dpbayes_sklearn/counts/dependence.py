@@ -81,9 +81,9 @@ from dpbayes_sklearn.schema.domains import Categories
 
 __all__ = [
     "DEPENDENCE_PER_NOISE",
+    "DEPENDENCE_STEPS",
     "LARGEST_SCORE",
     "STAR",
-    "STEPS",
     "TREE",
     "Choices",
     "ColumnChoice",
@@ -99,10 +99,10 @@ __all__ = [
 ]
 
 
-STEPS = 1024
+DEPENDENCE_STEPS = 1024
 """Steps of a score in one record."""
 
-LARGEST_SCORE = STEPS * 2**32
+LARGEST_SCORE = DEPENDENCE_STEPS * 2**32
 """Larger scores count as this one: a public bound, also where the number of records is secret."""
 
 
@@ -250,7 +250,10 @@ class ColumnScores:
         """Return the scores of counts of naive Bayes."""
         *tables, _ = counts.tables
         exact = (dependence(np.asarray(table, np.int64)) for table in tables)
-        scores = [min(STEPS * score // (2 * max(counts.n, 1)), LARGEST_SCORE) for score in exact]
+        scores = [
+            min(DEPENDENCE_STEPS * score // (2 * max(counts.n, 1)), LARGEST_SCORE)
+            for score in exact
+        ]
         return cls(np.array(scores, np.int64), counts.n, counts.network.sizes)
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
@@ -259,9 +262,9 @@ class ColumnScores:
         if min(max(values), n_classes) < 2:
             return 0
         if unit.size_is_secret:
-            return 2 * STEPS * unit.max_records
+            return 2 * DEPENDENCE_STEPS * unit.max_records
         widest = max(dependence_sensitivity(self.n, k, n_classes) for k in values)
-        return -(-unit.max_records * STEPS * widest // (2 * self.n))
+        return -(-unit.max_records * DEPENDENCE_STEPS * widest // (2 * self.n))
 
     def options(self, chosen: tuple[int, ...]) -> tuple[list[int], IntArray]:
         """Return the columns that are not chosen yet, and their scores."""
@@ -298,7 +301,7 @@ class TreePrices:
         The table of the first feature, which no edge makes larger, is left out of both prices.
 
         >>> prices = TreePrices.of(Network.star([3] * 20, 6), PrivacyUnit(), 1.0)
-        >>> (prices.edges[0, 1] // STEPS).item(), prices.star // STEPS
+        >>> (prices.edges[0, 1] // DEPENDENCE_STEPS).item(), prices.star // DEPENDENCE_STEPS
         (6414, 847)
         """
         *values, n_classes = star.sizes
@@ -334,7 +337,7 @@ def _star_noise(star: Network, unit: PrivacyUnit, epsilon: float) -> FloatArray:
 
 def _steps(noise: FloatArray) -> IntArray:
     """Return the price of noise, given as cells times standard deviation, in steps of a score."""
-    steps = np.floor(STEPS * DEPENDENCE_PER_NOISE / 2 * noise)
+    steps = np.floor(DEPENDENCE_STEPS * DEPENDENCE_PER_NOISE / 2 * noise)
     return np.minimum(steps, LARGEST_SCORE // 2).astype(np.int64)
 
 
@@ -353,7 +356,7 @@ def conditional_dependence(counts: IntArray) -> int:
     """
     of_class = np.maximum(counts.sum(axis=(0, 1)), 1)
     product = counts.sum(axis=1)[:, None] * counts.sum(axis=0)[None] / of_class
-    return int(np.floor(STEPS / 2 * np.abs(counts - product).sum() + 2.0**-20))
+    return int(np.floor(DEPENDENCE_STEPS / 2 * np.abs(counts - product).sum() + 2.0**-20))
 
 
 @dataclass(frozen=True, repr=False)
@@ -447,7 +450,7 @@ class EdgeScores:
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return how far neighbours can differ in any of the scores, in steps."""
-        return 2 * STEPS * unit.n_changed + 2
+        return 2 * DEPENDENCE_STEPS * unit.n_changed + 2
 
     def options(self, chosen: tuple[Any, ...]) -> tuple[list[Any], IntArray]:
         """Return what comes next, and the scores.

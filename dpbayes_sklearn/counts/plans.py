@@ -44,7 +44,7 @@ from dpbayes_sklearn.counts.temperature import (
     DEFAULT,
     TEMPERINGS,
     LabelledCounts,
-    LabelledRecords,
+    LossRecords,
     Tempering,
     share_of_temperature,
     stride,
@@ -301,9 +301,7 @@ class LearnsTemperature(Plan[LabelledCounts, TemperedPosterior]):
         tempering = self._chosen(posterior, statistics.records, noise)
         return TemperedPosterior(posterior, tempering, self.tables.facts.n)
 
-    def _chosen(
-        self, posterior: NetworkPosterior, records: LabelledRecords, noise: Noise
-    ) -> Tempering:
+    def _chosen(self, posterior: NetworkPosterior, records: LossRecords, noise: Noise) -> Tempering:
         candidates, (n, unit) = [*TEMPERINGS], (self.tables.facts.n, self.cost.unit)
         if self.cost.infinite:  # no privacy is asked for
             return candidates[int(np.argmin(records.loss_sums(posterior).sums))]

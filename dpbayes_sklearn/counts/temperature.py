@@ -38,7 +38,7 @@ __all__ = [
     "Evidence",
     "EvidenceModel",
     "LabelledCounts",
-    "LabelledRecords",
+    "LossRecords",
     "LossSums",
     "Tempering",
     "share_of_temperature",
@@ -239,7 +239,7 @@ class EvidenceModel(Protocol):
 
 
 @dataclass(frozen=True, repr=False)
-class LabelledRecords:
+class LossRecords:
     """Sensitive: records, for the losses that they have under a released model."""
 
     encoder: Encoder
@@ -256,7 +256,7 @@ class LabelledCounts(NamedTuple):
     """Sensitive: the tables, and the records that are asked for the temperature afterwards."""
 
     counts: CountTables
-    records: LabelledRecords
+    records: LossRecords
 
     @property
     def n(self) -> int:

@@ -14,7 +14,7 @@ So a number costs exactly what a category costs, and all blocks have the same su
 intercept. The model has :math:`p = 1 + \sum_j (K_j - 1)` parameters.
 
 A number is read as one of ``PLACES`` places between its bounds. What its block is there is a table,
-whose weights are whole numbers of 1/STEPS, so that sums of them are exact.
+whose weights are whole numbers of 1/WEIGHT_STEPS, so that sums of them are exact.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema import Domain, Interval
 from dpbayes_sklearn.schema.values import as_numbers, cells_of
 
-__all__ = ["BINS", "PLACES", "STEPS", "Block", "Blocks", "Codes", "even_nodes"]
+__all__ = ["BINS", "PLACES", "WEIGHT_STEPS", "Blocks", "ColumnWeights", "WeightCodes", "even_nodes"]
 
 BINS = 16
 """Equal-width bins between the bounds of a number; its map is linear in each of them."""
 PLACES = 2**13
 """Steps between the bounds of a number that values are rounded to."""
-STEPS = 2**14
-"""Weights are multiples of 1/STEPS."""
+WEIGHT_STEPS = 2**14
+"""Weights are multiples of 1/WEIGHT_STEPS."""
 _MOST_LEVELS = 2**16
 _DRAWN = 65  # The effect of a number is drawn at this many places.
 _KNOTS = {"smooth": 4, "linear": 2}
 
-Codes = npt.NDArray[np.uint16]
+WeightCodes = npt.NDArray[np.uint16]
 """One number for each column: a category, or a place from the lower bound."""
 
 
@@ -57,21 +57,21 @@ def even_nodes(numbers: int) -> FloatArray:
     return np.tile(np.linspace(0.0, 1.0, BINS + 1), (numbers, 1))
 
 
-class Block(NamedTuple):
-    """The weights of one column by code: STEPS - part at ``left``, part at the weight after it."""
+class ColumnWeights(NamedTuple):
+    """Weights of one column by code: WEIGHT_STEPS - part at ``left``, part at the next one."""
 
     left: npt.NDArray[np.intp]
     part: FloatArray
 
     def values(self, coefficients: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return STEPS times what a record with each code adds to z."""
+        """Return WEIGHT_STEPS times what a record with each code adds to z."""
         right = coefficients[np.minimum(self.left + 1, len(coefficients) - 1)]
-        return np.asarray((STEPS - self.part) * coefficients[self.left] + self.part * right)
+        return np.asarray((WEIGHT_STEPS - self.part) * coefficients[self.left] + self.part * right)
 
     def sums(self, by_code: FloatArray, size: int) -> FloatArray:
-        """Return the sums of weights, in units of 1/STEPS, given the sums of every code."""
+        """Return the sums of weights, in units of 1/WEIGHT_STEPS, given the sums of every code."""
         beside = np.minimum(self.left + 1, size - 1)
-        total = np.bincount(self.left, (STEPS - self.part) * by_code, size)
+        total = np.bincount(self.left, (WEIGHT_STEPS - self.part) * by_code, size)
         return np.asarray(total + np.bincount(beside, self.part * by_code, size))
 
 
@@ -97,7 +97,7 @@ class Blocks:
     >>> blocks.sizes, blocks.parameters
     ((4, 2), 5)
     >>> codes = blocks.encode(Table(np.array([[1.5, "b"]], dtype=object)))
-    >>> (blocks.weights(codes, blocks.tables(even_nodes(1))) / STEPS).tolist()
+    >>> (blocks.weights(codes, blocks.tables(even_nodes(1))) / WEIGHT_STEPS).tolist()
     [[1.0, 0.0, 0.5, 0.5, 0.0, 0.0, 1.0]]
     """
 
@@ -188,7 +188,7 @@ class Blocks:
 
     # Reading
 
-    def chunks(self, table: Table) -> Iterator[tuple[slice, Codes]]:
+    def chunks(self, table: Table) -> Iterator[tuple[slice, WeightCodes]]:
         """Yield ``(rows, codes)`` of a table; the codes of a column lie side by side."""
         for rows, chunk in table.chunks():
             codes = np.empty((rows.stop - rows.start, len(self.domains)), np.uint16, order="F")
@@ -200,14 +200,14 @@ class Blocks:
                     codes[:, j] = self.levels(domain).encode(values)
             yield rows, codes
 
-    def encode(self, table: Table) -> Codes:
+    def encode(self, table: Table) -> WeightCodes:
         """Return the codes of a whole table: two bytes for each of its cells."""
         codes = np.empty((table.n_rows, len(self.domains)), np.uint16, order="F")
         for rows, chunk in self.chunks(table):
             codes[rows] = chunk
         return codes
 
-    def tables(self, nodes: FloatArray) -> tuple[Block, ...]:
+    def tables(self, nodes: FloatArray) -> tuple[ColumnWeights, ...]:
         """Return the weights of every column by code, with these maps of the numbers."""
         maps = iter(nodes)
         return tuple(
@@ -228,15 +228,15 @@ class Blocks:
         codes = np.arange(self.sizes[column])
         return codes.astype(np.float64), tuple(self.levels(domain).names_of_codes()), codes
 
-    def weights(self, codes: Codes, tables: tuple[Block, ...]) -> FloatArray:
-        """Return the weights of records in units of 1/STEPS: exact whole numbers."""
+    def weights(self, codes: WeightCodes, tables: tuple[ColumnWeights, ...]) -> FloatArray:
+        """Return the weights of records in units of 1/WEIGHT_STEPS: exact whole numbers."""
         out = np.zeros((len(codes), self.width + 1))  # one more, for what is right of the last
-        out[:, 0] = STEPS
+        out[:, 0] = WEIGHT_STEPS
         flat, row = out.reshape(-1), np.arange(0, out.size, self.width + 1)
         for j, (start, block) in enumerate(zip(self.starts, tables, strict=False)):
             code = codes[:, j]
             part, place = block.part[code], row + (start + block.left[code])
-            flat[place] = STEPS - part
+            flat[place] = WEIGHT_STEPS - part
             if self.knots(self.domains[j]):
                 flat[place + 1] += part
         return out[:, :-1]
@@ -249,19 +249,19 @@ def _places(domain: Interval, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.where(np.isnan(numbers), PLACES + 1, place) if domain.marks_missing else place
 
 
-def _one_hot(size: int) -> Block:
-    return Block(np.arange(size), np.zeros(size))
+def _one_hot(size: int) -> ColumnWeights:
+    return ColumnWeights(np.arange(size), np.zeros(size))
 
 
-def _hats(knots: int, domain: Domain, nodes: FloatArray) -> Block:
+def _hats(knots: int, domain: Domain, nodes: FloatArray) -> ColumnWeights:
     """Return the hats of every place; what is missing has a level after them."""
     u = np.interp(np.arange(PLACES + 1) * (BINS / PLACES), np.arange(BINS + 1.0), nodes)
-    steps = np.rint(u * ((knots - 1) * STEPS))
-    left = np.minimum(steps // STEPS, knots - 2).astype(np.intp)
-    part = steps - left * STEPS
+    steps = np.rint(u * ((knots - 1) * WEIGHT_STEPS))
+    left = np.minimum(steps // WEIGHT_STEPS, knots - 2).astype(np.intp)
+    part = steps - left * WEIGHT_STEPS
     if domain.marks_missing:
         left, part = np.append(left, knots), np.append(part, 0.0)
-    return Block(left, part)
+    return ColumnWeights(left, part)
 
 
 def _binned(domain: Domain, bins: int) -> Interval:

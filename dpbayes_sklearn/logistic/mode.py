@@ -64,7 +64,7 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 __all__ = [
     "LogisticLoss",
-    "ModePlan",
+    "LogisticModePlan",
     "exact_mode",
     "perturbed_mode",
     "plan_mode",
@@ -93,7 +93,7 @@ def records_per_parameter(blocks: Blocks, n: int, epsilon: float, unit: PrivacyU
     return n * float(unit.equivalent(epsilon)) / max(blocks.parameters, 1)
 
 
-class ModePlan(NamedTuple):
+class LogisticModePlan(NamedTuple):
     """Public choices of one release.
 
     Attributes
@@ -134,7 +134,7 @@ def _variances(blocks: Blocks, gradient_noise: ClassRows, lattice: int) -> Float
 
 def plan_mode(
     blocks: Blocks, n: int, epsilon: Fraction, unit: PrivacyUnit, rho: float, prior: float | None
-) -> ModePlan:
+) -> LogisticModePlan:
     """Choose ridge and noise; ``prior`` is the prior precision, None for the public rule."""
     search = min(epsilon * _SEARCH, _MOST_SEARCH)
     ridge, volume = _ridge(blocks, n, epsilon - search, unit, rho, prior)
@@ -144,7 +144,7 @@ def plan_mode(
     )
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
     jitter = SupNorm.of((1,) * blocks.parameters, 2, search)
-    return ModePlan(blocks, ridge, gradient_noise, lattice, error, step, jitter)
+    return LogisticModePlan(blocks, ridge, gradient_noise, lattice, error, step, jitter)
 
 
 def _gradient_noise(blocks: Blocks, epsilon: Fraction, unit: PrivacyUnit) -> tuple[ClassRows, int]:
@@ -230,7 +230,7 @@ def _cell(blocks: Blocks, lattice: int) -> float:
     return math.sqrt(1 + float((sizes + sizes**2).sum())) / (2 * lattice)
 
 
-def perturbed_mode(records: MappedRecords, plan: ModePlan, noise: Noise) -> FloatArray:
+def perturbed_mode(records: MappedRecords, plan: LogisticModePlan, noise: Noise) -> FloatArray:
     """Release the perturbed mode."""
     return noise.minimum(LogisticLoss(records, plan))
 
@@ -240,7 +240,7 @@ class LogisticLoss:
     """**Sensitive:** the objective of a mode."""
 
     records: MappedRecords
-    plan: ModePlan
+    plan: LogisticModePlan
 
     @property
     def gradient_noise(self) -> ClassRows:
@@ -268,7 +268,7 @@ class LogisticLoss:
         return search.minimum(plan.error)
 
 
-def tilt_of(plan: ModePlan, *noise: npt.NDArray[Any]) -> FloatArray:
+def tilt_of(plan: LogisticModePlan, *noise: npt.NDArray[Any]) -> FloatArray:
     """Return the noise of blocks and, last, of the constant as one of the parameters."""
     *rows, total = noise
     return np.asarray(np.concatenate([total, *rows]) @ plan.blocks.basis / plan.lattice)

@@ -35,7 +35,7 @@ from scipy.special import expit, log_expit, ndtri
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import Table, quiet_numpy
-from dpbayes_sklearn.logistic.blocks import BINS, STEPS, Blocks
+from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
 from dpbayes_sklearn.regression.coefficients import CoefficientTable
 from dpbayes_sklearn.schema import Interval, Schema
 
@@ -227,7 +227,7 @@ def values_by_code(
     coefficients = blocks.basis @ posterior.mean()
     parts = (coefficients[a:b] for a, b in pairwise(blocks.starts))
     values = (
-        block.values(part) / STEPS
+        block.values(part) / WEIGHT_STEPS
         for block, part in zip(blocks.tables(posterior.nodes), parts, strict=True)
     )
     return float(coefficients[0]), tuple(values)
@@ -245,8 +245,8 @@ def spread_by_code(
         return np.full(len(codes), np.nan)
     block, start = blocks.tables(posterior.nodes)[column], blocks.starts[column]
     weights, rows = np.zeros((len(codes), blocks.width + 1)), np.arange(len(codes))
-    weights[rows, start + block.left[codes]] = 1 - block.part[codes] / STEPS
-    weights[rows, start + block.left[codes] + 1] += block.part[codes] / STEPS
+    weights[rows, start + block.left[codes]] = 1 - block.part[codes] / WEIGHT_STEPS
+    weights[rows, start + block.left[codes] + 1] += block.part[codes] / WEIGHT_STEPS
     reach = float(ndtri((1 + level) / 2))
     return posterior.effects(weights[:, :-1] @ blocks.basis, reach).deviations
 

@@ -25,7 +25,14 @@ from scipy.special import expit
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import LocalRecords, Records, Shard, Table
-from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks, Codes
+from dpbayes_sklearn.logistic.blocks import (
+    BINS,
+    PLACES,
+    WEIGHT_STEPS,
+    Blocks,
+    ColumnWeights,
+    WeightCodes,
+)
 from dpbayes_sklearn.schema import Categories
 
 __all__ = [
@@ -135,7 +142,7 @@ class _Reader(NamedTuple):
     blocks: Blocks
     classes: Categories | None
 
-    def chunks(self, shard: Shard) -> Iterator[tuple[Codes, npt.NDArray[Any]]]:
+    def chunks(self, shard: Shard) -> Iterator[tuple[WeightCodes, npt.NDArray[Any]]]:
         """Yield codes and labels, many records at a time."""
         if self.classes is None:
             for rows, codes in shard.table.chunks():
@@ -181,7 +188,7 @@ class MappedRecords:
 
     reader: _Reader
     records: Records
-    tables: tuple[Block, ...]
+    tables: tuple[ColumnWeights, ...]
 
     def some(self, most: int) -> MappedRecords:
         """Return the same queries about a part of the records, from which a search may start."""
@@ -194,13 +201,13 @@ class MappedRecords:
         """Return the gradient of the loss at coefficients on the lattice, and the rows."""
         ask = partial(_gradient, reader=self.reader, values=self._values(coefficients))
         by_code, rows = self.records.total(ask).parts
-        sums = [np.array([by_code[0].sum(axis=0) @ [1.0, 1 / _HALF]]) * STEPS]
+        sums = [np.array([by_code[0].sum(axis=0) @ [1.0, 1 / _HALF]]) * WEIGHT_STEPS]
         for block, size, each in zip(
             self.tables, self.reader.blocks.sizes, by_code[1:], strict=True
         ):
             coarse, fine = (block.sums(part, size) for part in each.T)
             sums.append(coarse + fine / _HALF)
-        return np.concatenate(sums) / (_HALF * STEPS), rows
+        return np.concatenate(sums) / (_HALF * WEIGHT_STEPS), rows
 
     def curvature(self, coefficients: FloatArray) -> FloatArray:
         """Return the sum of the second derivatives, in floats."""
@@ -236,19 +243,19 @@ class MappedRecords:
         starts = self.reader.blocks.starts
         parts = (split[a:b] for a, b in pairwise(starts))
         each = [block.values(part) for block, part in zip(self.tables, parts, strict=True)]
-        return _Values(complex(split[0] * STEPS), tuple(each))
+        return _Values(complex(split[0] * WEIGHT_STEPS), tuple(each))
 
 
 class _Values(NamedTuple):
     constant: complex
     by_code: tuple[npt.NDArray[np.complex128], ...]
 
-    def probability(self, codes: Codes) -> FloatArray:
+    def probability(self, codes: WeightCodes) -> FloatArray:
         """Return the sigmoid of sums that are exact."""
         z = np.full(len(codes), self.constant)
         for j, value in enumerate(self.by_code):
             z += value[codes[:, j]]
-        return np.asarray(expit((z.real + z.imag / _FINE) / (_COARSE * STEPS)))
+        return np.asarray(expit((z.real + z.imag / _FINE) / (_COARSE * WEIGHT_STEPS)))
 
 
 class _Sums:
@@ -283,12 +290,12 @@ def _gradient(shard: Shard, reader: _Reader, values: _Values) -> _Sums:
 
 
 def _curvature(
-    shard: Shard, reader: _Reader, tables: tuple[Block, ...], values: _Values
+    shard: Shard, reader: _Reader, tables: tuple[ColumnWeights, ...], values: _Values
 ) -> FloatArray:
     width = reader.blocks.width
     matrix = np.zeros((width, width), order="F")
     for x, q in _scaled(shard, reader, tables, values):
-        x *= np.sqrt(q * (1 - q))[:, None] / STEPS
+        x *= np.sqrt(q * (1 - q))[:, None] / WEIGHT_STEPS
         matrix = dsyrk(1.0, x.T, beta=1.0, c=matrix, overwrite_c=True)
     return matrix
 
@@ -296,7 +303,7 @@ def _curvature(
 def _products(
     shard: Shard,
     reader: _Reader,
-    tables: tuple[Block, ...],
+    tables: tuple[ColumnWeights, ...],
     values: _Values,
     basis: FloatArray,
     weights: FloatArray,
@@ -319,7 +326,7 @@ def _contrasts(
     BLAS rounds a row by how many others there are. So products are of whole numbers, which are
     exact in any order, and squares are added up column by column.
     """
-    v = x @ np.rint(basis * _CONTRAST) / (_CONTRAST * STEPS)
+    v = x @ np.rint(basis * _CONTRAST) / (_CONTRAST * WEIGHT_STEPS)
     norms = np.zeros(len(v))
     for column, weight in zip(v.T, weights, strict=True):
         norms += np.square(weight * column)
@@ -327,7 +334,7 @@ def _contrasts(
 
 
 def _scaled(
-    shard: Shard, reader: _Reader, tables: tuple[Block, ...], values: _Values
+    shard: Shard, reader: _Reader, tables: tuple[ColumnWeights, ...], values: _Values
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield weights and probabilities, a few thousand records at a time."""
     for codes, _ in reader.chunks(shard):

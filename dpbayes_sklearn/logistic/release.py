@@ -57,9 +57,9 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Block, Blocks
+from dpbayes_sklearn.logistic.blocks import BINS, PLACES, WEIGHT_STEPS, Blocks, ColumnWeights
 from dpbayes_sklearn.logistic.mode import (
-    ModePlan,
+    LogisticModePlan,
     exact_mode,
     perturbed_mode,
     plan_mode,
@@ -82,7 +82,7 @@ from dpbayes_sklearn.release import Facts, Plan, Step
 __all__ = [
     "FEW_RECORDS",
     "CurvaturePlan",
-    "DrawPlan",
+    "LogisticDrawPlan",
     "LogisticPlan",
     "LogisticPrior",
     "LookPlan",
@@ -95,7 +95,7 @@ _GRID = 2**15  # Entries have this many steps from 0 to 1 in products.
 _SPARE = 1 - 2.0**-24  # This factor covers the rounding of residuals, contrasts and floats.
 
 
-class DrawPlan(NamedTuple):
+class LogisticDrawPlan(NamedTuple):
     """Public choices of the draws.
 
     Attributes
@@ -121,8 +121,14 @@ class DrawPlan(NamedTuple):
 
     @classmethod
     def of(
-        cls, mode: ModePlan, n: int, loss: Fraction, unit: PrivacyUnit, prior: float, n_draws: int
-    ) -> DrawPlan:
+        cls,
+        mode: LogisticModePlan,
+        n: int,
+        loss: Fraction,
+        unit: PrivacyUnit,
+        prior: float,
+        n_draws: int,
+    ) -> LogisticDrawPlan:
         """Return the plan of draws around a mode, each of which may lose so much."""
         blocks, ridge = mode.blocks, mode.ridge
         usual = n * _USUAL / blocks.per_parameter(np.array(blocks.sizes, float), 1.0)
@@ -289,7 +295,7 @@ def largest_norm(blocks: Blocks) -> float:
     return float(_CONSTANT) ** 2 * blocks.intercept + contrasts
 
 
-def norm_limit(blocks: Blocks, tables: tuple[Block, ...], shares: FloatArray) -> float:
+def norm_limit(blocks: Blocks, tables: tuple[ColumnWeights, ...], shares: FloatArray) -> float:
     """Return a limit on the squared norm of a record that few records exceed, if any.
 
     ``shares`` are the released shares of the bins of every number.
@@ -299,7 +305,7 @@ def norm_limit(blocks: Blocks, tables: tuple[Block, ...], shares: FloatArray) ->
         if not blocks.knots(domain):
             squares += 1 - 1 / size
             continue
-        part = block.part[: PLACES + 1] / STEPS
+        part = block.part[: PLACES + 1] / WEIGHT_STEPS
         by_place = part**2 + (1 - part) ** 2 - 1 / size
         centres = by_place[PLACES // (2 * BINS) :: PLACES // BINS]
         law = next(each)
@@ -354,8 +360,8 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
     facts: Facts
     rho: float = math.inf
     look: LookPlan | None = None
-    mode: ModePlan | None = None
-    draws: DrawPlan | None = None
+    mode: LogisticModePlan | None = None
+    draws: LogisticDrawPlan | None = None
     curvature: Fraction = Fraction(0)
 
     def release(self, statistics: LabelledRecords, noise: Noise) -> LogisticPosterior:
@@ -401,7 +407,7 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
         )
 
 
-def drawn(look: Look, plan: DrawPlan, draws: FloatArray) -> LogisticPosterior:
+def drawn(look: Look, plan: LogisticDrawPlan, draws: FloatArray) -> LogisticPosterior:
     """Return the posterior of draws; predictions are made with their mean."""
     p, nothing = draws.shape[1], np.zeros((0, 0))
     ridge, error = np.full(p, plan.prior), np.zeros(p)
@@ -468,7 +474,7 @@ def _with_draws(
     ratio = plan.rho * float((rest - share) / Fraction(plan.cost.epsilon))
     mode = plan_mode(prior.blocks, facts.n_bound, rest - share, unit, ratio, prior.precision)
     precision = 1.0 if prior.precision is None else prior.precision
-    draws = DrawPlan.of(mode, facts.n, loss, unit, precision, n_draws)
+    draws = LogisticDrawPlan.of(mode, facts.n, loss, unit, precision, n_draws)
     looked = Fraction(plan.cost.epsilon) - rest
     cost = plan.cost._replace(
         delta=delta if n_draws * loss > share else Fraction(0),

@@ -25,11 +25,11 @@ import numpy as np
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.metrics.intervals import Noisy, Score, auc, mean_of, ratio, simulated
 from dpbayes_sklearn.metrics.statistics import (
-    HALF,
-    BoundedSums,
+    SCORE_STEPS,
     CellCounts,
     Classification,
     Range,
+    ScoreSums,
     Task,
     score_step,
 )
@@ -274,7 +274,7 @@ _MOST_BINS = {"scores": 60, "confidence": 10}
 
 
 @dataclass(frozen=True)
-class Part:
+class ScorePart:
     """Numbers that are released together, with their noise; a law of None adds none.
 
     ``columns`` are those of sums, ``shape`` that of a table and ``edges`` those between its rows.
@@ -296,13 +296,13 @@ class EvaluationPlan(Plan[Any, ReleasedEvaluation]):
     task : Classification or Regression
     n : int or None
         Number of records, unless it is secret.
-    parts : tuple of Part
+    parts : tuple of ScorePart
         In the order of their release; squared influences come last.
     """
 
     task: Task
     n: int | None
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
 
     def release(self, statistics: Any, noise: Noise) -> ReleasedEvaluation:
         """Release the statistics of what a model said about records, part by part."""
@@ -320,7 +320,7 @@ class EvaluationPlan(Plan[Any, ReleasedEvaluation]):
                 found = replace(found, tables={**found.tables, part.name: table})
         return found
 
-    def _counts(self, part: Part, records: Any) -> CellCounts:
+    def _counts(self, part: ScorePart, records: Any) -> CellCounts:
         edges, shape = part.edges, part.shape
         if self.cost.infinite and part.name == "scores":  # without privacy, a bin for every score
             edges = np.unique(records.proba[:, 1])[1:]
@@ -329,7 +329,7 @@ class EvaluationPlan(Plan[Any, ReleasedEvaluation]):
         rows, columns = self.task.cells(records, part.name, edges)
         return CellCounts.of(rows, columns, shape)
 
-    def _losses(self, part: Part, records: Any) -> list[tuple[FloatArray, Range]]:
+    def _losses(self, part: ScorePart, records: Any) -> list[tuple[FloatArray, Range]]:
         """Return the losses of every record, and 1 for the number of records."""
         ones = (np.ones(len(records.truth)), Range(-1.0, 1.0))
         return [
@@ -343,13 +343,15 @@ def _added(numbers: IntArray, law: NoiseLaw | None, noise: Noise) -> FloatArray:
     return np.asarray(noisy, np.float64)
 
 
-def _sums(part: Part, values: Sequence[tuple[FloatArray, Range]], noise: Noise) -> dict[str, Noisy]:
+def _sums(
+    part: ScorePart, values: Sequence[tuple[FloatArray, Range]], noise: Noise
+) -> dict[str, Noisy]:
     """Release sums of values about the middle of their ranges, in their own units."""
     steps = np.stack([own.steps(column) for column, own in values], axis=1)
-    sums = _added(BoundedSums.of(steps).sums, part.law, noise)
+    sums = _added(ScoreSums.of(steps).sums, part.law, noise)
     errors = simulated(part.law, len(sums)).T
     return {
-        name: Noisy(float(total), error).times(own.half / HALF)
+        name: Noisy(float(total), error).times(own.half / SCORE_STEPS)
         for name, total, error, (_, own) in zip(part.columns, sums, errors, values, strict=True)
     }
 
@@ -395,37 +397,37 @@ def plan(task: Task, scoring: Sequence[str], budget: Budget, n: int) -> Evaluati
 
 
 def _with_noise(
-    part: Part, unit: PrivacyUnit, share: Fraction, epsilon: Fraction, rho: Fraction | None
-) -> Part:
+    part: ScorePart, unit: PrivacyUnit, share: Fraction, epsilon: Fraction, rho: Fraction | None
+) -> ScorePart:
     own = share * epsilon, None if rho is None else share * rho
     if part.columns:
-        return replace(part, law=BoundedSums.law(len(part.columns), unit, *own))
+        return replace(part, law=ScoreSums.law(len(part.columns), unit, *own))
     return replace(part, law=CellCounts.law(part.shape, unit, *own))
 
 
-def _parts(task: Task, scoring: Sequence[str], budget: Budget, n: int | None) -> list[Part]:
+def _parts(task: Task, scoring: Sequence[str], budget: Budget, n: int | None) -> list[ScorePart]:
     """Return what the metrics need: sums, tables, and the spread of what has a sum."""
     tables = _tables(task, scoring, budget, n) if isinstance(task, Classification) else []
     by_class = {"confusion", "recall"} & {table.name for table in tables}
     summed = [m for m in scoring if m in task.columns and not (m == "accuracy" and by_class)]
     columns = [*dict.fromkeys(column for m in summed for column in task.columns[m])]
     spread = tuple(m for m in summed if m != "accuracy")
-    sums = [Part("sums", (*columns, *([COUNT] if n is None else [])))] if columns else []
-    return [*sums, *tables, *([Part("spreads", spread)] if spread else [])]
+    sums = [ScorePart("sums", (*columns, *([COUNT] if n is None else [])))] if columns else []
+    return [*sums, *tables, *([ScorePart("spreads", spread)] if spread else [])]
 
 
 def _tables(
     task: Classification, scoring: Sequence[str], budget: Budget, n: int | None
-) -> list[Part]:
+) -> list[ScorePart]:
     k, found = task.n_classes, []
     if "confusion_matrix" in scoring:
-        found.append(Part("confusion", shape=(k, k)))
+        found.append(ScorePart("confusion", shape=(k, k)))
     elif "balanced_accuracy" in scoring:
-        found.append(Part("recall", shape=(k, 2)))
+        found.append(ScorePart("recall", shape=(k, 2)))
     for metric, name in (("roc_auc", "scores"), ("calibration_curve", "confidence")):
         if metric in scoring:
             edges = task.edges(name, n_bins(name, budget, n))
-            found.append(Part(name, shape=(len(edges) + 1, 2), edges=edges))
+            found.append(ScorePart(name, shape=(len(edges) + 1, 2), edges=edges))
     return found
 
 

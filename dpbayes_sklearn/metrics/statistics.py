@@ -36,7 +36,7 @@ from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
-HALF = 2**20
+SCORE_STEPS = 2**20
 """The H: half the range of a loss, in steps."""
 
 _MOST_RECORDS = 2**40  # then no sum of steps exceeds 64 bits
@@ -46,7 +46,7 @@ _MOST_RECORDS = 2**40  # then no sum of steps exceeds 64 bits
 class Range:
     """The public range of a loss; values outside are clipped.
 
-    >>> Range(0.0, 4.0).steps(np.array([0.0, 3.0, 9.0])) / HALF
+    >>> Range(0.0, 4.0).steps(np.array([0.0, 3.0, 9.0])) / SCORE_STEPS
     array([-1. ,  0.5,  1. ])
     """
 
@@ -64,13 +64,13 @@ class Range:
         return (self.high - self.low) / 2
 
     def steps(self, values: FloatArray) -> IntArray:
-        """Return values as whole steps from -HALF to HALF; what is no number is the largest."""
+        """Return values as whole steps of at most SCORE_STEPS; NaN counts as the largest."""
         inside = np.clip(np.nan_to_num(values, nan=self.high), self.low, self.high)
-        return np.rint((inside - self.middle) / self.half * HALF).astype(np.int64)
+        return np.rint((inside - self.middle) / self.half * SCORE_STEPS).astype(np.int64)
 
     def centred(self, steps: FloatArray) -> FloatArray:
         """Return sums of steps as sums of (value - middle)."""
-        return steps * (self.half / HALF)
+        return steps * (self.half / SCORE_STEPS)
 
 
 @dataclass(frozen=True)
@@ -113,18 +113,18 @@ class CellCounts:
 
 
 @dataclass(frozen=True)
-class BoundedSums:
-    """**Sensitive:** sums over records of whole numbers from -HALF to HALF.
+class ScoreSums:
+    """**Sensitive:** sums over records of whole numbers from -SCORE_STEPS to SCORE_STEPS.
 
-    >>> sums = BoundedSums.of(np.array([[HALF, -HALF], [HALF, 7]]))
-    >>> int(sums.sums[0]) // HALF, sums.sensitivity(PrivacyUnit("record")) // HALF
+    >>> sums = ScoreSums.of(np.array([[SCORE_STEPS, -SCORE_STEPS], [SCORE_STEPS, 7]]))
+    >>> int(sums.sums[0]) // SCORE_STEPS, sums.sensitivity(PrivacyUnit("record")) // SCORE_STEPS
     (2, 2)
     """
 
     sums: IntArray
 
     @classmethod
-    def of(cls, steps: IntArray) -> BoundedSums:
+    def of(cls, steps: IntArray) -> ScoreSums:
         """Add up steps of shape (n_records, n_sums)."""
         if len(steps) > _MOST_RECORDS:
             raise ValueError("There are too many records to evaluate at once.")
@@ -133,7 +133,7 @@ class BoundedSums:
     @staticmethod
     def sensitivity(unit: PrivacyUnit) -> int:
         """Return by how much one sum of neighbours differs."""
-        return unit.n_changed * HALF
+        return unit.n_changed * SCORE_STEPS
 
     @classmethod
     def law(
@@ -143,7 +143,7 @@ class BoundedSums:
         if rho is not None:
             variance = representable_variance(number * cls.sensitivity(unit) ** 2 / (2 * rho))
             return DiscreteGaussian((variance,), (number,))
-        return SupNorm.of((HALF,) * number, unit.n_changed, epsilon)
+        return SupNorm.of((SCORE_STEPS,) * number, unit.n_changed, epsilon)
 
 
 _FARTHEST = 6.0  # logit of the outermost edge between bins of scores

@@ -163,7 +163,7 @@ class DiscreteGaussian(NoiseLaw):
 
 
 MAX_VARIANCE = 2**80
-MAX_TERM = 2**54
+MAX_VARIANCE_TERM = 2**54
 """Largest P and B. A proposal is below 129 t, so d < 129 B < 2**63 and 256 B < 2**64."""
 
 
@@ -200,16 +200,16 @@ def representable_variance(variance: Fraction | int) -> Fraction:
     variance = Fraction(int(variance.numerator), int(variance.denominator))
     if not 0 <= variance <= MAX_VARIANCE:
         raise ValueError("variance must be between 0 and 2**80.")
-    if variance == 0 or max(_terms(variance)[1:]) <= MAX_TERM:
+    if variance == 0 or max(_terms(variance)[1:]) <= MAX_VARIANCE_TERM:
         return variance
     if variance >= 1:  # t² times a fraction with the largest power of two that fits; at most t²
         t = _proposal_scale(variance)
-        denominator = 1 << ((MAX_TERM // t).bit_length() - 1)
+        denominator = 1 << ((MAX_VARIANCE_TERM // t).bit_length() - 1)
         return Fraction(
             t**2 * min(math.ceil(variance / t**2 * denominator), denominator), denominator
         )
-    numerator = 1 << max(int(MAX_TERM * variance).bit_length() - 1, 0)
-    return Fraction(numerator, min(int(numerator / variance), MAX_TERM))
+    numerator = 1 << max(int(MAX_VARIANCE_TERM * variance).bit_length() - 1, 0)
+    return Fraction(numerator, min(int(numerator / variance), MAX_VARIANCE_TERM))
 
 
 @draw.register

@@ -60,7 +60,7 @@ from dpbayes_sklearn.regression.step_noise import grid_for
 
 __all__ = [
     "REAL_ARITHMETIC",
-    "DrawPlan",
+    "BallDrawPlan",
     "check_draws",
     "draws_cost",
     "loss_of_a_draw",
@@ -97,7 +97,7 @@ class Place(NamedTuple):
     expected: FloatArray
 
 
-class DrawPlan(NamedTuple):
+class BallDrawPlan(NamedTuple):
     """How to draw: the kappa of one draw, the power of the prior, and the number of draws."""
 
     weight: float
@@ -110,7 +110,7 @@ def release_draws(
     prior: GaussianPrior,
     budget: Budget,
     noise: Noise,
-    plan: Callable[[float, float], DrawPlan],
+    plan: Callable[[float, float], BallDrawPlan],
     n_draws: int = 1,
 ) -> CoefficientDraws:
     """Read the units, draw as ``plan(affordable kappa, target's variance)`` says, calibrate."""
@@ -229,7 +229,7 @@ def draw_coefficients(
     prior: GaussianPrior,
     units: Units,
     place: Place,
-    plan: DrawPlan,
+    plan: BallDrawPlan,
     noise: Noise,
 ) -> CoefficientDraws:
     """Draw from prior^sharpness * exp(kappa * score) in the ball."""

@@ -88,10 +88,10 @@ __all__ = [
     "MOST_COLUMNS",
     "CoefficientDraws",
     "DrawLaw",
-    "ModePlan",
     "PerturbedStage",
     "ReleasedMode",
     "RobustLoss",
+    "RobustModePlan",
     "Units",
     "check_mode",
     "even_squares",
@@ -126,7 +126,7 @@ _MISSING = 0.5  # Prior deviation of what a residual beyond the limit adds, in i
 _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
 
 
-class ModePlan(NamedTuple):
+class RobustModePlan(NamedTuple):
     """Public choices of one release.
 
     Attributes
@@ -163,7 +163,7 @@ class ModePlan(NamedTuple):
 
 def plan_mode(
     design: Design, n: int, precisions: FloatArray, epsilon: Fraction, unit: PrivacyUnit
-) -> ModePlan:
+) -> RobustModePlan:
     """Choose noise and regulariser; ``precisions`` of the prior are added to the latter."""
     size, volume = len(precisions), epsilon * _VOLUME
     search = min(epsilon * _SEARCH, _MOST_SEARCH)
@@ -180,7 +180,7 @@ def plan_mode(
     steepest = n * squares + float(ridge.max())  # no second derivative is larger
     error = 4 * math.sqrt(size) * (steepest * COEFFICIENT_LATTICE + n * rounding(grid) + grid**-2)
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
-    return ModePlan(
+    return RobustModePlan(
         grid,
         limit,
         ridge,
@@ -201,7 +201,7 @@ def least_ridge(squares: int, epsilon: Fraction, unit: PrivacyUnit) -> float:
 
 
 def perturbed_mode(
-    statistics: Moments, window: Window, windows: Windows, plan: ModePlan, noise: Noise
+    statistics: Moments, window: Window, windows: Windows, plan: RobustModePlan, noise: Noise
 ) -> FloatArray:
     """Release the perturbed mode; without an intercept the constant is 0."""
     mode = noise.minimum(RobustLoss(statistics, window, windows, plan))
@@ -215,7 +215,7 @@ class RobustLoss:
     statistics: Moments
     window: Window
     windows: Windows
-    plan: ModePlan
+    plan: RobustModePlan
 
     @property
     def gradient_noise(self) -> SupNorm:
@@ -274,7 +274,7 @@ def _minimum(
     derivatives: Callable[[FloatArray], LossDerivatives],
     start: FloatArray,
     noise: FloatArray,
-    plan: ModePlan,
+    plan: RobustModePlan,
 ) -> FloatArray:
     """Search the minimum by Newton's steps until the gradient is small enough.
 
@@ -405,7 +405,7 @@ class ReleasedMode(NamedTuple):
     """A released mode, how it was released, and what is nominally known about its error."""
 
     coefficients: FloatArray
-    plan: ModePlan
+    plan: RobustModePlan
     law: DrawLaw
 
 

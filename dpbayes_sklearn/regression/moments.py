@@ -140,19 +140,24 @@ class Block:
     times: int = 1
 
     @classmethod
-    def of(cls, together: Fraction, each: IntArray, alone: int | None = None) -> Block:
+    def of(
+        cls,
+        l1_sensitivity: Fraction,
+        entry_sensitivities: IntArray,
+        l1_of_one_record: int | None = None,
+    ) -> Block:
         """Return sums that are no products of coordinates, and have no positions."""
-        nowhere = np.zeros(len(each), np.intp)
-        return cls(nowhere, nowhere, together, each, alone)
+        nowhere = np.zeros(len(entry_sensitivities), np.intp)
+        return cls(nowhere, nowhere, l1_sensitivity, entry_sensitivities, l1_of_one_record)
 
     def protecting(self, unit: PrivacyUnit) -> Block:
         """Return the same sums with the sensitivities for a unit of privacy."""
         if not unit.size_is_secret:
             return replace(self, times=unit.max_records)
-        alone = Fraction(len(self) if self.l1_of_one_record is None else self.l1_of_one_record)
+        one = Fraction(len(self) if self.l1_of_one_record is None else self.l1_of_one_record)
         return replace(
             self,
-            l1_sensitivity=alone,
+            l1_sensitivity=one,
             entry_sensitivities=np.ones_like(self.entry_sensitivities),
             times=unit.max_records,
         )
@@ -237,8 +242,8 @@ def weighted_block(design: Design) -> Block:
     """
     _, single, columns = _counts(design)
     each = np.ones(design.width + 1, np.int64)
-    together = Fraction(single + columns + max(1, columns))
-    return Block.of(together, each, 1 + single + columns)
+    l1 = Fraction(single + columns + max(1, columns))
+    return Block.of(l1, each, 1 + single + columns)
 
 
 def first_block(design: Design) -> Block:
@@ -273,9 +278,9 @@ def second_block(design: Design) -> Block:
     r"""Return the products of the coordinates: :math:`\tfrac12(s^2 + r) + q(q-1) + 2qs`."""
     r, s, q = _counts(design)
     rows, columns, each = _products(design)
-    together = Fraction(s * s + r, 2) + q * (q - 1) + 2 * q * s
-    alone = s * (s - 1) // 2 + r + q * (q - 1) // 2 + q * s
-    return Block(rows + 1, columns + 1, together, each, alone)
+    l1 = Fraction(s * s + r, 2) + q * (q - 1) + 2 * q * s
+    one_record = s * (s - 1) // 2 + r + q * (q - 1) // 2 + q * s
+    return Block(rows + 1, columns + 1, l1, each, one_record)
 
 
 def whole_block(design: Design) -> Block:
@@ -287,12 +292,12 @@ def whole_block(design: Design) -> Block:
     r, s, q = _counts(design)
     first, second, cross = first_block(design), second_block(design), cross_block(design)
     r, s = r + 1, s + 1  # the target
-    together = Fraction((s + design.intercept) ** 2 + r, 2) + q * (q + 1) + 2 * q * s
+    l1 = Fraction((s + design.intercept) ** 2 + r, 2) + q * (q + 1) + 2 * q * s
     parts = (first, second, cross)
     whole = Block(
         np.concatenate([b.rows for b in parts]),
         np.concatenate([b.columns for b in parts]),
-        together,
+        l1,
         np.concatenate([b.entry_sensitivities for b in parts]),
         sum(b.l1_of_one_record or 0 for b in parts),
     )

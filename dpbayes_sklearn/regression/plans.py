@@ -31,7 +31,7 @@ from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.gaussian import composed_rho
 from dpbayes_sklearn.regression.ball_draws import (
     REAL_ARITHMETIC,
-    DrawPlan,
+    BallDrawPlan,
     check_draws,
     draws_cost,
     release_draws,
@@ -196,11 +196,11 @@ class DrawnCoefficients(MomentsPlan):
             self._known(statistics), self.prior, self.cost, noise, self._law, self.n_draws
         )
 
-    def _law(self, affordable: float, variance: float) -> DrawPlan:
+    def _law(self, affordable: float, variance: float) -> BallDrawPlan:
         if not self.sharp:
-            return DrawPlan(min(affordable, 1 / variance), 1.0, self.n_draws)
+            return BallDrawPlan(min(affordable, 1 / variance), 1.0, self.n_draws)
         weight = min(affordable, _SHARPEST / variance)
-        return DrawPlan(weight, max(1.0, weight * variance), 1)
+        return BallDrawPlan(weight, max(1.0, weight * variance), 1)
 
 
 def plan(mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:

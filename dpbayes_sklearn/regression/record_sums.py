@@ -37,8 +37,8 @@ from dpbayes_sklearn.schema.values import as_numbers
 
 __all__ = [
     "COEFFICIENT_LATTICE",
+    "EXCESS_LIMIT",
     "RADII",
-    "TAIL",
     "Baseline",
     "LossDerivatives",
     "Predictive",
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 
-TAIL = 1.5
+EXCESS_LIMIT = 1.5
 """What clipping takes of a residual is asked for up to so many halves of its window."""
 
 RADII = 2.0 ** (1 - np.arange(17) / 2)
@@ -263,12 +263,16 @@ def clipped_excess(
 ) -> int:
     """Return the sum of what clipping to ``half`` takes of residuals, in units of 1/grid².
 
-    Each is a part, within [-1, 1], of `TAIL` times ``half``; what is farther out is left out.
+    Each is a part, within [-1, 1], of `EXCESS_LIMIT` times ``half``; what is farther out is left
+    out.
     """
     total, y = 0, as_numbers(shard.target)
     for rows, x in design.chunks(shard.table, grid, baseline.windows):
         residuals = baseline.residuals(x, scaled_target(y[rows], scale), grid) / half
-        excess = np.clip(residuals - np.clip(residuals, -1.0, 1.0), -TAIL, TAIL) / TAIL
+        excess = (
+            np.clip(residuals - np.clip(residuals, -1.0, 1.0), -EXCESS_LIMIT, EXCESS_LIMIT)
+            / EXCESS_LIMIT
+        )
         total += int(np.rint(grid * excess).astype(np.int64).sum())
     return grid * total
 

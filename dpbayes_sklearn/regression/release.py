@@ -45,7 +45,7 @@ from dpbayes_sklearn.regression.moments import (
     weighted_block,
 )
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.record_sums import TAIL, Baseline, Predictive
+from dpbayes_sklearn.regression.record_sums import EXCESS_LIMIT, Baseline, Predictive
 from dpbayes_sklearn.regression.slopes import Weighted
 from dpbayes_sklearn.regression.step_noise import Shares, weighted_rows, widening
 from dpbayes_sklearn.release import drawn_sample
@@ -222,7 +222,7 @@ def _with_tail(
     total, variance = step_noise.add_noise(
         sums, shares.step(target_block()), grid, shares.mean, noise
     )
-    unit = TAIL * half * baseline.half / n
+    unit = EXCESS_LIMIT * half * baseline.half / n
     error, expected = unit**2 * float(variance[0]), (_USUAL_TAIL * half * baseline.half) ** 2
     kept = expected / (expected + error)
     constant = np.zeros(statistics.design.width + 1)

@@ -254,7 +254,7 @@ def _(mechanism: Laplace, prior: Prior, facts: Facts, budget: Budget) -> Plan[An
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DrawPlan(Plan[BoundedSums, SumsPosterior]):
+class SumDrawPlan(Plan[BoundedSums, SumsPosterior]):
     """Draws from tempered posteriors on public grids."""
 
     prior: Prior
@@ -306,7 +306,7 @@ def _(mechanism: Sampler, prior: Prior, facts: Facts, budget: Budget) -> Plan[An
     slopes = [mechanism.n_samples * t * span for t, span in zip(tempers, spans, strict=True)]
     widths = [_width(prior, j, n, k, points, tempers[j]) for j in range(d)]
     rho = mechanism.n_samples * sum(width**2 for width in widths) / 8
-    return DrawPlan(
+    return SumDrawPlan(
         cost=budget._replace(rho=Fraction(min(rho, float(budget.epsilon) ** 2 / 2) * (1 + 1e-9))),
         mechanism=mechanism.name(),
         prior=prior,

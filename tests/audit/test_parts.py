@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.audit._parts import (
     BITS,
-    World,
+    Neighbourhood,
     added_up,
     frame,
     judged,
@@ -76,10 +76,10 @@ def test_a_choice_loses_its_epsilon_at_worst() -> None:
     assert 0.99 < worst <= 1.0
 
 
-def _counts() -> World:
+def _counts() -> Neighbourhood:
     model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in")
     others = frame(np.random.default_rng(0).integers(0, 2, (600, 4)).tolist())
-    return World("counts", model, others, BITS, least=0.99)
+    return Neighbourhood("counts", model, others, BITS, least=0.99)
 
 
 def test_neighbours_are_fitted_along_the_same_answers() -> None:

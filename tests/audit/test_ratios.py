@@ -74,7 +74,7 @@ PURE = [case for case in statistical.CASES if not case.delta]
 
 
 @pytest.mark.parametrize("case", PURE, ids=lambda c: f"{c.what}, {c.mechanism}")
-def test_every_pair_uses_up_most_of_its_claim(case: statistical.Case) -> None:
+def test_every_pair_uses_up_most_of_its_claim(case: statistical.Trial) -> None:
     loss = statistical.pair_loss(*statistical.steps_of(case, (0, 1)))
     assert 0.85 * case.epsilon <= loss <= case.epsilon * (1 + 1e-9)
 
@@ -84,7 +84,7 @@ FAST = list({str(c.mechanism): c for c in reversed(statistical.CASES) if c.part 
 
 
 @pytest.mark.parametrize("case", FAST, ids=lambda case: f"{case.what}, {case.mechanism}")
-def test_half_the_noise_is_seen(case: statistical.Case) -> None:
+def test_half_the_noise_is_seen(case: statistical.Trial) -> None:
     _, sound, caught = statistical.bounds_of(case, 0.0, seeds=(0, 1))
     assert sound <= case.epsilon < caught
 

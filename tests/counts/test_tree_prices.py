@@ -8,7 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.counts.dependence import DEPENDENCE_PER_NOISE, LARGEST_SCORE, STEPS, TreePrices
+from dpbayes_sklearn.counts.dependence import (
+    DEPENDENCE_PER_NOISE,
+    DEPENDENCE_STEPS,
+    LARGEST_SCORE,
+    TreePrices,
+)
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -25,7 +30,7 @@ UNITS = [
 @pytest.mark.parametrize("star", [STAR, Network.star([4] * 12, 3)], ids=["narrow", "wide"])
 def test_the_noise_is_that_of_the_models(star, unit):
     *values, n_classes = star.sizes
-    d, half = len(values), STEPS * DEPENDENCE_PER_NOISE / 2
+    d, half = len(values), DEPENDENCE_STEPS * DEPENDENCE_PER_NOISE / 2
     chain = Network(star.sizes, ((d,), *((d, j - 1) for j in range(1, d)), ()))
     found = TreePrices.of(star, unit, 0.75)
     of_star, of_tree = (

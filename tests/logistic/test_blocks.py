@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.data.records import Table
-from dpbayes_sklearn.logistic.blocks import BINS, PLACES, STEPS, Blocks, even_nodes
+from dpbayes_sklearn.logistic.blocks import BINS, PLACES, WEIGHT_STEPS, Blocks, even_nodes
 from dpbayes_sklearn.schema import Categories, Interval
 
 DOMAINS = (Interval(-2, 6), Categories([*"abc"]), Interval(0, 1, missing="indicator"))
@@ -30,13 +30,13 @@ def test_every_block_adds_to_one_exactly(effects, n_bins):
     weights = weights_of(blocks, rows, nodes)
     assert np.array_equal(weights, np.rint(weights))
     assert (weights >= 0).all()
-    assert (weights[:, 0] == STEPS).all()
-    assert (np.add.reduceat(weights, blocks.starts[:-1], axis=1) == STEPS).all()
+    assert (weights[:, 0] == WEIGHT_STEPS).all()
+    assert (np.add.reduceat(weights, blocks.starts[:-1], axis=1) == WEIGHT_STEPS).all()
 
 
 def test_hats_interpolate_between_knots_and_missing_values_have_a_level():
     blocks = Blocks(DOMAINS)
-    weights = weights_of(blocks, [[2.0, "b", np.nan], [6.0, "c", 1 / 6]]) / STEPS
+    weights = weights_of(blocks, [[2.0, "b", np.nan], [6.0, "c", 1 / 6]]) / WEIGHT_STEPS
     assert weights[0].tolist() == [1, 0, 0.5, 0.5, 0, 0, 1, 0, 0, 0, 0, 0, 1]
     expected = [1, 0, 0, 0, 1, 0, 0, 1, 0.5, 0.5, 0, 0, 0]
     assert weights[1] == pytest.approx(expected, abs=3 / PLACES)
@@ -45,8 +45,11 @@ def test_hats_interpolate_between_knots_and_missing_values_have_a_level():
 def test_linear_effects_are_the_clipped_value_in_its_window():
     blocks, values = Blocks((Interval(0, 16),), "linear"), np.linspace(-1, 17, 200)
     nodes = np.clip((np.arange(BINS + 1) - 4) / 8, 0, 1)[None]
-    weights = weights_of(blocks, values[:, None], nodes) / STEPS
-    assert np.abs(weights[:, 2] - np.clip((values - 4) / 8, 0, 1)).max() < 2 / PLACES + 1 / STEPS
+    weights = weights_of(blocks, values[:, None], nodes) / WEIGHT_STEPS
+    assert (
+        np.abs(weights[:, 2] - np.clip((values - 4) / 8, 0, 1)).max()
+        < 2 / PLACES + 1 / WEIGHT_STEPS
+    )
 
 
 def test_the_basis_is_orthonormal_and_adds_to_zero_in_every_block():

@@ -16,7 +16,7 @@ from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import exact_mode, plan_mode
 from dpbayes_sklearn.logistic.records import LabelledRecords
-from dpbayes_sklearn.logistic.release import DrawPlan, score_of_records
+from dpbayes_sklearn.logistic.release import LogisticDrawPlan, score_of_records
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
@@ -37,7 +37,7 @@ def mapped(blocks, X, y):
 
 def plan_of(blocks, n, loss, unit=RECORD, prior=1.0, n_draws=1, epsilon=1):
     mode = plan_mode(blocks, n, Fraction(epsilon), unit, 100.0, prior)
-    return DrawPlan.of(mode, n, Fraction(loss), unit, prior, n_draws)
+    return LogisticDrawPlan.of(mode, n, Fraction(loss), unit, prior, n_draws)
 
 
 def ball_of(plan, records, centre):

@@ -9,7 +9,7 @@ import pytest
 
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic import records as module
-from dpbayes_sklearn.logistic.blocks import STEPS, Blocks, even_nodes
+from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS, Blocks, even_nodes
 from dpbayes_sklearn.logistic.records import (
     LabelledRecords,
     check_two_classes,
@@ -38,7 +38,7 @@ def mapped(X, y, blocks=BLOCKS, cuts=()):
 
 def dense(X):
     tables = BLOCKS.tables(even_nodes(2))
-    return BLOCKS.weights(BLOCKS.encode(Table(X)), tables) / STEPS
+    return BLOCKS.weights(BLOCKS.encode(Table(X)), tables) / WEIGHT_STEPS
 
 
 def test_gradient_and_curvature_are_those_of_the_loss():
@@ -80,7 +80,7 @@ def test_no_record_rounds_another():
         alone, squares = module._contrasts(np.ascontiguousarray(x[rows]), *asked)
         assert np.array_equal(alone, v[rows])
         assert np.array_equal(squares, norms[rows])
-    exact = x @ asked[0] / STEPS
+    exact = x @ asked[0] / WEIGHT_STEPS
     assert np.abs(v - exact).max() < 1e-10
     assert np.allclose(norms, np.square(exact) @ asked[1] ** 2)
 

@@ -26,7 +26,7 @@ from dpbayes_sklearn.counts.tables import ReleasedCounts
 from dpbayes_sklearn.counts.temperature import (
     DEFAULT,
     TEMPERINGS,
-    LabelledRecords,
+    LossRecords,
     LossSums,
     share_of_temperature,
     tempering_weights,
@@ -65,7 +65,7 @@ class World:
     def losses(self, records: list[tuple[int, ...]]) -> LossSums:
         rows = np.array(records, dtype=float)
         shard = LocalRecords([(Table(rows[:, :-1]), rows[:, -1].astype(int))])
-        return LabelledRecords(self.encoder, self.classes, shard).loss_sums(self.posterior)
+        return LossRecords(self.encoder, self.classes, shard).loss_sums(self.posterior)
 
     def worst(self, epsilon: float) -> float:
         """Return the worst loss over all neighbouring data sets, of the weights drawn from."""

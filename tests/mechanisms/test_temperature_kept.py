@@ -15,7 +15,7 @@ from dpbayes_sklearn.audit.replaying import DRAWS
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.adaptive import AdaptivePosterior
 from dpbayes_sklearn.counts.posterior import TemperedPosterior
-from dpbayes_sklearn.counts.temperature import TEMPERINGS, LabelledRecords
+from dpbayes_sklearn.counts.temperature import TEMPERINGS, LossRecords
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.noise import Noise
@@ -113,7 +113,7 @@ def test_nothing_of_the_records_survives_a_fit() -> None:
     model = classifier(n_bins=4, random_state=None).fit(X, y)
     assert isinstance(model.posterior_, TemperedPosterior)
     encoder = Encoder([*model.schema_.columns.values()])
-    records = LabelledRecords(encoder, model.schema_.classes, LocalRecords([(Table(X), y)]))
+    records = LossRecords(encoder, model.schema_.classes, LocalRecords([(Table(X), y)]))
     sums = records.loss_sums(model.posterior_.posterior).sums
     secrets = {"first column": X[:, 0], "a record": X[7], "classes": y, "losses": sums}
     assert leaks(model, secrets) == []

@@ -15,8 +15,8 @@ from scipy.special import ndtri
 
 import dpbayes_sklearn.noise.discrete_gaussian as module
 from dpbayes_sklearn.noise.discrete_gaussian import (
-    MAX_TERM,
     MAX_VARIANCE,
+    MAX_VARIANCE_TERM,
     discrete_gaussian,
     representable_variance,
 )
@@ -120,7 +120,11 @@ def test_the_coins_of_the_tail_are_needed(share: int, monkeypatch: pytest.Monkey
 
 
 def test_nothing_overflows_at_the_largest_terms() -> None:
-    for variance in (Fraction(MAX_VARIANCE), Fraction(MAX_TERM - 1, MAX_TERM), Fraction(2**70 + 1)):
+    for variance in (
+        Fraction(MAX_VARIANCE),
+        Fraction(MAX_VARIANCE_TERM - 1, MAX_VARIANCE_TERM),
+        Fraction(2**70 + 1),
+    ):
         draws = discrete_gaussian(variance, 200_000, random_source(25))
         assert chi_square(draws, representable_variance(variance)) > PASSES
         assert np.abs(draws).max() < 8 * math.sqrt(variance) + 2
@@ -135,10 +139,10 @@ def test_a_variance_is_only_ever_rounded_up_and_hardly(
         min(variance, Fraction(MAX_VARIANCE)) if cap else variance % MAX_VARIANCE or Fraction(1)
     )
     used = representable_variance(variance)
-    assert max(module._terms(used)[1:]) <= MAX_TERM
+    assert max(module._terms(used)[1:]) <= MAX_VARIANCE_TERM
     assert used >= variance
     assert representable_variance(used) == used
-    if variance >= Fraction(1, MAX_TERM):
+    if variance >= Fraction(1, MAX_VARIANCE_TERM):
         assert used - variance <= variance * (math.isqrt(int(variance)) + 1) / 2**52
 
 

@@ -75,21 +75,21 @@ def _wrong(real: Any, how: Any) -> Any:
     return wrong if kind is None else kind(wrong)
 
 
-class Row(NamedTuple):
+class FaultRow(NamedTuple):
     """The rest of a row: the case that is tried first, and what is changed where."""
 
     case: str
     changes: tuple[tuple[str, Any], ...]
 
-    def also(self, places: str | tuple[str, ...], how: Any) -> Row:
+    def also(self, places: str | tuple[str, ...], how: Any) -> FaultRow:
         """Return a row that changes more places."""
-        return Row(self.case, self.changes + at(places, how).changes)
+        return FaultRow(self.case, self.changes + at(places, how).changes)
 
 
-def at(places: str | tuple[str, ...], how: Any, case: str = "") -> Row:
+def at(places: str | tuple[str, ...], how: Any, case: str = "") -> FaultRow:
     """Return a row: ``how`` is called with the real part and its arguments, or is a wrong value."""
     names = (places,) if isinstance(places, str) else places
-    return Row(case, tuple((name, how) for name in names))
+    return FaultRow(case, tuple((name, how) for name in names))
 
 
 class Faults:
@@ -99,7 +99,7 @@ class Faults:
         self.area = area
         self.listed: list[Fault] = []
 
-    def rows(self, layer: str, rows: Mapping[str, Row]) -> None:
+    def rows(self, layer: str, rows: Mapping[str, FaultRow]) -> None:
         """Add faults that a layer has to see: what is wrong, and where."""
         self.listed += [Fault(self.area, name, layer, *row) for name, row in rows.items()]
 

@@ -11,13 +11,13 @@ from scipy.optimize import brentq
 
 from benchmarks.audit._planted._fault import Faults, at, returns, uncached
 from dpbayes_sklearn.counts.lattice import log_dirichlet_weight
-from dpbayes_sklearn.metrics.statistics import HALF
+from dpbayes_sklearn.metrics.statistics import SCORE_STEPS
 from dpbayes_sklearn.noise.discrete_laplace import integer_allowance
 from dpbayes_sklearn.privacy.budget import RECORD
 
 FAULTS = Faults("publishing")
 METRICS, SUMS, PLANS = "evaluations", "enumeration of sums", "plans"
-LAW, LOSS = "metrics.statistics.BoundedSums.law", "sums.release.draw_loss"
+LAW, LOSS = "metrics.statistics.ScoreSums.law", "sums.release.draw_loss"
 CACHES = ("counts.lattice._shared_mass", "counts.lattice._split_mass")
 
 FAULTS.rows(METRICS, {
@@ -30,7 +30,7 @@ FAULTS.rows(METRICS, {
            ), "accuracy, a person"),
     "Losses are not clipped before they are added up":
         at("metrics.statistics.Range.steps",
-           lambda _, self, values: np.rint((values - self.middle) / self.half * HALF).astype(
+           lambda _, self, values: np.rint((values - self.middle) / self.half * SCORE_STEPS).astype(
                np.int64
            ), "all of a regression, a record"),
     "Every part of an evaluation has all of its epsilon":
