@@ -44,19 +44,6 @@ from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
-__all__ = [
-    "budget",
-    "card",
-    "evaluate",
-    "fit",
-    "learn",
-    "main",
-    "predict",
-    "room_for_model",
-    "write_schema",
-]
-
-
 _LEAST_ROOM = 2**16  # Bytes reserved for any model.
 # Bytes reserved for a number: one of 20 characters may be in a model several times.
 _BYTES_EACH = 256

@@ -22,30 +22,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from sklearn.utils import check_scalar
 
-__all__ = [
-    "COLOURS",
-    "MARKERS",
-    "QUIET",
-    "Drawn",
-    "Html",
-    "ToArviz",
-    "against_diagonal",
-    "card",
-    "check_matplotlib",
-    "is_heard",
-    "meter",
-    "progress",
-    "remark",
-    "silence",
-    "table",
-    "tag",
-    "tidy",
-    "tiles",
-    "withheld",
-    "wrapped_log",
-]
-
-
 _WIDTH = 98  # Characters in a line of a terminal.
 _LOGGER = logging.getLogger("dpbayes_sklearn")
 

@@ -30,17 +30,6 @@ from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
-__all__ = [
-    "USUAL",
-    "LinearSimulation",
-    "LogisticSimulation",
-    "NetworkSimulation",
-    "Simulation",
-    "Spread",
-    "extremes",
-]
-
-
 _REPEATS = 40  # Simulated data sets.
 _FEW_REPEATS = 12  # Simulated data sets of a median.
 _NOISES = 40_000  # At least this many noises of counts are drawn.

@@ -59,8 +59,6 @@ from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.domains import MOST_BINS
 from dpbayes_sklearn.serialization.models import LINEAR_MODEL
 
-__all__ = ["BayesianLogisticRegression"]
-
 
 class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
     r"""Logistic regression of two classes, released under differential privacy.

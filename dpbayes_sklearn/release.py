@@ -55,25 +55,6 @@ from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
 
-__all__ = [
-    "GUESS",
-    "NOTHING_KNOWN",
-    "Facts",
-    "FitPlan",
-    "Plan",
-    "RecordCount",
-    "Release",
-    "Released",
-    "SizePlan",
-    "Step",
-    "bound_of",
-    "boundary",
-    "carry_out",
-    "drawn_sample",
-    "size_share",
-]
-
-
 GUESS = 10_000
 """Stands for a secret number of records before it is released: a public constant."""
 

@@ -22,8 +22,9 @@ from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.records import LabelledRecords, on_lattice
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression import location
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW
 from dpbayes_sklearn.regression.gram import GramMatrix
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, largest_grid, whole_block
+from dpbayes_sklearn.regression.moments import Moments, largest_grid, whole_block
 from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.release import RecordCount
 from dpbayes_sklearn.sums.release import BoundedSums

@@ -41,7 +41,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.counts.adaptive_cells import cell_moments, mutual_information, row_draws
+from dpbayes_sklearn.counts.adaptive_cells import cell_moments, row_draws
 from dpbayes_sklearn.counts.adaptive_rows import (
     SPREADS,
     FeatureRows,
@@ -62,19 +62,6 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.posterior import NetworkPosterior, Totals, siblings
 from dpbayes_sklearn.counts.tables import ReleasedCounts, Tables
 from dpbayes_sklearn.data.records import quiet_numpy
-
-__all__ = [
-    "AdaptivePosterior",
-    "AdaptiveTables",
-    "ClassEffects",
-    "CountBelief",
-    "adaptive_means",
-    "class_effects",
-    "counts_from_rows",
-    "merge_counts",
-    "mutual_information",
-    "prior_variance",
-]
 
 _REACH = 6.0  # Nodes cover this many standard deviations on either side.
 _NODES = 33

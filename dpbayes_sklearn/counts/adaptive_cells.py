@@ -49,9 +49,6 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.counts.adaptive_rows import FeatureRows, PooledRows, RowEvidence
 from dpbayes_sklearn.data.records import in_threads, quiet_numpy, threads_for
 
-__all__ = ["beta_moments", "cell_moments", "mutual_information", "row_draws"]
-
-
 _SPACED = np.linspace(0.0, 1.0, 21)
 _LOCAL = np.linspace(-3.85, 3.85, 12)  # Nodes around the mode, in standard deviations.
 _LEAST_NODE, _LARGEST_NODE = 1e-7, 1.0 - 1e-4  # outer nodes

@@ -58,26 +58,6 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
 
-__all__ = [
-    "SPREADS",
-    "Components",
-    "FeatureRows",
-    "PooledRows",
-    "RowEvidence",
-    "counts_from_rows",
-    "evidence",
-    "exchangeable",
-    "group_rows",
-    "merge_counts",
-    "mixture",
-    "on_simplex",
-    "pool",
-    "prior_weights",
-    "row_messages",
-    "smooth",
-    "smooth_kernel",
-]
-
 
 @dataclass(frozen=True)
 class FeatureRows:

@@ -79,26 +79,6 @@ from dpbayes_sklearn.noise.law import laplace_scale, least_noise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 
-__all__ = [
-    "DEPENDENCE_PER_NOISE",
-    "DEPENDENCE_STEPS",
-    "LARGEST_SCORE",
-    "STAR",
-    "TREE",
-    "Choices",
-    "ColumnChoice",
-    "ColumnScores",
-    "EdgeScores",
-    "PairTables",
-    "Scored",
-    "TreeChoice",
-    "TreePrices",
-    "conditional_dependence",
-    "dependence",
-    "dependence_sensitivity",
-]
-
-
 DEPENDENCE_STEPS = 1024
 """Steps of a score in one record."""
 

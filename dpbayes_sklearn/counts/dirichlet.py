@@ -39,17 +39,6 @@ from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.release import Facts
 
-__all__ = [
-    "DirichletPosterior",
-    "DirichletPrior",
-    "MassLaw",
-    "TemperedLaw",
-    "averaging_error",
-    "mode_law",
-    "most_turns",
-    "sampler_law",
-]
-
 
 @dataclass(frozen=True)
 class DirichletPrior:

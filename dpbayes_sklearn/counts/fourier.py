@@ -52,25 +52,6 @@ from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Released
 
-__all__ = [
-    "CharacterSums",
-    "ReleasedCharacters",
-    "block_sensitivity",
-    "closure",
-    "coefficient_tables",
-    "exact_sensitivity",
-    "l1_sensitivity",
-    "pair_types",
-    "paper_increment",
-    "simulated_noise",
-    "stealth_increment",
-    "sum_count",
-    "sup_sensitivity",
-    "tables_from_characters",
-    "varying_families",
-]
-
-
 Support = tuple[int, ...]
 
 _MOST_DRAWS = 1_000_000

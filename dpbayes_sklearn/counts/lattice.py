@@ -30,15 +30,6 @@ from dpbayes_sklearn.counts.messages import LINEAR, LOG, Segment, TotalsWindow
 from dpbayes_sklearn.noise import Marginal
 from dpbayes_sklearn.noise.law import NO_NOISE, deviation_bound
 
-__all__ = [
-    "CountLattice",
-    "CountTable",
-    "log_dirichlet_weight",
-    "log_lattice_weight",
-    "log_row_weight",
-]
-
-
 _MOST_SUMMED = 2048  # Near zero the prior mass of this many points is summed, not approximated.
 # Either of two lattice points gets at least this share of the mass between them.
 _LEAST_SHARE = 1e-12

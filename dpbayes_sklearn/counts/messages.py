@@ -21,9 +21,6 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 
-__all__ = ["LINEAR", "LOG", "Algebra", "Segment", "SumTree", "TotalsWindow"]
-
-
 _LOWEST = float(np.finfo(np.float64).min)
 _AT_ONCE = 2**22  # At most this many sums of logarithms are held in memory.
 

@@ -10,9 +10,6 @@ from typing import Any
 
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
-__all__ = ["CLASS", "LearnedParents", "Network", "check_cells", "network_from_parents"]
-
-
 # All tables together have at most this many cells, which memory must hold.
 _MOST_TABLE_CELLS = 2**26
 

@@ -47,9 +47,6 @@ from dpbayes_sklearn.counts.tables import ReleasedCounts, Tables
 from dpbayes_sklearn.noise import Marginal
 from dpbayes_sklearn.noise.law import NO_NOISE, UNKNOWN
 
-__all__ = ["NoiseAwarePosterior", "NoisyStar", "StarInference", "dirichlet_draws", "infer_star"]
-
-
 _SPAN = 300.0  # Log weights in a window differ by at most this, so that doubles multiply safely.
 _NEGLIGIBLE = 40.0  # Class counts this many nats below the mode are left out.
 _VISIBLE = 1e-9  # A larger probability at the end of a window shows that it is too narrow.

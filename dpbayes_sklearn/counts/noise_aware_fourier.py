@@ -46,9 +46,6 @@ from dpbayes_sklearn.counts.splits import inverse_haar
 from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.noise import Marginal
 
-__all__ = ["BooleanCharacters", "NoiseAwareCharacters", "nonnegative_fit"]
-
-
 _NATS = 12.0  # Noise leaves its window with probability exp(-12).
 _WORK = 1e7  # Up to this many points of all planes every integer is visited (0.1 s).
 _RESOLUTION = 6.0  # The scale of the noise has at least this many lattice points.

@@ -68,18 +68,6 @@ from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.gaussian import calibrated_variance, gaussian_rho
 from dpbayes_sklearn.release import Facts, Plan, Step, drawn_sample
 
-__all__ = [
-    "CountPlan",
-    "LearnsTemperature",
-    "TablesPlan",
-    "default_tempering",
-    "draws_error",
-    "mechanism_names",
-    "plan",
-    "tables_plan",
-]
-
-
 NO_BOUND = (
     "The {} mechanism has no utility bound that does not depend on the data; see "
     "theory.map_score_gap."

@@ -33,16 +33,6 @@ from dpbayes_sklearn.data.encoder import Codes, SparseCodes
 from dpbayes_sklearn.noise import Marginal
 from dpbayes_sklearn.noise.law import UNKNOWN, sum_of
 
-__all__ = [
-    "DrawsPosterior",
-    "NetworkPosterior",
-    "Siblings",
-    "TemperedPosterior",
-    "Totals",
-    "ancestral_sample",
-    "siblings",
-]
-
 
 class NetworkPosterior(ToArviz, ABC):
     """A released belief about the conditional tables of a network.

@@ -31,24 +31,6 @@ from dpbayes_sklearn.counts.temperature import Evidence
 from dpbayes_sklearn.data.encoder import Codes, Encoder, SparseCodes
 from dpbayes_sklearn.data.records import Table
 
-__all__ = [
-    "RowFunction",
-    "Scores",
-    "StarScores",
-    "answer_by_row",
-    "evidence_of",
-    "exact_in_sums",
-    "log_joint",
-    "log_proba",
-    "log_sum",
-    "most_probable",
-    "proba",
-    "scores_of",
-    "side_by_side",
-    "weighted",
-]
-
-
 RowFunction = Callable[[FloatArray], npt.NDArray[Any]]
 """A function of log p(x, c), one row for each record and one column for each class."""
 

@@ -57,30 +57,6 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.finite import integer_weights, rounding_loss
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
-__all__ = [
-    "Split",
-    "SplitGrid",
-    "SplitPriors",
-    "depths",
-    "draw_tables",
-    "grid_size",
-    "haar",
-    "inverse_haar",
-    "largest_feasible",
-    "leaf_levels",
-    "leaf_probabilities",
-    "log_odds_of",
-    "network_loss",
-    "release_loss",
-    "release_rho",
-    "rounded_up",
-    "signs",
-    "split_priors",
-    "split_tree",
-    "sums_left_and_right",
-    "too_small",
-]
-
 
 class Split(NamedTuple):
     """A cut of the values ``start..stop-1`` into ``start..middle-1`` and ``middle..stop-1``."""

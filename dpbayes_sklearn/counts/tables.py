@@ -41,16 +41,6 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Released, bound_of
 from dpbayes_sklearn.schema.domains import Categories
 
-__all__ = [
-    "CountTables",
-    "ReleasedCounts",
-    "Space",
-    "Tables",
-    "count_by_state",
-    "count_sparse_star",
-    "table_weights",
-]
-
 _FEW_VALUES = 16  # Up to here comparing with each value is faster than a histogram.
 _FEW_STATES = 3  # Up to here looking for each state is faster than sorting.
 _BYTE = 255  # A byte adds up at most this many ones.

@@ -32,24 +32,6 @@ from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_we
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 
-__all__ = [
-    "DEFAULT",
-    "TEMPERINGS",
-    "Evidence",
-    "EvidenceModel",
-    "LabelledCounts",
-    "LossRecords",
-    "LossSums",
-    "Tempering",
-    "share_of_temperature",
-    "sizes_of_shares",
-    "stride",
-    "temperature_share",
-    "tempering_weights",
-    "untaught",
-]
-
-
 _STEPS = 1024  # The lattice of losses has this many steps in one nat.
 _CLIP = 3.3  # Losses are clipped this many nats above that of a uniform guess.
 _FAR = 50.0  # Log ratios are cut at this many nats, far beyond where losses are clipped.

@@ -32,8 +32,6 @@ from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema import Domain, Interval
 from dpbayes_sklearn.schema.values import as_numbers, cells_of
 
-__all__ = ["BINS", "PLACES", "WEIGHT_STEPS", "Blocks", "ColumnWeights", "WeightCodes", "even_nodes"]
-
 BINS = 16
 """Equal-width bins between the bounds of a number; its map is linear in each of them."""
 PLACES = 2**13

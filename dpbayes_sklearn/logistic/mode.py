@@ -62,16 +62,6 @@ from dpbayes_sklearn.logistic.records import (
 from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
-__all__ = [
-    "LogisticLoss",
-    "LogisticModePlan",
-    "exact_mode",
-    "perturbed_mode",
-    "plan_mode",
-    "records_per_parameter",
-    "tilt_of",
-]
-
 _VOLUME, _SEARCH = Fraction(1, 4), Fraction(1, 64)  # largest share of the determinants; the jitter
 _MOST_SEARCH = Fraction(64)  # From this budget on the jitter is far below any other error.
 _EXPECTED = Fraction(17, 20)  # The noise usually has this share of epsilon, which sets the ridge.

@@ -39,21 +39,6 @@ from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
 from dpbayes_sklearn.regression.coefficients import CoefficientTable
 from dpbayes_sklearn.schema import Interval, Schema
 
-__all__ = [
-    "Effects",
-    "LogisticPosterior",
-    "OddsRatio",
-    "OddsTable",
-    "answer_by_row",
-    "linear_form",
-    "log_probabilities",
-    "more_probable",
-    "odds_table",
-    "probabilities",
-    "spread_by_code",
-    "values_by_code",
-]
-
 _PRIOR_SD = 10.0  # Prior standard deviation of a contrast: so wide that it seldom decides.
 _LEAST = 1e-9  # Added to variances, in units of the largest curvature.
 _TURNS = 60  # The iteration for a variance that depends on itself takes at most this many turns.

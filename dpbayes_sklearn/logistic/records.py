@@ -35,17 +35,6 @@ from dpbayes_sklearn.logistic.blocks import (
 )
 from dpbayes_sklearn.schema import Categories
 
-__all__ = [
-    "LATTICE",
-    "MOST_RECORDS",
-    "CodedRecords",
-    "LabelledRecords",
-    "MappedRecords",
-    "check_two_classes",
-    "on_lattice",
-    "residual_error",
-]
-
 _COARSE, _FINE = 2.0**22, 2.0**24  # steps of a coefficient: 2^-22, and 2^-46
 _HALF = 2.0**22  # Residuals have steps of 2^-22, and of 2^-44 in two parts.
 LATTICE = 1 / (_COARSE * _FINE)

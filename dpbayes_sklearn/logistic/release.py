@@ -79,17 +79,6 @@ from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC, loss_of_a_draw, score_range
 from dpbayes_sklearn.release import Facts, Plan, Step
 
-__all__ = [
-    "FEW_RECORDS",
-    "CurvaturePlan",
-    "LogisticDrawPlan",
-    "LogisticPlan",
-    "LogisticPrior",
-    "LookPlan",
-    "check_mechanism",
-    "plan",
-]
-
 _USUAL = 0.1  # mean of q(1 - q) that the spreads suppose, with even shares of the levels
 _GRID = 2**15  # Entries have this many steps from 0 to 1 in products.
 _SPARE = 1 - 2.0**-24  # This factor covers the rounding of residuals, contrasts and floats.

@@ -59,8 +59,6 @@ from dpbayes_sklearn.noise.law import (
     representable_scale,
 )
 
-__all__ = ["ClassRows", "discrete_rows", "many_rows", "row_choices"]
-
 
 @dataclass(frozen=True)
 class ClassRows(NoiseLaw):

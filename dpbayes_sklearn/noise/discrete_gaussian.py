@@ -45,17 +45,6 @@ from dpbayes_sklearn.noise.discrete_laplace import WORDS, discrete_laplace
 from dpbayes_sklearn.noise.integers import RandomSource, Words, bernoulli, fill, rounds
 from dpbayes_sklearn.noise.law import NO_NOISE, Marginal, NoiseLaw, deviation_bound, draw
 
-__all__ = [
-    "DRAW_LATTICE",
-    "DiscreteGaussian",
-    "GaussianMarginal",
-    "ball_gaussian",
-    "discrete_gaussian",
-    "drawable",
-    "representable_variance",
-]
-
-
 _STEEPEST = 40.0  # No window reaches farther out than this many standard deviations.
 
 

@@ -59,22 +59,6 @@ from dpbayes_sklearn.noise.law import (
     representable_scale,
 )
 
-__all__ = [
-    "DiscreteLaplace",
-    "LaplaceMarginal",
-    "TruncatedLaplace",
-    "discrete_laplace",
-    "discrete_laplace_logpmf",
-    "discrete_laplace_pmf",
-    "discrete_laplace_quantile",
-    "discrete_laplace_survival",
-    "discrete_laplace_variance",
-    "integer_allowance",
-    "laplace_magnitudes",
-    "one_sided_laplace",
-    "truncated_laplace",
-]
-
 
 @dataclass(frozen=True)
 class LaplaceMarginal:

@@ -78,20 +78,6 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise.integers import MAX_ROUNDS, RandomSource, rounds, uniform_below
 
-__all__ = [
-    "ETA",
-    "PRICE",
-    "ROUNDING_LOSS",
-    "Stopping",
-    "choice_log_law",
-    "choice_loss",
-    "finite_draw",
-    "integer_weights",
-    "law_loss",
-    "number_of_runs",
-    "rounding_loss",
-]
-
 TOTAL_BITS = 62
 MAX_POINTS = 2**18
 

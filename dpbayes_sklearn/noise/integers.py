@@ -16,26 +16,6 @@ from sklearn.utils import check_random_state
 
 from dpbayes_sklearn._typing import IntArray
 
-__all__ = [
-    "RandomSource",
-    "Seed",
-    "Words",
-    "any_below",
-    "bernoulli",
-    "bernoulli_exp",
-    "fill",
-    "geometric",
-    "random_order",
-    "random_positions",
-    "random_source",
-    "random_subset",
-    "rounds",
-    "segment_draw",
-    "uniform_below",
-    "words_below",
-]
-
-
 _AHEAD = 2048  # A seeded generator draws this many bytes at a time.
 
 RandomSource = Callable[[int], bytes]

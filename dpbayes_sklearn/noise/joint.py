@@ -77,15 +77,6 @@ from dpbayes_sklearn.noise.law import (
     representable_scale,
 )
 
-__all__ = [
-    "SupNorm",
-    "SupNormMarginal",
-    "ZeroSum",
-    "discrete_boxes",
-    "log_upper_gamma",
-    "zero_sum_laplace",
-]
-
 _SAFE = 1e-250  # Above this value the logarithm of Q is accurate.
 _LEVELS = 40  # The continued fraction, used far out only, has this many levels.
 _EDGE = 4.5  # The flat part of a density ends within this many standard deviations of the radius.

@@ -19,24 +19,6 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.integers import RandomSource
 
-__all__ = [
-    "MAX_TERM",
-    "NO_NOISE",
-    "UNKNOWN",
-    "IndependentSum",
-    "Marginal",
-    "NoiseLaw",
-    "add",
-    "check_grid",
-    "deviation_bound",
-    "draw",
-    "laplace_scale",
-    "lattice_scale",
-    "least_noise",
-    "representable_scale",
-    "sum_of",
-]
-
 
 class Marginal(Protocol):
     """The distribution of the noise in a single number."""

@@ -51,15 +51,6 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.integers import RandomSource, any_below, geometric, rounds
 from dpbayes_sklearn.noise.law import NoiseLaw, deviation_bound, draw
 
-__all__ = [
-    "BITS",
-    "GammaDifference",
-    "MatrixNoise",
-    "Normals",
-    "exact_normals",
-    "wishart_differences",
-]
-
 
 @dataclass(frozen=True)
 class MatrixNoise(NoiseLaw):

@@ -32,9 +32,6 @@ from dpbayes_sklearn.noise.integers import (
 )
 from dpbayes_sklearn.noise.law import NoiseLaw, add, draw
 
-__all__ = ["Noise", "Objective", "Weights", "made_by"]
-
-
 Weights: TypeAlias = Callable[[IntArray], npt.NDArray[np.uint64]]
 """Integer weights of candidates, shape (1, candidates), as a function of their scores."""
 

@@ -21,8 +21,6 @@ from dpbayes_sklearn.privacy.ledger_file import is_temporary, temporary_path
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BudgetAccountant", "ledger_card"]
-
 
 _SHOWN = 20  # The card shows the latest entries only.
 _LONGEST_NAME = 200  # Characters of the name of an allotment.

@@ -36,22 +36,6 @@ from dpbayes_sklearn.exceptions import LedgerError
 if TYPE_CHECKING:
     from dpbayes_sklearn.privacy.accountant import BudgetAccountant
 
-__all__ = [
-    "Written",
-    "active_accountant",
-    "active_branch",
-    "active_scope",
-    "block_of_ancestors",
-    "enter",
-    "leave",
-    "one_branch",
-    "only_block",
-    "other_threads",
-    "parallel_scope",
-    "publish",
-    "tell_new_processes",
-]
-
 
 SEVERAL = (
     "Several accountants are active in this process or in the one that has started it, and none of "

@@ -12,26 +12,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-__all__ = [
-    "FEATURE",
-    "LEAST_DELTA",
-    "RECORD",
-    "Budget",
-    "Copies",
-    "Cost",
-    "Exact",
-    "PrivacyUnit",
-    "at_least",
-    "at_most",
-    "exact",
-    "is_secret_size",
-    "parsed",
-    "round_down",
-    "round_up",
-    "written",
-]
-
-
 Exact = Fraction | float
 """An exact non-negative number: a fraction, or the float infinity."""
 

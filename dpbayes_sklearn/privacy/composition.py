@@ -92,24 +92,6 @@ from scipy.optimize import minimize_scalar
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.privacy.budget import Cost, Exact, exact, round_up, written
 
-__all__ = [
-    "Composition",
-    "Filter",
-    "Pure",
-    "Spend",
-    "best_order",
-    "in_parallel",
-    "privacy_loss_total",
-    "pure_divergence",
-    "pure_left",
-    "renyi_epsilon",
-    "short",
-    "tightest",
-    "zcdp_epsilon",
-    "zcdp_rho",
-]
-
-
 _DIGITS = Context(prec=50)
 _DOWN = Context(prec=10, rounding=ROUND_FLOOR)
 _ERROR = Fraction(1, 10**40)  # Error of g: three correctly rounded logarithms and a few operations.

@@ -117,20 +117,6 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.privacy.budget import LEAST_DELTA, Budget, Exact
 from dpbayes_sklearn.privacy.composition import short, zcdp_rho
 
-__all__ = [
-    "Shifts",
-    "calibrated_variance",
-    "composed_delta",
-    "composed_rho",
-    "continuous_delta",
-    "gaussian_delta",
-    "gaussian_rho",
-    "gaussian_variance",
-    "grid_rounding_loss",
-    "squared_norm",
-]
-
-
 Shifts = Mapping[tuple[int, int], int]
 """Number of cells by the (positive) amount of their change and by their weight: {(1, 1): 2} for one
 record replaced."""

@@ -40,15 +40,6 @@ from scipy.special import expit, logit
 from dpbayes_sklearn._presenting import QUIET, card, is_heard, remark, tag, tiles
 from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least, exact, round_up
 
-__all__ = [
-    "PrivacyGuarantee",
-    "PrivacyRisk",
-    "privacy_risk",
-    "registry_entry",
-    "total_in_words",
-    "warn_if_weak",
-]
-
 _UNITS = {"record": "Record-level", "feature": "Attribute-level", "person": "Person-level"}
 _EXACT = ", drawn in integer arithmetic without rounding"
 _MECHANISMS = {

@@ -38,22 +38,6 @@ from dpbayes_sklearn.privacy.budget import Cost, Exact, is_secret_size, parsed, 
 from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, in_parallel, tightest
 from dpbayes_sklearn.privacy.ledger_file import create_file, refusal, transaction
 
-__all__ = [
-    "COLUMNS",
-    "COSTS",
-    "Allotment",
-    "Balance",
-    "Branches",
-    "Entry",
-    "Ledger",
-    "adds_up",
-    "entry_row",
-    "read_cost",
-    "read_entry",
-    "read_spend",
-    "scope_spends",
-]
-
 
 class Branches:
     """The (epsilon, delta) of one parallel scope, added up for every branch."""

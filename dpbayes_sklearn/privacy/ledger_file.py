@@ -25,7 +25,6 @@ try:
 except ImportError:  # Windows, where locks of a file belong to the descriptor already
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["create_file", "is_temporary", "refusal", "temporary_path", "transaction"]
 
 _FORMAT = 2
 _WAIT_SECONDS = 60.0

@@ -58,17 +58,6 @@ from dpbayes_sklearn.regression.record_sums import on_lattice
 from dpbayes_sklearn.regression.release import scaled_by_residuals
 from dpbayes_sklearn.regression.step_noise import grid_for
 
-__all__ = [
-    "REAL_ARITHMETIC",
-    "BallDrawPlan",
-    "check_draws",
-    "draws_cost",
-    "loss_of_a_draw",
-    "release_draws",
-    "score_range",
-]
-
-
 REAL_ARITHMETIC = (
     "the Gaussian draws behave as draws of real numbers (they are made in 64-bit floats and "
     "rounded to a public lattice)"

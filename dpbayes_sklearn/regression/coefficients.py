@@ -16,16 +16,6 @@ from dpbayes_sklearn.regression.design import MISSING, Design
 from dpbayes_sklearn.regression.slopes import Slopes, contrasts
 from dpbayes_sklearn.schema import Categories, Schema
 
-__all__ = [
-    "Coefficient",
-    "CoefficientTable",
-    "RegressionSummary",
-    "coefficient_table",
-    "joint_covariance",
-    "named_contrasts",
-]
-
-
 _USUAL_REACH = float(ndtri(0.975))
 
 

@@ -16,8 +16,6 @@ from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.values import Column, as_numbers
 
-__all__ = ["MISSING", "WHOLE_WINDOW", "Design", "Feature", "Reach", "Scale", "Window", "Windows"]
-
 
 class Window(NamedTuple):
     """A range of the target, on its own scale, that is mapped to [-1, 1] around ``centre``."""

@@ -47,24 +47,6 @@ from dpbayes_sklearn.regression.design import Design, Windows
 from dpbayes_sklearn.regression.location import Located, Location
 from dpbayes_sklearn.regression.moments import ReleasedMoments
 
-__all__ = [
-    "EXPLAINED",
-    "Belief",
-    "Centred",
-    "Contrasts",
-    "FirstStage",
-    "Solution",
-    "VariancePosterior",
-    "centred",
-    "divided",
-    "eigenvalues_at_least",
-    "noise_of_residual",
-    "noise_of_rows",
-    "solve",
-    "variance_posterior",
-]
-
-
 _CLIPPED = 0.05  # Clipping may move the mean of a window by this much.
 _CENTRED = 0.1  # A sign may be this far from the mean at which it was centred.
 _USUAL_TARGET = 0.1  # Variance of a target on the scale of its bounds, if not known better.

@@ -71,16 +71,6 @@ from dpbayes_sklearn.regression.design import Design, Reach
 from dpbayes_sklearn.regression.moments import Block, GaussianBlock, whole_block
 from dpbayes_sklearn.regression.record_sums import RowNorm
 
-__all__ = [
-    "NARROWEST",
-    "GaussianGram",
-    "GramMatrix",
-    "gaussian_gram",
-    "gram_block",
-    "noise_of_products",
-]
-
-
 # Squared weights. Larger weight = less noise in this coordinate's products, more in all others.
 # A sign varies more than a number in its window, and a sum matters less than a product.
 _NUMBER, _SIGN, _LEVEL, _CONSTANT = 1.0, 0.25, 0.5, 0.3

@@ -39,9 +39,6 @@ from dpbayes_sklearn.regression.record_sums import RADII, Baseline
 from dpbayes_sklearn.regression.step_noise import Shares
 from dpbayes_sklearn.release import drawn_sample
 
-__all__ = ["Located", "Location", "locate", "located", "located_residuals"]
-
-
 _SPREADS = np.geomspace(0.005, 1.0, 61)
 _USUAL, _USUAL_SD = 0.3, 0.8  # a spread on the scale of the bounds, and its log's deviation
 _SHIFTS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.75])  # Values of delta, in errors of the mean.

@@ -69,10 +69,10 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.noise import Noise, SupNorm
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
-from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.design import Design, Window, Windows
 from dpbayes_sklearn.regression.equations import EXPLAINED, Belief, FirstStage
 from dpbayes_sklearn.regression.location import Located, Location, located
-from dpbayes_sklearn.regression.moments import Moments, Window, Windows, largest_grid
+from dpbayes_sklearn.regression.moments import Moments, largest_grid
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.record_sums import (
     COEFFICIENT_LATTICE,
@@ -82,30 +82,6 @@ from dpbayes_sklearn.regression.record_sums import (
     rounding,
 )
 from dpbayes_sklearn.regression.step_noise import Shares, widening
-
-__all__ = [
-    "LIMIT",
-    "MOST_COLUMNS",
-    "CoefficientDraws",
-    "DrawLaw",
-    "PerturbedStage",
-    "ReleasedMode",
-    "RobustLoss",
-    "RobustModePlan",
-    "Units",
-    "check_mode",
-    "even_squares",
-    "first_stage",
-    "has_mode",
-    "perturbed_mode",
-    "plan_mode",
-    "posterior_of_draws",
-    "read_units",
-    "released_mode",
-    "shares_of",
-    "usual_variances",
-]
-
 
 LIMIT = Fraction(1, 2)
 """The h: residuals are clipped to half of the target's window."""

@@ -61,28 +61,6 @@ from dpbayes_sklearn.regression.record_sums import (
 )
 from dpbayes_sklearn.release import Facts
 
-__all__ = [
-    "FINEST_GRID",
-    "WHOLE_WINDOW",
-    "Block",
-    "GaussianBlock",
-    "Moments",
-    "Predictive",
-    "ReleasedMoments",
-    "Window",
-    "Windows",
-    "cross_block",
-    "distance_block",
-    "first_block",
-    "largest_grid",
-    "location_block",
-    "residual_block",
-    "second_block",
-    "target_block",
-    "weighted_block",
-    "whole_block",
-]
-
 
 @dataclass(frozen=True)
 class GaussianBlock:

@@ -64,8 +64,6 @@ from dpbayes_sklearn.regression.release import (
 from dpbayes_sklearn.regression.step_noise import Shares, gaussian_grid, widening
 from dpbayes_sklearn.release import Facts, Plan, Step
 
-__all__ = ["MomentsPlan", "mechanism_names", "plan"]
-
 _FIRST_STAGE = Fraction(1, 2)
 """Part of the model's share that the first of two stages has."""
 

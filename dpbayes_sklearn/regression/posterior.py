@@ -33,7 +33,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import blas_for
-from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.design import Design, Window, Windows
 from dpbayes_sklearn.regression.equations import (
     Belief,
     Centred,
@@ -45,10 +45,9 @@ from dpbayes_sklearn.regression.equations import (
     variance_posterior,
 )
 from dpbayes_sklearn.regression.location import Located
-from dpbayes_sklearn.regression.moments import Predictive, ReleasedMoments, Window, Windows
+from dpbayes_sklearn.regression.moments import ReleasedMoments
+from dpbayes_sklearn.regression.record_sums import Predictive
 from dpbayes_sklearn.regression.slopes import Slopes, Weighted, contrasts, slopes
-
-__all__ = ["GaussianPosterior", "GaussianPrior", "predictive_belief"]
 
 _SHARES = np.array([0.03, 0.1, 0.2, 0.4, 0.7, 0.9])  # of the variance, that may be explained
 _SHARE_WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.25])

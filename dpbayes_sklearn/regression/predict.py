@@ -26,9 +26,6 @@ from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPosterior
 
-__all__ = ["ClippedNumbers", "LinearModel", "means", "means_and_deviations", "means_by_row"]
-
-
 _CHUNK_CELLS = 1 << 18  # A chunk of this many cells stays in the cache and keeps a thread busy.
 _FAR = 2.0**20  # Farther from 0, in half-widths, products of unmapped numbers lose too many digits.
 _CLOSE = 2.0**-40  # A window that ends this near a bound ends there.

@@ -35,33 +35,6 @@ from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.schema.values import as_numbers
 
-__all__ = [
-    "COEFFICIENT_LATTICE",
-    "EXCESS_LIMIT",
-    "RADII",
-    "Baseline",
-    "LossDerivatives",
-    "Predictive",
-    "RowNorm",
-    "clipped_excess",
-    "coordinates",
-    "count_distances",
-    "derivative_sums",
-    "distance_counts",
-    "gram",
-    "location_sums",
-    "on_lattice",
-    "plain_gram",
-    "residual_counts",
-    "residual_sum",
-    "rounded",
-    "rounding",
-    "scaled_target",
-    "squared_residuals",
-    "weighted_residuals",
-]
-
-
 EXCESS_LIMIT = 1.5
 """What clipping takes of a residual is asked for up to so many halves of its window."""
 

@@ -20,7 +20,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression import step_noise
-from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Window, Windows
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
 from dpbayes_sklearn.regression.location import Located, located, located_residuals
 from dpbayes_sklearn.regression.mode import (
@@ -34,12 +34,9 @@ from dpbayes_sklearn.regression.mode import (
     shares_of,
 )
 from dpbayes_sklearn.regression.moments import (
-    WHOLE_WINDOW,
     Block,
     Moments,
     ReleasedMoments,
-    Window,
-    Windows,
     residual_block,
     target_block,
     weighted_block,
@@ -49,20 +46,6 @@ from dpbayes_sklearn.regression.record_sums import EXCESS_LIMIT, Baseline, Predi
 from dpbayes_sklearn.regression.slopes import Weighted
 from dpbayes_sklearn.regression.step_noise import Shares, weighted_rows, widening
 from dpbayes_sklearn.release import drawn_sample
-
-__all__ = [
-    "NoisyMoments",
-    "Products",
-    "Stages",
-    "noisy_moments",
-    "regression_posterior",
-    "release_mode",
-    "scaled_by_residuals",
-    "stages",
-    "two_stages",
-    "uneven",
-]
-
 
 _MOST_RESIDUALS = 40_000  # More residuals than this over epsilon say nothing new.
 _RESIDUALS_AT = 3.5  # Residuals are clipped at this many standard deviations.

@@ -48,9 +48,6 @@ from dpbayes_sklearn.regression.equations import (
 )
 from dpbayes_sklearn.schema import Categories
 
-__all__ = ["Contrast", "Slopes", "Weighted", "contrasts", "slopes"]
-
-
 _CORRELATION = 0.6  # prior standard deviation of a correlation
 _SURE_DEVIATIONS = 10.0  # standard deviations above zero from which a variance is taken for known
 _LEAST_EIGENVALUE = 1e-3  # of correlations

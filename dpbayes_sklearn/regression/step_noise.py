@@ -14,16 +14,6 @@ from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.moments import Block, largest_grid
 
-__all__ = [
-    "ReleaseStep",
-    "Shares",
-    "add_noise",
-    "gaussian_grid",
-    "grid_for",
-    "weighted_rows",
-    "widening",
-]
-
 _TARGET_RECORDS = 150  # The target's location gets what this many records are worth.
 _MEAN_RECORDS = 80  # The target's mean in its window gets what this many records are worth.
 _FEW_RECORDS = 40  # With fewer records there is only the target's mean to learn.

@@ -34,8 +34,6 @@ from scipy.stats import gamma, norm
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 
-__all__ = ["Family", "GammaFamily", "NormalFamily", "SumsPosterior", "moments_given"]
-
 _POINTS = 1001
 """Points of a lattice of sums."""
 

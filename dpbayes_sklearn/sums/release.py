@@ -37,8 +37,6 @@ from dpbayes_sklearn.schema.domains import Interval
 from dpbayes_sklearn.schema.values import as_numbers
 from dpbayes_sklearn.sums.posterior import Family, SumsPosterior, moments_given
 
-__all__ = ["GRID", "BoundedSums", "Column", "Prior", "draw_loss", "finest_grid", "plan"]
-
 GRID = 2**20
 """Most steps of a statistic: their rounding is far below any private noise."""
 

@@ -22,7 +22,8 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.catalogue import every_case
 from dpbayes_sklearn.audit.leaks import fitted_numbers, leaks, walk
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW
+from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.release import boundary
 
 CASES = {case.name: case for case in every_case(n=60, epsilon=0.02)}

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Window, Windows
 from dpbayes_sklearn.regression.mode import DrawLaw, Units, even_squares, posterior_of_draws
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Window, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 

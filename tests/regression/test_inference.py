@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dpbayes_sklearn.regression import posterior
-from dpbayes_sklearn.regression.design import Design
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Windows
 from dpbayes_sklearn.regression.equations import centred
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, ReleasedMoments, Windows, whole_block
+from dpbayes_sklearn.regression.moments import ReleasedMoments, whole_block
 from dpbayes_sklearn.regression.posterior import (
     GaussianPrior,
     _explaining_at_most_all,

@@ -8,8 +8,8 @@ from numpy.testing import assert_array_equal
 
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.regression import record_sums as module
-from dpbayes_sklearn.regression.design import Design, Scale
-from dpbayes_sklearn.regression.moments import Moments, Window, Windows
+from dpbayes_sklearn.regression.design import Design, Scale, Window, Windows
+from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.record_sums import COEFFICIENT_LATTICE, on_lattice, rounding
 from dpbayes_sklearn.schema import Categories, Interval
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbayes_sklearn.data.records import LocalRecords, Table
-from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale
 from dpbayes_sklearn.regression.moments import (
-    WHOLE_WINDOW,
     Moments,
     cross_block,
     distance_block,

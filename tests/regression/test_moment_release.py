@@ -16,13 +16,11 @@ from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import ball_draws as draws_module
 from dpbayes_sklearn.regression import mode as mode_module
 from dpbayes_sklearn.regression import step_noise as release_module
-from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Windows
 from dpbayes_sklearn.regression.location import located
 from dpbayes_sklearn.regression.moments import (
-    WHOLE_WINDOW,
     Block,
     Moments,
-    Windows,
     second_block,
     whole_block,
 )

@@ -7,19 +7,15 @@ import pytest
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.regression import design as design_module
-from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.regression.moments import (
     FINEST_GRID,
-    WHOLE_WINDOW,
     Moments,
-    Predictive,
-    Window,
-    Windows,
     largest_grid,
     weighted_block,
     whole_block,
 )
-from dpbayes_sklearn.regression.record_sums import RADII, rounded
+from dpbayes_sklearn.regression.record_sums import RADII, Predictive, rounded
 from dpbayes_sklearn.schema import Categories, Interval
 
 DESIGN = Design((Interval(-2, 5), Interval(0, 1), Interval(10, 30)))

@@ -18,9 +18,9 @@ from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import mode as module
-from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Windows
 from dpbayes_sklearn.regression.mode import least_ridge, perturbed_mode, plan_mode
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW, Moments, Windows
+from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.record_sums import rounding
 from dpbayes_sklearn.schema import Interval
 
