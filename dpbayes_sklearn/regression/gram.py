@@ -57,7 +57,6 @@ weights. With :math:`Q = \|z'\|^2` a replaced record changes the sums by
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -299,22 +298,31 @@ def _block(
     design: Design, matrix: GramMatrix, e: Fraction, bound: Fraction, alone: Fraction
 ) -> GaussianGram:
     """Return the entries with their weights, for the e that the bounds were computed with."""
-    last = design.width + 1
-    squares = dict(zip(np.unique(matrix.rows).tolist(), matrix.weights, strict=True))
-    squares = {i: a**2 for i, a in squares.items()}
-    column = dict(enumerate(design.column.tolist(), 1))
-    numbers = {*(1 + np.flatnonzero(design.numbers)).tolist(), last}
-    levels = {*(1 + np.flatnonzero(design.levels)).tolist()}
-    groups = defaultdict[Fraction, list[tuple[int, int]]](list)
-    for i, j in zip(matrix.rows.tolist(), matrix.columns.tolist(), strict=True):
-        if i in numbers and i == j:
-            groups[squares[i] * (squares[i] / 2 + e)].append((i, i))
-        elif i in levels and i == j:
-            groups[squares[i] ** 2 / 2].append((i, i))
-        elif i != j and not (i and j < last and column[i] == column[j]):
-            groups[squares[i] * squares[j]].append((i, j))
-    rows, columns = np.array([pair for group in groups.values() for pair in group], np.intp).T
-    sizes = tuple(len(group) for group in groups.values())
+    last, i, j = design.width + 1, matrix.rows, matrix.columns
+    column = np.concatenate([[-1], design.column, [-2]])
+    numbers = np.concatenate([[False], design.numbers, [True]])
+    levels = np.concatenate([[False], design.levels, [False]])
+    steps = np.zeros(last + 1, np.int64)
+    steps[np.unique(i)] = [int(weight * _STEPS) for weight in matrix.weights]
+    square = steps**2
+    # entries of equal weight by a code: twice their weight in steps, or below 0 for a number
+    code = square[i] * square[j] * np.where(i == j, 1, 2)
+    code = np.where((i == j) & numbers[i], -square[i], code)
+    kept = np.where(i == j, numbers[i] | levels[i], column[i] != column[j])
+    i, j, code = i[kept], j[kept], code[kept]
+
+    def weight_of(code: int) -> Fraction:
+        if code > 0:
+            return Fraction(code, 2 * _STEPS**4)
+        a = Fraction(-code, _STEPS**2)
+        return a * (a / 2 + e)
+
+    codes, first, which = np.unique(code, return_index=True, return_inverse=True)
+    found = {c: weight_of(c) for c in codes[np.argsort(first)].tolist()}
+    groups = {weight: k for k, weight in enumerate(dict.fromkeys(found.values()))}
+    group = np.array([groups[found[c]] for c in codes.tolist()])[which]
+    order = np.argsort(group, kind="stable")
+    rows, columns, sizes = i[order], j[order], tuple(np.bincount(group).tolist())
     most = min(bound, alone) * NARROWEST**2  # less weight is more noise
     weights = tuple(min(weight, most) for weight in groups)
     return GaussianGram(rows, columns, sizes, weights, bound, alone, matrix.norm, matrix.target_end)

@@ -77,6 +77,9 @@ _GAUSSIAN_WIDER_FROM = 1500.0
 _SHARPEST = 1e9
 """Exponent of the likelihood at most: a regression drawn with less error than data ever have."""
 
+_MOST_COORDINATES = 4000
+"""More need tens of gigabytes: a matrix of 1,200 takes one, and half a minute."""
+
 _MOST_DRAWS, _MATRICES = 1_000_000, 200
 """Numbers, and matrices, that the public simulation of an increment draws at most."""
 
@@ -207,6 +210,11 @@ def plan(mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budge
     if budget.infinite and make is not moments_plan.dispatch(object):
         cost = budget.without_delta
         return ExactMoments(cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts)
+    if prior.design.width > _MOST_COORDINATES:
+        raise ValueError(
+            f"The model has {prior.design.width} coefficients, more than {_MOST_COORDINATES}: "
+            "merge categories or leave out columns."
+        )
     made: MomentsPlan = make(mechanism, prior, facts, budget)
     return made
 
