@@ -108,7 +108,7 @@ class PosteriorRelease(PrivateEstimator):
         return DeclaredColumn(values, column_kind(X))
 
     def _nobody(self, n: int, n_features: int | None) -> DeclaredColumn:
-        return DeclaredColumn(np.arange(n) % 2, "integers")
+        return DeclaredColumn(np.arange(2), "integers")
 
     def _check_types(self, public: Categories, records: DeclaredColumn) -> None:
         check_kind(public, records.kind, "X")

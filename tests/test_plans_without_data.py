@@ -6,19 +6,13 @@ there are few numbers and left out where there are many.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpbayes_sklearn import (
-    BayesianLogisticRegression,
-    Categories,
-    Interval,
-    Schema,
-    mechanisms,
-)
+from benchmarks.audit.preflight import sweep
+from dpbayes_sklearn import Categories, Interval, mechanisms
 from dpbayes_sklearn.data.records import LocalRecords, Table, quiet_numpy
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.integers import random_source
@@ -110,16 +104,6 @@ def test_so_it_is_for_other_units(mechanism, unit):
             carried_out(mechanism, design, n, epsilon, unit)
 
 
-@each_mechanism
-def test_thousands_of_columns_are_planned_or_refused(mechanism):
-    if isinstance(mechanism, mechanisms.Auto):  # plans both, and compares all entries of a matrix
-        return
-    for design in WIDE:
-        for n, epsilon in ((1, 1e-6), (54_875, 1.0), (10**9, 1e4)):
-            with suppress(ValueError):
-                planned(mechanism, design, n, epsilon)
-
-
 def test_a_mode_of_more_coefficients_than_a_search_can_find_needs_a_bound():
     for mechanism in (mechanisms.MAP(), mechanisms.Sampler()):
         with pytest.raises(ValueError, match=r"more than the 500 .* give coef_bound"):
@@ -134,11 +118,22 @@ def test_a_share_without_a_least_part_is_seen(monkeypatch):
         carried_out(mechanisms.Gaussian(), DESIGNS[6], 10**9, 3.0)
 
 
-@pytest.mark.parametrize("mechanism", ["map", "sampler", "gaussian", "auto"])
-@pytest.mark.parametrize("columns", [1, 30])
-def test_logistic_regressions_are_planned_or_refused(mechanism, columns):
-    schema = Schema({f"x{j}": KINDS[j % 3] for j in range(columns)}, Categories([0, 1]))
-    for n, epsilon in ((1, 1e-6), (54_875, 1.0), (10**9, 1e4)):
-        model = BayesianLogisticRegression(epsilon, schema=schema, mechanism=mechanism, delta=1e-6)
-        with suppress(ValueError):
-            model.plan(n=n)
+@pytest.mark.parametrize(
+    ("columns", "sizes", "epsilons"),
+    [((1, 20), (1, 10**9), (1e-6, 1e4)), ((2000,), (54_875,), (1.0,))],
+    ids=["few columns", "many columns"],
+)
+def test_every_estimator_is_planned_or_refused(columns, sizes, epsilons):
+    assert not [*sweep(columns, sizes, epsilons)]
+
+
+def test_a_failure_while_planning_is_seen(monkeypatch):
+    monkeypatch.setattr(step_noise, "_TARGET_RECORDS", "not a number")
+    found = [*sweep((1,), (30,), (1.0,))]
+    assert found
+    assert all("while planning linear" in one for one in found)
+
+
+def test_more_coefficients_than_memory_has_room_for_are_refused():
+    with pytest.raises(ValueError, match=r"10000 coefficients, more than 4000: merge categories"):
+        planned(mechanisms.Laplace(), Design((KINDS[2],) * 2000), 54_875, 1.0)

@@ -32,6 +32,7 @@ import numpy.typing as npt
 from benchmarks.audit._cases import Case, Row, cases_of, refused
 from dpbayes_sklearn import (
     BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNaiveBayes,
     BayesianNetworkClassifier,
     BetaBinomial,
@@ -39,6 +40,7 @@ from dpbayes_sklearn import (
     Categories,
     DirichletMultinomial,
     Interval,
+    NormalMean,
     Schema,
 )
 from dpbayes_sklearn.audit.planting import planted
@@ -75,6 +77,9 @@ def run(scale: float) -> Iterator[Row]:
         yield tried(kind, max(1, round(PLANS * scale)), FEW)
         if (most := FEWER.get(kind, MANY)) > FEW:
             yield tried(kind, max(1, round(WIDE * scale)), most)
+    found = [*sweep()] if scale >= 1 else [*sweep(columns=(1, 30), sizes=(1, 10**9))]
+    what = "plans without data, every estimator and mechanism, up to 2,000 columns: failed"
+    yield Row("preflight", what, found[0][:60] if found else "0", "0", not found)
 
 
 def tried(kind: str, number: int, most: int) -> Row:
@@ -332,6 +337,60 @@ def random_plans(kind: str, number: int, most: float, seed: int = 0) -> Iterator
     for turn in range(number):
         plan = KINDS[kind](np.random.default_rng([seed, turn]), most)
         yield plan._replace(estimator=plan.estimator.set_params(random_state=turn))
+
+
+_MECHANISMS = ("laplace", "gaussian", "auto", "fourier", "map", "sampler")
+_KINDS = (Interval(0, 1), Categories([0, 1]), Categories(range(5)))
+_SWEPT = ((_KINDS[0],), (_KINDS[1],), (_KINDS[2],), _KINDS)
+
+
+def _chained(epsilon: float, *, schema: Schema, **options: Any) -> BayesianNetworkClassifier:
+    """Return a network in which every feature has the class and the one before it as parents."""
+    names = [*schema.columns]
+    parents = {name: ["class", *names[max(j - 1, 0) : j]] for j, name in enumerate(names)}
+    return BayesianNetworkClassifier(epsilon, parents=parents, schema=schema, **options)
+
+
+def _described(schema: Schema) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield makers of every estimator of a table, and their names; each takes an epsilon."""
+    with_number, with_class = (_schema([*schema.columns.values()], end) for end in _KINDS[:2])
+    for mechanism in _MECHANISMS:
+        both = {"mechanism": mechanism, "delta": 1e-6}
+        yield f"linear {mechanism}", partial(BayesianLinearRegression, schema=with_number, **both)
+        for model in (BayesianLogisticRegression, BayesianNaiveBayes, _chained):
+            yield f"{model.__name__} {mechanism}", partial(model, schema=with_class, **both)
+    yield "selection", lambda e: PrivateSelectKBest(3, epsilon=e, schema=with_class)
+    yield "tree", partial(PrivateTree, schema=with_class)
+    width = len(schema.columns)
+    for mechanism in ("geometric", "laplace", "gaussian", "auto", "exponential", "hellinger"):
+        both = {"mechanism": mechanism, "delta": 1e-6}
+        yield f"proportion {mechanism}", partial(BetaBinomial, **both)
+        yield f"shares {mechanism}", partial(DirichletMultinomial, categories=width + 1, **both)
+    for prepared in (PrivateStandardScaler, PrivateMinMaxScaler, PrivateKBinsDiscretizer):
+        yield prepared.__name__, lambda e, made=prepared: made(epsilon=e, bounds=(0, 1))
+    yield "means", partial(NormalMean, bounds=(0, 1))
+
+
+def sweep(
+    columns: tuple[int, ...] = (1, 30, 300, 2000),
+    sizes: tuple[int, ...] = (1, 30, 54_875, 10**9),
+    epsilons: tuple[float, ...] = (1e-6, 1e-3, 1.0, 1e4),
+) -> Iterator[str]:
+    """Say which plans fail, without any data, other than by being refused.
+
+    All estimators and mechanisms, for columns that are numbers, of two values, of five, and mixed.
+    """
+    for kinds, width in product(_SWEPT, columns):
+        schema = _schema([kinds[j % len(kinds)] for j in range(width)], None)
+        for name, make in _described(schema):
+            for n, epsilon in product(sizes, epsilons):
+                try:
+                    str(make(epsilon).plan(n, width))
+                except ValueError:
+                    continue
+                except Exception as error:
+                    what = f"{name} of {width} columns, n={n}, epsilon={epsilon:g}"
+                    yield f"{type(error).__name__} ({error}) while planning {what}"
 
 
 _OF_EACH_KIND = 6

@@ -45,6 +45,8 @@ RowNumbers = npt.NDArray[np.intp]
 MAX_CANDIDATES = 20_000
 """Largest number of candidates; comparing all pairs then takes about ten seconds."""
 
+_MOST_CATEGORIES = 50  # Every pair of them is a way to be neighbours.
+
 
 class Candidates:
     """The posteriors of all count vectors of sum n, in lexicographic order.
@@ -68,21 +70,22 @@ class Candidates:
     def __init__(self, n: int, prior: tuple[float, ...]) -> None:
         k = len(prior)
         size = comb(n + k - 1, k - 1)
-        if size > MAX_CANDIDATES:
+        if size > MAX_CANDIDATES or k > _MOST_CATEGORIES:
             raise ValueError(
                 f"{n} records in {k} categories have {size:,} possible posteriors; at most "
-                f"{MAX_CANDIDATES:,} can be compared with each other. Use mechanism='geometric', "
-                "'laplace' or 'laplace_improved', which do not list them."
+                f"{MAX_CANDIDATES:,}, of {_MOST_CATEGORIES} categories, can be compared. "
+                "Use mechanism='geometric', 'laplace' or 'laplace_improved': they list none."
             )
         self.n, self.prior = n, prior
         self.counts = _compositions(n, k)
         # a straight line in t cancels, and without it fewer digits do
         self._tables = [_without_chord(gammaln(a + np.arange(2 * n + 1) / 2)) for a in prior]
         self._own = self._sum_of_tables(2 * self.counts)
-        # below[p][r]: how many vectors of p + 1 counts add to r
-        self._below = [np.ones(n + 1, dtype=np.int64)]
+        # below[i, r]: how many vectors of the counts after i add to r
+        below = [np.ones(n + 1, dtype=np.int64)]
         for _ in range(k - 1):
-            self._below.append(np.cumsum(self._below[-1]))
+            below.append(np.cumsum(below[-1]))
+        self._below = np.array(below[::-1])
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -128,13 +131,9 @@ class Candidates:
     def row_of(self, counts: npt.ArrayLike) -> RowNumbers:
         """Positions of count vectors in the list: the number of vectors before each of them."""
         x = np.asarray(counts, dtype=np.int64)
-        k = x.shape[-1]
-        left = self.n - np.cumsum(x, axis=-1) + x
-        before = [
-            self._below[k - 1 - i][left[..., i]] - self._below[k - 1 - i][left[..., i] - x[..., i]]
-            for i in range(k - 1)
-        ]
-        return np.asarray(sum(before), dtype=np.intp)
+        place, left = np.arange(x.shape[-1] - 1), self.n - np.cumsum(x, axis=-1)[..., :-1]
+        before = self._below[place, left + x[..., :-1]] - self._below[place, left]
+        return np.asarray(before.sum(axis=-1), dtype=np.intp)
 
     def neighbours(self) -> Iterator[tuple[RowNumbers, RowNumbers]]:
         """Pairs of rows that one replaced record leads to, each pair once."""
