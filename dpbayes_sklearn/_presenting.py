@@ -339,13 +339,3 @@ def tidy(ax: Axes) -> Axes:
     """Remove unneeded lines from the axes."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def against_diagonal(ax: Axes, low: float, label: str | None) -> None:
-    """Finish a curve whose ideal is the diagonal of equal axes from ``low`` to 1."""
-    ax.axline((0, 0), slope=1, color="0.5", lw=1, ls=(0, (4, 3)), zorder=0)
-    ax.set(xlim=(low, 1.02), ylim=(low, 1.02), aspect="equal")
-    ax.grid(alpha=0.35, lw=0.7)
-    ax.set_axisbelow(True)
-    if label is not None:
-        ax.legend(frameon=False, loc="upper left")

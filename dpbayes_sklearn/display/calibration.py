@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -9,11 +10,12 @@ import numpy.typing as npt
 from scipy.stats import norm
 from sklearn.utils.validation import check_consistent_length
 
-from dpbayes_sklearn._presenting import COLOURS, Drawn, against_diagonal, check_matplotlib
+from dpbayes_sklearn._presenting import COLOURS, Drawn, check_matplotlib
 from dpbayes_sklearn._typing import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 class ReliabilityCurve(NamedTuple):
@@ -57,7 +59,65 @@ def reliability_curve(
     )
 
 
-class ReliabilityDisplay(Drawn):
+class _Calibration(Drawn):
+    """A curve against the diagonal, drawn from an estimator or from its predictions."""
+
+    label: str | None
+    line_: Line2D
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        label: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Predict and draw.
+
+        Parameters
+        ----------
+        estimator : fitted classifier, or regression whose ``predict`` has ``return_std``
+        X, y : records that it was not fitted to, with their classes or targets
+        label : str, optional
+            The name of the estimator if left out.
+        ax : matplotlib Axes, optional
+        **options
+            See :meth:`from_predictions` and :meth:`plot`.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        named = type(estimator).__name__ if label is None else label
+        return cls.from_predictions(
+            y, **cls._predicted(estimator, X), label=named, ax=ax, **options
+        )
+
+    @classmethod
+    @abstractmethod
+    def from_predictions(cls, y_true: npt.ArrayLike, *args: Any, **options: Any) -> Self:
+        """Draw precomputed predictions."""
+
+    @staticmethod
+    @abstractmethod
+    def _predicted(estimator: Any, X: Any) -> dict[str, Any]:
+        """Return predictions as :meth:`from_predictions` takes them."""
+
+    def _finish(self, ax: Axes, x: FloatArray, y: FloatArray, color: str, low: float) -> None:
+        """Draw the curve and its ideal, the diagonal; axes already drawn on are never cut."""
+        style: Any = {"color": color, "ms": 5, "lw": 1.6, "label": self.label}
+        (self.line_,) = ax.plot(x, y, "o-", **style)
+        low = max(0.0, min(low, ax.get_xlim()[0]))
+        ax.axline((0, 0), slope=1, color="0.5", lw=1, ls=(0, (4, 3)), zorder=0)
+        ax.set(xlim=(low, 1.02), ylim=(low, 1.02), aspect="equal")
+        ax.grid(alpha=0.35, lw=0.7)
+        ax.set_axisbelow(True)
+        if self.label is not None:
+            ax.legend(frameon=False, loc="upper left")
+
+
+class ReliabilityDisplay(_Calibration):
     """Accuracy among records with similar confidence, for any number of classes.
 
     On the diagonal predicted probabilities are calibrated; below it predictions are overconfident.
@@ -99,37 +159,9 @@ class ReliabilityDisplay(Drawn):
         self.curve = curve
         self.label = label
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        n_groups: int = 10,
-        label: str | None = None,
-        ax: Axes | None = None,
-        **plot_options: Any,
-    ) -> Self:
-        """Predict and draw.
-
-        Parameters
-        ----------
-        estimator : fitted classifier with ``predict_proba``
-        X, y : records that it was not fitted to, with their classes
-        n_groups : int, default=10
-            Groups of equally many records.
-        label : str, optional
-            The name of the estimator if left out.
-        ax : matplotlib Axes, optional
-        **plot_options
-            See :meth:`plot`.
-        """
-        check_matplotlib(f"{cls.__name__}.from_estimator")
-        named = type(estimator).__name__ if label is None else label
-        probabilities = estimator.predict_proba(X)
-        options: Any = {"n_groups": n_groups, "label": named, "ax": ax, **plot_options}
-        return cls.from_predictions(y, probabilities, classes=estimator.classes_, **options)
+    @staticmethod
+    def _predicted(estimator: Any, X: Any) -> dict[str, Any]:
+        return {"y_prob": estimator.predict_proba(X), "classes": estimator.classes_}
 
     @classmethod
     def from_predictions(
@@ -152,9 +184,8 @@ class ReliabilityDisplay(Drawn):
         classes : array-like of shape (n_classes,)
             What the columns of ``y_prob`` are about.
         n_groups : int, default=10
-        label : str, optional
-        ax : matplotlib Axes, optional
-        **plot_options
+            Groups of equally many records.
+        label, ax, **plot_options
             See :meth:`plot`.
         """
         truth, chances = np.asarray(y_true), np.asarray(y_prob, np.float64)
@@ -174,16 +205,8 @@ class ReliabilityDisplay(Drawn):
     ) -> Self:
         """Draw the calibration curve of a private evaluation, with its intervals.
 
-        Bins whose records are hidden by the noise are left out.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            Of :func:`~dpbayes_sklearn.metrics.private_score` with "calibration_curve".
-        label : str, optional
-        ax : matplotlib Axes, optional
-        **plot_options
-            See :meth:`plot`.
+        It is an ``Evaluation`` of :func:`~dpbayes_sklearn.metrics.private_score` with
+        "calibration_curve". Bins whose records are hidden by the noise are left out.
         """
         found = evaluation["calibration_curve"]
         clear = (found.high - found.low < 1) & (found.n_records > 0)
@@ -191,18 +214,7 @@ class ReliabilityDisplay(Drawn):
         return cls(ReliabilityCurve(stated, accuracy, n, low, high), label).plot(ax, **plot_options)
 
     def plot(self, ax: Axes | None = None, *, color: str = COLOURS[0]) -> Self:
-        """Draw the curve with two standard errors of every accuracy, or with its intervals.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a figure of its own if left out.
-        color : matplotlib colour
-
-        Returns
-        -------
-        self
-        """
+        """Draw the curve with two standard errors of every accuracy, or with its intervals."""
         ax = self._axes(ax, (4.8, 4.6))
         stated, accuracy, n, low_end, high_end = self.curve
         gaps = np.abs(stated - accuracy)
@@ -211,10 +223,9 @@ class ReliabilityDisplay(Drawn):
         if low_end is not None and high_end is not None:
             error = np.maximum([accuracy - low_end, high_end - accuracy], 0.0)
         ax.errorbar(stated, accuracy, error, fmt="none", color=color, alpha=0.5, lw=1.2)
-        (self.line_,) = ax.plot(stated, accuracy, "o-", color=color, ms=5, lw=1.6, label=self.label)
         low = min([1.0, *stated, *(accuracy - error[0])])
+        self._finish(ax, stated, accuracy, color, low - 0.03)
         ax.set(xlabel="stated probability", ylabel="share that is right")
-        against_diagonal(ax, max(0.0, min(low - 0.03, *ax.get_xlim())), self.label)
         return self
 
 
@@ -238,7 +249,7 @@ def coverage_curve(
     return np.array([(distance <= z * spread).mean() for z in half_widths])
 
 
-class CoverageDisplay(Drawn):
+class CoverageDisplay(_Calibration):
     """Share of targets within prediction intervals, by the level of the interval.
 
     On the diagonal intervals have their stated coverage; below it they are too narrow. The figure
@@ -284,33 +295,9 @@ class CoverageDisplay(Drawn):
         self.coverage = np.asarray(coverage, np.float64)
         self.label = label
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        label: str | None = None,
-        ax: Axes | None = None,
-        **plot_options: Any,
-    ) -> Self:
-        """Predict with standard deviations and draw.
-
-        Parameters
-        ----------
-        estimator : fitted regression whose ``predict`` has ``return_std``
-        X, y : records that it was not fitted to, with their targets
-        label : str, optional
-            The name of the estimator if left out.
-        ax : matplotlib Axes, optional
-        **plot_options
-            See :meth:`plot`.
-        """
-        check_matplotlib(f"{cls.__name__}.from_estimator")
-        mean, std = estimator.predict(X, return_std=True)
-        named = type(estimator).__name__ if label is None else label
-        return cls.from_predictions(y, mean, std, label=named, ax=ax, **plot_options)
+    @staticmethod
+    def _predicted(estimator: Any, X: Any) -> dict[str, Any]:
+        return dict(zip(("mean", "std"), estimator.predict(X, return_std=True), strict=True))
 
     @classmethod
     def from_predictions(
@@ -323,34 +310,12 @@ class CoverageDisplay(Drawn):
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw precomputed predictions.
-
-        Parameters
-        ----------
-        y_true, mean, std : array-like of shape (n_samples,)
-        label : str, optional
-        ax : matplotlib Axes, optional
-        **plot_options
-            See :meth:`plot`.
-        """
+        """Draw precomputed predictions, each an array of shape (n_samples,); see :meth:`plot`."""
         return cls(LEVELS, coverage_curve(y_true, mean, std), label).plot(ax, **plot_options)
 
     def plot(self, ax: Axes | None = None, *, color: str = COLOURS[0]) -> Self:
-        """Draw the curve; needs matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a figure of its own if left out.
-        color : matplotlib colour
-
-        Returns
-        -------
-        self
-        """
+        """Draw the curve on axes, or on those of a new figure, and return the display."""
         ax = self._axes(ax, (4.8, 4.6))
-        style: Any = {"color": color, "ms": 5, "lw": 1.6, "label": self.label}
-        (self.line_,) = ax.plot(self.levels, self.coverage, "o-", **style)
+        self._finish(ax, self.levels, self.coverage, color, 0.0)
         ax.set(xlabel="stated level of the interval", ylabel="share of targets within it")
-        against_diagonal(ax, 0.0, self.label)
         return self

@@ -72,16 +72,9 @@ class ContributionDisplay(Drawn):
         class_index: int = -1,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the contributions of one record as bars.
+        """Draw the contributions of one record, an X of shape (1, n_features), as bars.
 
-        Parameters
-        ----------
-        estimator : fitted estimator with ``contributions``
-        X : array or data frame of shape (1, n_features)
-            The record.
-        n_features, class_index
-            As in the class.
-        ax : matplotlib Axes, optional
+        The estimator is fitted and has ``contributions``; other parameters are as in the class.
         """
         check_matplotlib(f"{cls.__name__}.from_record")
         found = estimator.contributions(X)
@@ -93,30 +86,15 @@ class ContributionDisplay(Drawn):
     def from_feature(
         cls, estimator: Any, feature: int | str, *, level: float = 0.95, ax: Axes | None = None
     ) -> Self:
-        """Draw what one column adds by its value, with a band.
+        """Draw what one column, by name or number, adds by its value, with a band of a level.
 
-        Parameters
-        ----------
-        estimator : fitted estimator with ``effect``
-        feature : int or str
-        level : float, default=0.95
-        ax : matplotlib Axes, optional
+        The estimator is fitted and has ``effect``.
         """
         check_matplotlib(f"{cls.__name__}.from_feature")
         return cls(estimator.effect(feature, level)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; needs matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a figure of its own if left out.
-
-        Returns
-        -------
-        self
-        """
+        """Draw on axes, or on those of a new figure, and return the display."""
         if isinstance(self.shown, Effect):
             self._draw_curve(self._axes(ax, (5.6, 3.8)), self.shown)
         else:
@@ -164,10 +142,6 @@ class ContributionDisplay(Drawn):
             ax.set_xticks(shown.places, shown.labels, **slant)
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
 class ForestDisplay(Drawn):
     """Odds ratios on a logarithmic axis; a band shows which part of an interval privacy adds.
 
@@ -210,20 +184,7 @@ class ForestDisplay(Drawn):
     ) -> Self:
         """Draw the odds ratios of a fitted logistic regression; the intercept is left out.
 
-        Parameters
-        ----------
-        estimator : BayesianLogisticRegression
-            Fitted.
-        ax : matplotlib Axes, optional
-            Where to draw; a figure of its own if left out.
-        level : float, default=0.95
-            Nominal coverage of the intervals.
-        **plot_options
-            Passed to :meth:`plot`.
-
-        Returns
-        -------
-        ForestDisplay
+        ``level`` is the nominal coverage of the intervals; other options are of :meth:`plot`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
@@ -232,18 +193,7 @@ class ForestDisplay(Drawn):
         return cls(OddsTable(rows, level, table.no_intervals)).plot(ax, **plot_options)
 
     def plot(self, ax: Axes | None = None, *, color: str = COLOURS[0]) -> Self:
-        """Draw one row for each effect; needs matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a figure of its own if left out.
-        color : matplotlib colour
-
-        Returns
-        -------
-        self
-        """
+        """Draw one row for each effect on axes, or on those of a new figure."""
         rows, level = self.table.rows, self.table.level
         ax = self._axes(ax, (6.8, 1.3 + 0.32 * len(rows)))
         y, estimates = np.arange(len(rows)), np.array([row.estimate for row in rows])

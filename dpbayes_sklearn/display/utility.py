@@ -181,16 +181,7 @@ class PrivacyUtilityDisplay(Drawn):
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw precomputed scores, such as those of ``privacy_utility_curve``.
-
-        Parameters
-        ----------
-        scores, baseline
-            As in the constructor.
-        ax : matplotlib Axes, optional
-        **plot_options
-            See :meth:`plot`.
-        """
+        """Draw precomputed scores, such as those of ``privacy_utility_curve``; see :meth:`plot`."""
         return cls(scores, baseline).plot(ax, **plot_options)
 
     @classmethod
