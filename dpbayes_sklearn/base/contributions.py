@@ -92,18 +92,8 @@ class Effect:
 def summed_by_column(
     terms: FloatArray, column_of: npt.NDArray[np.intp], n_columns: int
 ) -> FloatArray:
-    """Add up the terms of the coordinates of every column.
+    """Add up the terms (n_samples, n_coordinates) of the coordinates of every column.
 
-    Parameters
-    ----------
-    terms : array of shape (n_samples, n_coordinates)
-        Coefficient times coordinate, about a reference.
-    column_of : array of shape (n_coordinates,)
-        The column that each coordinate comes from.
-    n_columns : int
-
-    Examples
-    --------
     >>> summed_by_column(np.array([[1.0, 2.0, 4.0]]), np.array([0, 0, 1]), 2)
     array([[3., 4.]])
     """

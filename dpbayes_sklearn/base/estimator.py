@@ -50,22 +50,11 @@ _SIZE_STREAM = 2**16  # the stream of the first number of records that a seed re
 
 
 class FitInput(NamedTuple):
-    """The input of a release.
+    """**Sensitive:** the input of a release.
 
-    **Sensitive.**
-
-    Attributes
-    ----------
-    public : object
-        The public domains that the statistics were computed by.
-    prior : object
-        The belief about the parameters before any data, or what is asked of the records.
-    statistics : object
-        The exact statistics.
-    conditions : tuple of str
-        Conditions of the guarantee that concern the public domains.
-    facts : Facts
-        What is public about the number of records.
+    ``public`` are the domains by which the exact ``statistics`` were computed, ``prior`` the belief
+    before any data, or what is asked of the records, ``conditions`` those of the guarantee that
+    concern the domains, and ``facts`` what is public about the number of records.
     """
 
     public: Any

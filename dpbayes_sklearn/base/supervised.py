@@ -50,17 +50,7 @@ from dpbayes_sklearn.shards import ExactStatistics
 
 
 class Declared(NamedTuple):
-    """A parameter that declares a public domain.
-
-    Attributes
-    ----------
-    parameter : str
-        Its name.
-    value : object
-        What the user gave, None if nothing.
-    what : str
-        What it declares, as warnings call it.
-    """
+    """A parameter that declares a public domain: name, value or None, and what warnings call it."""
 
     parameter: str
     value: Any

@@ -51,15 +51,8 @@ _MOST_CATEGORIES = 50  # Every pair of them is a way to be neighbours.
 class Candidates:
     """The posteriors of all count vectors of sum n, in lexicographic order.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    prior : tuple of float
-        Pseudo-count of every category, at least two.
+    ``prior`` has the pseudo-count of every category, at least two.
 
-    Examples
-    --------
     >>> candidates = Candidates(2, (1.0, 1.0))
     >>> candidates.counts.tolist()
     [[0, 2], [1, 1], [2, 0]]

@@ -111,17 +111,10 @@ class SimplexCounts:
 
 @dataclass(frozen=True)
 class ReleasedSimplex:
-    """Counts of categories after noise: public, with the public law of the noise.
+    """Counts of categories after noise: public, with the public law of the noise, if there is one.
 
-    Attributes
-    ----------
-    counts : array of int
-        Noisy counts of the first categories: all of them, or all but the last, which the public
-        sum then completes.
-    n : int or None
-        The public sum of the exact counts; None if it is secret.
-    laws : tuple of NoiseLaw
-        The law of the noise in ``counts``; none without noise.
+    They are those of all categories, or of all but the last, which the sum ``n`` of the exact
+    counts completes; it is None if it is secret.
     """
 
     counts: IntArray

@@ -120,14 +120,6 @@ class Lattice(Protocol):
 class Magnitudes:
     """Numbers of any magnitude around an origin, of which only a range may be meant.
 
-    Parameters
-    ----------
-    origin : float, default=0.0
-    first, stop : int
-        The smallest key, and one more than the largest.
-
-    Examples
-    --------
     >>> lattice = Magnitudes()
     >>> [lattice.value(int(k)) for k in lattice.keys(np.array([-1e300, -0.25, 0.0, 37.0]))]
     [-9.99999999995523e+299, -0.25, 0.0, 37.0]
@@ -205,8 +197,6 @@ _ORIGIN = int(_BEFORE[-1]) // 64  # Place of the positive numbers: so many point
 class Even:
     """Evenly spaced numbers between two bounds.
 
-    Examples
-    --------
     >>> lattice = Even(10.0, 20.0)
     >>> [round(lattice.value(int(k)), 6) for k in lattice.keys(np.array([3.0, 12.5, 99.0]))]
     [10.0, 12.5, 20.0]

@@ -313,7 +313,7 @@ def _around(centre: float, down: float, up: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class OuterQuantiles:
-    """The range between two quantiles, one on each side of the median.
+    """The range between two quantiles, low < 1/2 < high, one on each side of the median.
 
     Without bounds the median comes first. It is found wherever the column lies, and both other
     quantiles are distances from it. Records equal to it count on both sides. Where ``n`` and
@@ -321,18 +321,6 @@ class OuterQuantiles:
     and the wanted distances follow from theirs as for a normal distribution; a distance of 0 is
     then that of the other side. Where they are too small even for that, one distance serves both
     sides. A column of one value has a range around it.
-
-    Attributes
-    ----------
-    low, high : Fraction
-        Which quantiles, low < 1/2 < high.
-    n : int
-        Number of records, or what is known about it.
-    epsilon : float
-        Budget of the column; infinite for exact quantiles.
-    bounds : tuple of float, optional
-    unit : PrivacyUnit
-        Who is protected: it decides which quantiles can be found.
     """
 
     low: Fraction

@@ -88,8 +88,6 @@ def framed(X: Any, declared: Mapping[Any, Any] | None = None, coded: Collection[
 
     Of a stream, declared texts may be sent as codes, and some columns are only kept as codes.
 
-    Examples
-    --------
     >>> import polars as pl
     >>> framed(pl.LazyFrame({"age": [31, 48]})).shape
     (2, 1)

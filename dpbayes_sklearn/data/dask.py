@@ -227,17 +227,8 @@ def _flat(block: Any) -> npt.NDArray[Any]:
 class PartitionedRecords:
     """X and y as dask collections with the same partitions.
 
-    Parameters
-    ----------
-    table : PartitionedTable
-    x, y : list of delayed objects
-        The partitions of the features and of the target.
-    sizes : list of int
-        The numbers of their rows.
-    target_kind : Kind
-        What the declared type of the target says about its values.
-    kept : list of arrays of positions, optional
-        The rows of each partition that count; all if left out.
+    ``x`` and ``y`` are delayed partitions of so many rows (``sizes``); ``kept`` are the positions
+    of those that count in each, all if left out.
     """
 
     def __init__(

@@ -91,16 +91,9 @@ def long_rows(
 
 @dataclass(frozen=True)
 class SparseCodes:
-    """The codes of some rows of a sparse matrix.
+    """The codes of some rows of a sparse matrix: of stored values, and of zeros by column.
 
-    Attributes
-    ----------
-    starts : array of shape (n_rows + 1,)
-        Where each row starts among the stored values.
-    columns, codes : arrays of shape (n_stored,)
-        Of every value that is stored.
-    zeros : array of shape (n_columns,)
-        The code of a value that is not.
+    ``starts`` has the place of each row's first value, and one past the last.
     """
 
     starts: npt.NDArray[Any]
@@ -364,8 +357,6 @@ def known_codes(
 ) -> npt.NDArray[np.intp]:
     """Return the code of every value; refuse, with a fixed text, any that is no category.
 
-    Examples
-    --------
     >>> known_codes(Categories(["no", "yes"]), np.array(["yes", "no"]), "Say yes or no").tolist()
     [1, 0]
     """

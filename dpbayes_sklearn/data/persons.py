@@ -215,9 +215,7 @@ def counted_records(
 
 
 def coins_of(labels: npt.NDArray[Any], noise: Noise | None = None) -> npt.NDArray[np.float64]:
-    """Return a number in [0, 1) for each record, the same for all of one label.
-
-    Every label draws a number of its own.
+    """Return a number in [0, 1) for each record: every label draws one for all of its records.
 
     >>> coins = coins_of(np.array(["ann", "bob", "ann"]))
     >>> bool(coins[0] == coins[2] != coins[1])

@@ -325,17 +325,7 @@ Positions = npt.NDArray[np.intp]
 
 
 class Shard(NamedTuple):
-    """Records in one place, which answer a question together.
-
-    Attributes
-    ----------
-    table : Table
-        Their features.
-    target : array of shape (n,), or Repeated
-        Their targets.
-    start : int
-        The number of records in the shards before.
-    """
+    """Records in one place, which answer together; ``start`` counts those in the shards before."""
 
     table: Table
     target: Any

@@ -105,18 +105,9 @@ def ratio(
     ends: tuple[float, float],
     level: float,
 ) -> Score:
-    """Return A/B with the interval of all a that are not refused.
+    """Return A/B with the interval of all a that are not refused, between the ends of the metric.
 
-    Parameters
-    ----------
-    top, bottom : Noisy
-        The A and the B.
-    sampling : callable
-        Variance of the sampling error of A - aB, as a function of a.
-    ends : tuple of float
-        The smallest and the largest value that the metric can have.
-    level : float
-        Of the interval.
+    ``sampling(a)`` is the variance of the sampling error of A - aB.
     """
     normal = norm.ppf((np.arange(_DRAWS) + 0.5) / _DRAWS)[_shuffled()]
     low, high = max(ends[0], -_FARTHEST), min(ends[1], _FARTHEST)
@@ -187,18 +178,9 @@ def auc(counts: FloatArray, variance: float, step: float, level: float) -> Score
     of which an unbiased estimate is used: noise adds to a noisy u² on average
     :math:`s^2\sum_i (K_{ij} - a)^2`.
 
-    *Within a bin* of width w on the scale of logits, scores that are calibrated and spread evenly
-    have an area of 1/2 + w/12, and those that are all equal one of 1/2. The estimate is in the
-    middle, and the interval contains both.
-
-    Parameters
-    ----------
-    counts : array of shape (n_bins, 2)
-    variance : float
-        The s².
-    step : float
-        The w; 0 if every score has a bin of its own.
-    level : float
+    *Within a bin* of width w = ``step`` on the scale of logits (0 if every score has its own bin),
+    scores that are calibrated and spread evenly have an area of 1/2 + w/12, and those that are all
+    equal one of 1/2. The estimate is in the middle, and the interval contains both.
     """
     negative, positive = counts.T
     n_negative, n_positive, place = negative.sum(), positive.sum(), np.arange(len(counts))

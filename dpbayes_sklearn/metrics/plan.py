@@ -359,15 +359,7 @@ def _sums(
 def plan(task: Task, scoring: Sequence[str], budget: Budget, n: int) -> EvaluationPlan:
     """Return the plan of an evaluation, refusing metrics that the model does not have.
 
-    Parameters
-    ----------
-    task : Classification or Regression
-    scoring : sequence of str
-        Names of metrics.
-    budget : Budget
-        What it may spend, and whom it protects.
-    n : int
-        Number of records; not looked at where the unit keeps it secret.
+    The number of records n is not looked at where the unit keeps it secret.
     """
     for name in scoring:
         if name not in task.metrics:

@@ -210,15 +210,7 @@ def _fit_in_turn(pipeline: Pipeline, people: People) -> None:
 
 
 class PrivatePipeline(SupervisedEstimator):
-    """A pipeline of private steps that spends one epsilon.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        Its steps share ``epsilon`` in proportion to their own.
-    epsilon, accountant, random_state
-        As for any estimator.
-    """
+    """A pipeline of private steps that spends one epsilon, in proportion to their own."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,

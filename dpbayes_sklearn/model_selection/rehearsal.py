@@ -277,19 +277,10 @@ _UP = Fraction(10**12 + 1, 10**12)
 
 
 def winner_epsilon(rho: Exact, delta: Exact, eta: int, inverse: int, mean: float) -> Fraction:
-    """Return an epsilon at which the best of all runs is (epsilon, delta)-DP.
+    """Return an epsilon at which the best of all runs, each rho-zCDP, is (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    rho : Fraction
-        Every run is rho-zCDP.
-    delta : Fraction
-        Above 0.
-    eta, inverse, mean
-        Shape of the law of the number of runs, its 1/gamma, and its mean.
+    ``eta``, ``inverse`` (1/gamma) and ``mean`` describe the law of the number of runs.
 
-    Examples
-    --------
     >>> float(winner_epsilon(Fraction(1, 250), Fraction(1, 10**6), 1, 60, 60.0))
     0.961...
     """

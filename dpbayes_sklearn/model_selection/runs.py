@@ -344,15 +344,8 @@ class Selection(Mechanism):
     Guarantee: three times (logarithmic stopping: twice) the epsilon of one run, see
     :mod:`dpbayes_sklearn.noise.finite`; with a delta by the zCDP of a run, see
     :mod:`dpbayes_sklearn.model_selection.rehearsal`. The number of runs is secret, so a run prints
-    nothing: no warning, log line or progress, in this process or in a worker.
-
-    Parameters
-    ----------
-    runs_per_candidate : int
-    stopping : {"geometric", "logarithmic"}
-    seeded : bool
-        Whether every run gets a seed from the source of the search.
-    n_jobs : int, optional
+    nothing: no warning, log line or progress, in this process or in a worker. If it is ``seeded``,
+    every run gets a seed from the source of the search.
     """
 
     def __init__(

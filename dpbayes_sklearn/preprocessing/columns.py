@@ -35,19 +35,7 @@ _NUMERIC: frozenset[Kind] = frozenset({"booleans", "integers", "numbers", "dates
 
 
 class Columns(NamedTuple):
-    """What is public about the columns.
-
-    Attributes
-    ----------
-    n : int
-        Number of records, or what is known about it.
-    bounds : tuple
-        Declared bounds of each column, None where there are none.
-    epsilon : float
-        Budget of each column.
-    unit : PrivacyUnit
-        Who is protected.
-    """
+    """Public: number of records or a guess of it, and bounds and budget of each column."""
 
     n: int
     bounds: tuple[tuple[float, float] | None, ...]
@@ -182,13 +170,8 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     def transform(self, X: Any) -> Any:
         """Return the transformed columns; every value has its place, and a missing one the middle.
 
-        Parameters
-        ----------
-        X : array, data frame or dask collection of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_features), a lazy one of a dask collection
+        X is an array, data frame or dask collection of shape (n_samples, n_features), and what is
+        returned an array of this shape, a lazy one of a dask collection.
         """
         check_is_fitted(self)
         secret = self._unit.size_is_secret

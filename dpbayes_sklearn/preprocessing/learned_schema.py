@@ -52,28 +52,7 @@ class _Asked(NamedTuple):
 
 
 class FrameDomains(PrivateEstimator):
-    """The domains of the columns of a data frame.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy budget, shared equally by the columns.
-    delta : float in [0, 1), default=0.0
-        For the categories of texts.
-    bins : int or None, default=8
-        Of columns of numbers; None learns ranges.
-    target : str or None, default=None
-        The column of which only the range, or the common texts, are learned.
-    privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected, as for all estimators.
-    accountant : BudgetAccountant, optional
-    random_state : int, RandomState or None, default=None
-
-    Attributes
-    ----------
-    domains_ : dict of str to Interval or Categories
-    guarantee_ : PrivacyGuarantee
-    """
+    """The domains of the columns of a data frame; :func:`learn_schema` describes its parameters."""
 
     _uses_n: Where = "in the schema"
 

@@ -154,20 +154,11 @@ def declared_classes(classes: Any, unseen: Any = None) -> Categories:
 class Bins:
     """The rule that cuts intervals into bins, from public quantities only.
 
-    Attributes
-    ----------
-    n_bins : "auto", int, or sequence of int
-        ``"auto"`` gives integers and booleans of a small declared range one bin per value.
-        Anything else gets twice the integer nearest to 0.8 (n epsilon / C d)^0.4, from 4 to 16. For
-        mechanisms on trees of splits, whose sensitivity grows with every doubling, it is the power
-        of two nearest to 0.75 (n / (1 + b))^(1/3), from 2 to 16, b = 2(d+1)/epsilon.
-    n, d : int
-        Number of records and of features.
-    epsilon : float
-    walks_splits : bool
-        Whether the mechanism works on trees of splits.
-    n_classes : int
-        The C; 2 if it is not known beforehand.
+    ``n_bins="auto"`` gives integers and booleans of a small declared range one bin per value.
+    Anything else gets twice the integer nearest to 0.8 (n epsilon / C d)^0.4, from 4 to 16. For
+    mechanisms on trees of splits, whose sensitivity grows with every doubling, it is the power of
+    two nearest to 0.75 (n / (1 + b))^(1/3), from 2 to 16, b = 2(d+1)/epsilon. C is the number of
+    classes, 2 if it is not known beforehand.
     """
 
     n_bins: Any

@@ -68,15 +68,7 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A column of few distinct cells.
-
-    Attributes
-    ----------
-    places : array of shape (n,)
-        Where each of its cells is among the distinct ones; -1 if it is missing.
-    cells : array of objects
-        The distinct cells; the last one stands for what is missing.
-    """
+    """A column of few distinct cells, the last of which stands for what is missing (place -1)."""
 
     places: npt.NDArray[Any]
     cells: npt.NDArray[Any]
