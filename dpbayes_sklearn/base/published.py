@@ -55,9 +55,10 @@ def model_card(
     description: str | None = None,
 ) -> str:
     """Return the card of a fitted model as ``"markdown"`` or ``"html"``."""
+    given = model.guarantee_
     sections = [
         _data(model, description),
-        _privacy(model),
+        _Section("Privacy", (str(given), given.meaning, given.risk_sentence)),
         _columns(model),
         _accuracy(model, evaluation),
         *([] if evaluation is None else [_evaluation(evaluation)]),
@@ -89,11 +90,6 @@ def _data(model: Any, description: str | None) -> _Section:
 def _version() -> str:
     """Return the version of the package, which is defined above all its modules."""
     return str(sys.modules["dpbayes_sklearn"].__version__)
-
-
-def _privacy(model: Any) -> _Section:
-    given = model.guarantee_
-    return _Section("Privacy", (str(given), given.meaning, given.risk_sentence))
 
 
 def _columns(model: Any) -> _Section:
@@ -340,14 +336,12 @@ def published_models(base: type[Any] = PublishedModel) -> dict[str, type[Publish
     found = {}
     for cls in base.__subclasses__():
         ours = cls.__module__.startswith("dpbayes_sklearn.")
-        if ours and cls._exported and not _has_hooks_to_fill(cls):
+        hooks = (getattr(cls, name) for name in dir(cls))
+        whole = not any(getattr(hook, "__isabstractmethod__", False) for hook in hooks)
+        if ours and cls._exported and whole:
             found[cls.__name__] = cls
         found |= published_models(cls)
     return found
-
-
-def _has_hooks_to_fill(cls: type[Any]) -> bool:
-    return any(getattr(getattr(cls, name), "__isabstractmethod__", False) for name in dir(cls))
 
 
 def from_json(text: str) -> Any:

@@ -20,19 +20,7 @@ _TELLING = 0.2
 def hint_at_absent_classes(
     classes: Sequence[object], counts: FloatArray, n: int, bound: float
 ) -> None:
-    """Log which classes have a released count that is zero within its noise.
-
-    Parameters
-    ----------
-    classes : sequence
-        The declared classes.
-    counts : array of shape (n_classes,)
-        Their released counts.
-    n : int
-        Number of records.
-    bound : float
-        High-probability bound on the noise of a count.
-    """
+    """Log which classes have a released count that is zero within a bound of its noise."""
     absent = [c for c, count in zip(classes, counts, strict=True) if count <= bound]
     if absent and bound < _TELLING * n / len(classes):
         remark(
@@ -53,13 +41,7 @@ class Told:
 
 
 def advise_if_noisy(ratio: float) -> None:
-    """Log, once per process, that the noise exceeds the counts, and what helps.
-
-    Parameters
-    ----------
-    ratio : float
-        Standard deviation of the noise of a cell over its expected count, on average.
-    """
+    """Log, once per process, that the noise of a cell exceeds its count, and what helps."""
     if ratio <= 1.0 or Told.noisy or not is_heard():
         return
     Told.noisy = True
@@ -74,14 +56,8 @@ def advise_if_noisy(ratio: float) -> None:
 def advise_naive_bayes(ratio: float, parameters: int, enough: int) -> None:
     """Log, once per process, that a logistic regression has too many parameters.
 
-    Parameters
-    ----------
-    ratio : float
-        Records times epsilon, per parameter.
-    parameters : int
-        How many the model has.
-    enough : int
-        The ratio from which on logistic regression is usually the more accurate model.
+    ``ratio`` is the number of records times epsilon, per parameter. From ``enough`` on, logistic
+    regression is usually the more accurate model.
     """
     if Told.few_records or not is_heard():
         return
@@ -166,17 +142,6 @@ class ScoreMixin:
         """Return the accuracy of a classifier, or the R² of a regression.
 
         It is computed without noise and not covered by ``guarantee_``.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            The true classes or targets.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
         """
         warn_about_scores(self._ledger())
         predicted = gathered(self.predict(X))

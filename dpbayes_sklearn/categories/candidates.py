@@ -72,7 +72,8 @@ class Candidates:
         self.n, self.prior = n, prior
         self.counts = _compositions(n, k)
         # a straight line in t cancels, and without it fewer digits do
-        self._tables = [_without_chord(gammaln(a + np.arange(2 * n + 1) / 2)) for a in prior]
+        tables = [gammaln(a + np.arange(2 * n + 1) / 2) for a in prior]
+        self._tables = [each - np.linspace(each[0], each[-1], len(each)) for each in tables]
         self._own = self._sum_of_tables(2 * self.counts)
         # below[i, r]: how many vectors of the counts after i add to r
         below = [np.ones(n + 1, dtype=np.int64)]
@@ -188,10 +189,6 @@ def _compositions(n: int, k: int) -> IntArray:
     bars = np.array(list(combinations(range(n + k - 1), k - 1)), dtype=np.int64)
     ends = np.full((len(bars), 1), n + k - 1)
     return np.diff(np.hstack([np.full_like(ends, -1), bars, ends]), axis=1) - 1
-
-
-def _without_chord(table: FloatArray) -> FloatArray:
-    return np.asarray(table - np.linspace(table[0], table[-1], len(table)))
 
 
 _OUTWARD = 2.0**-44  # The difference of two log-probabilities has a smaller error than this.

@@ -51,7 +51,6 @@ from functools import lru_cache, partial, singledispatch
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray
@@ -231,7 +230,7 @@ def calibrated(build: Callable[[float], AnyFiniteLaw], epsilon: float) -> AnyFin
             return law
         target -= slack  # so that no rounding can keep this from ending
         # as the nominal budget goes down, a pair close by may become the worst
-        near = [some[_close_to(some, pair)] for some in pairs]
+        near = [some[(np.abs(some - sorted(pair)) <= _NEAR).all(axis=1)] for some in pairs]
         suspects = np.unique(np.concatenate([suspects, [sorted(pair)], *near]), axis=0)
 
 
@@ -239,11 +238,6 @@ def _spread(length: int) -> RowNumbers:
     """Positions in a list, denser towards both ends, where neighbours are farthest apart."""
     steps = np.geomspace(1, length, 24).astype(np.intp) - 1
     return np.unique(np.concatenate([steps, length - 1 - steps]))
-
-
-def _close_to(pairs: RowNumbers, pair: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Tell which pairs of rows are within a few rows of ``pair``."""
-    return np.asarray((np.abs(pairs - sorted(pair)) <= _NEAR).all(axis=1))
 
 
 def _nominal(

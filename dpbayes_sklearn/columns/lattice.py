@@ -156,7 +156,7 @@ class Magnitudes:
 
     def below(self, keys: IntArray) -> IntArray:
         """Return the measure of all points before each key, up to a constant."""
-        beyond = _up_to(np.abs(keys) - (keys > 0))
+        beyond = _before(np.abs(keys) + (keys <= 0)) - _ZERO  # of the magnitudes between
         return np.where(keys > 0, _ORIGIN + beyond, -beyond)
 
 
@@ -182,11 +182,6 @@ def _of_multiples(step: IntArray) -> IntArray:
 _POSITIONS = np.arange(_BITS).reshape(-1, 8)
 _BITS_OF_BYTES = np.arange(256)[:, None] >> np.arange(8) & 1
 _BYTES = [(_BITS_OF_BYTES * ((_BITS - i) << i)).sum(axis=1) for i in _POSITIONS]
-
-
-def _up_to(magnitudes: IntArray) -> IntArray:
-    """Return the measure of the magnitudes 1, ..., m."""
-    return np.asarray(_before(magnitudes + 1) - _ZERO)
 
 
 _ZERO = int(_before(np.array([1]))[0])

@@ -103,17 +103,10 @@ _RANGE_RECORDS = 160  # times 1/epsilon: with so many a range is found, by exper
 
 @dataclass(frozen=True)
 class Level:
-    """Questions that are answered with one share of a column's budget.
+    """Questions that are answered with one share of a column's budget; all shares add up to 1.
 
-    Attributes
-    ----------
-    share : Fraction
-        Of the budget of the column; the shares of all levels add up to 1.
-    replaced : Fraction
-        Largest sum, over the questions, of the ranges by which a replaced record changes
-        their distances.
-    moved : Fraction
-        The same for a record that comes or goes.
+    ``replaced`` is the largest sum, over the questions, of the ranges by which a replaced record
+    changes their distances, and ``moved`` the same for a record that comes or goes.
     """
 
     share: Fraction

@@ -181,15 +181,12 @@ def _partitions(collection: Any) -> list[Any]:
     if hasattr(collection, "simplify"):
         collection = collection.simplify()  # reads no more columns than it needs
     blocks = np.asarray(collection.to_delayed(optimize_graph=False), object)
-    delayed, read = _dask().delayed, partial(as_declared, readers=_readers(collection._meta))
+    delayed, meta = _dask().delayed, collection._meta
+    readers = [*map(reader_of, meta.dtypes if is_frame(meta) else [meta.dtype])]
+    read = partial(as_declared, readers=readers)
     if blocks.ndim == 1 or blocks.shape[1] == 1:
         return [delayed(read)(block) for block in blocks.ravel()]
     return [delayed(read)(delayed(_side_by_side)([*row])) for row in blocks]
-
-
-def _readers(meta: Any) -> list[Reader | None]:
-    """Return how texts are read, for every column of a frame, or for all cells of anything else."""
-    return [*map(reader_of, meta.dtypes if is_frame(meta) else [meta.dtype])]
 
 
 def _side_by_side(blocks: Sequence[Any]) -> npt.NDArray[Any]:

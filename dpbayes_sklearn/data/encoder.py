@@ -145,7 +145,9 @@ class Encoder:
             raise ValueError(f"A column can have at most {_MOST_VALUES} bins or categories.")
         few = max(self.sizes, default=1) <= 256
         self.dtype: type[np.unsignedinteger[Any]] = np.uint8 if few else np.uint16
-        intervals = [d for d in self.domains if isinstance(d, Interval) and _is_even(d)]
+        numbers = [d for d in self.domains if isinstance(d, Interval)]
+        # whose bin is a position on the line: no edges, and no bin for missing values
+        intervals = [d for d in numbers if d.edges is None and not d.marks_missing]
         self._numeric = len(intervals) == len(self.domains)
         if self._numeric:
             low, high = np.array([(d.low, d.high) for d in intervals]).reshape(-1, 2).T
@@ -345,11 +347,6 @@ class Encoder:
 def _are_codes(places: AnyArray, code_of: AnyArray) -> bool:
     """Tell whether places in a dictionary are the codes of its cells; -1 is no code."""
     return places.dtype.kind == "u" and bool((code_of[:-1] == np.arange(len(code_of) - 1)).all())
-
-
-def _is_even(interval: Interval) -> bool:
-    """Tell whether a bin is a position on the line: no edges, and none for missing values."""
-    return interval.edges is None and not interval.marks_missing
 
 
 def known_codes(

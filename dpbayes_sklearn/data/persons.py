@@ -85,10 +85,6 @@ def _number(label: Any) -> Hashable | None:
     return Fraction(*label.as_integer_ratio())
 
 
-def _fraction(label: Fraction) -> Fraction:
-    return Fraction(int(label.numerator), int(label.denominator))
-
-
 def _decimal(label: Decimal) -> Hashable | None:
     digits, exponent = label.as_tuple()[1:]
     if isinstance(exponent, int) and len(digits) + abs(exponent) > _MOST_DIGITS:
@@ -160,7 +156,7 @@ _FORMS: tuple[tuple[type | tuple[type, ...], Form], ...] = (
     (np.timedelta64, _numpy_duration),  # before the integers of numpy, which it is one of
     (np.integer, int),
     (np.floating, _number),
-    (Fraction, _fraction),
+    (Fraction, lambda label: Fraction(int(label.numerator), int(label.denominator))),
     (Decimal, _decimal),
     (date, _date),
     (timedelta, _duration),

@@ -424,7 +424,7 @@ class LocalRecords:
         with blas_for(self.table.n_columns):
             if at is not None:
                 blocks = [block for own in self._shared(at) for block in _blocks(*own)]
-                return reduce(add, in_threads(partial(_asked_at, ask), blocks, threads))
+                return reduce(add, in_threads(lambda own: asked(ask, _at(*own)), blocks, threads))
             shards = [one for shard in self.shards for one in _cut(shard, threads)]
             return reduce(add, in_threads(partial(asked, ask), shards, threads))
 
@@ -435,10 +435,9 @@ def asked(ask: Callable[[Shard], A], shard: Shard) -> A:
         return ask(shard)
 
 
-def _asked_at(ask: Callable[[Shard], A], block: tuple[Shard, Positions]) -> A:
-    """Return the answer of some records of a shard."""
-    shard, own = block
-    return asked(ask, Shard(shard.table.rows(own), shard.target[own], shard.start))
+def _at(shard: Shard, own: Positions) -> Shard:
+    """Return some records of a shard."""
+    return Shard(shard.table.rows(own), shard.target[own], shard.start)
 
 
 def _blocks(shard: Shard, own: Positions) -> Iterator[tuple[Shard, Positions]]:

@@ -84,18 +84,10 @@ class ReleasedTable(NamedTuple):
 
 @dataclass(frozen=True)
 class ReleasedEvaluation:
-    """The noisy statistics of an evaluation.
+    """The noisy statistics of an evaluation; n is None if it is secret.
 
-    Attributes
-    ----------
-    task : Classification or Regression
-    n : int or None
-        Number of records, unless it is secret.
-    sums : mapping of str to Noisy
-        Sums of losses about the middle of their range; the number of records too, if it is secret.
-    tables : mapping of str to ReleasedTable
-    spreads : mapping of str to Noisy
-        Sums of squared influences of records on a metric, about the middle of their range.
+    ``sums`` are those of losses about the middle of their range, and the number of records if it is
+    secret; ``spreads`` those of squared influences of records on a metric, likewise.
     """
 
     task: Task

@@ -361,7 +361,8 @@ def _task(model: Any, least_probability: Any, largest_error: Any) -> Task:
     assert isinstance(target, Interval)
     width = target.high - target.low
     if largest_error is None:
-        largest_error = min(width, _ERRORS * _residual_std(model))
+        residual_std = math.sqrt(model.posterior_.noise_variance) * float(model._scale.half)
+        largest_error = min(width, _ERRORS * residual_std)
     return Regression(
         target.low, target.high, min(width, checked("largest_error", largest_error, 0.0, math.inf))
     )
@@ -382,11 +383,6 @@ def _read(
     numbered = LocalRecords([(Table(np.arange(table.n_rows)[:, None]), target)])
     counted, promises = records_that_count(numbered, groups, unit, random_state)
     return _predicted(reader, rows, target, counted.table.column(0)), promises
-
-
-def _residual_std(model: Any) -> float:
-    """Return the released standard deviation of the residuals, in the units of the target."""
-    return math.sqrt(model.posterior_.noise_variance) * float(model._scale.half)
 
 
 def _predicted(model: Any, X: Any, y: Any, counted: Positions) -> Labelled | Measured:

@@ -96,13 +96,9 @@ def stand_ins(X: Any, y: npt.NDArray[Any], groups: Any, kind: Kind, unit: Privac
     n = GUESS if unit.size_is_secret else len(y)
     rows = _safe_indexing(_one_row(X), np.zeros(n, np.intp))
     persons = None if groups is None else np.arange(n) // unit.max_records
-    return StandIns(rows, _two_values(y.dtype, kind)[np.arange(n) % 2], persons)
-
-
-def _two_values(dtype: np.dtype[Any], kind: Kind) -> npt.NDArray[Any]:
-    """Return two different values of a type: more than one class, if classes are not declared."""
-    two = np.array(["0", "1"]) if kind == "text" or dtype.kind in "US" else np.arange(2)
-    return two.astype(dtype)
+    # two different values: more than one class, if classes are not declared
+    two = np.array(["0", "1"]) if kind == "text" or y.dtype.kind in "US" else np.arange(2)
+    return StandIns(rows, two.astype(y.dtype)[np.arange(n) % 2], persons)
 
 
 def _one_row(X: Any) -> Any:
@@ -135,15 +131,14 @@ def _cell(series: Any, dtype: Any) -> Any:
 
 def _row_of_polars(nobody: Any) -> Any:
     """Return a frame of one row; a cell that a type cannot hold is missing."""
-    columns = [nobody[:, j] for j in range(nobody.shape[1])]
-    return type(nobody)([_cell_of_polars(column) for column in columns])
 
+    def cell(column: Any) -> Any:
+        with suppress(Exception):
+            known = _CELLS.get(kind_of(column.dtype), 0)
+            return type(column)(column.name, [known], dtype=column.dtype)
+        return type(column)(column.name, [None], dtype=column.dtype)
 
-def _cell_of_polars(column: Any) -> Any:
-    cell = _CELLS.get(kind_of(column.dtype), 0)
-    with suppress(Exception):
-        return type(column)(column.name, [cell], dtype=column.dtype)
-    return type(column)(column.name, [None], dtype=column.dtype)
+    return type(nobody)([cell(nobody[:, j]) for j in range(nobody.shape[1])])
 
 
 def _row_of_arrow(schema: Any) -> Any:

@@ -133,17 +133,14 @@ def prepared(
         given = candidate._read(X, y, groups=groups, facts=facts)
         _refuse_unreadable(model, *test)
         if rho is None:
-            _refuse_what_cannot_be_released(candidate, given)
+            # refuse what a fit would refuse before its charge: domains may have been read from
+            # data; with facts that stand for a secret number of records, nothing is released
+            budget = candidate._budget()
+            candidate._planned(*candidate._sized(lambda *_: given, budget, facts=given.facts))
         else:
             rule = _epsilon_of_size if secret else _epsilon_within
             candidate.epsilon = rule(candidate, given, rho, model.epsilon)
     return Prepared(candidate, given._replace(prior=None), model.epsilon)  # sensitive values only
-
-
-def _refuse_what_cannot_be_released(model: SupervisedEstimator, given: FitInput) -> None:
-    """Refuse what a fit would refuse before its charge: domains may have been read from data."""
-    # with facts that stand for a secret number of records, nothing is released
-    model._planned(*model._sized(lambda *_: given, model._budget(), facts=given.facts))
 
 
 def _refuse_unreadable(model: Any, X: Any, y: Any) -> None:

@@ -252,11 +252,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def _ledger(self) -> BudgetAccountant | None:
         own: BudgetAccountant | None = self.accountant
-        return own or self._ledger_of_steps() or super()._ledger()
-
-    def _ledger_of_steps(self) -> BudgetAccountant | None:
+        if own is not None:
+            return own
         candidates = with_params(self.estimator, candidates_of(self.param_grid))
-        return shared_ledger([self.estimator, *candidates])
+        return shared_ledger([self.estimator, *candidates]) or super()._ledger()
 
     def _description(self, mechanism: str) -> str:
         of = self.estimator

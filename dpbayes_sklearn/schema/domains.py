@@ -472,19 +472,15 @@ class Categories:
 
     def takes(self, kind: Kind) -> bool:
         """Tell whether a column of this kind can hold any of the categories."""
-        numbers = [self._matching(value) for value in self.values]
+        numeric = (v for v in self.values if self._all_text or isinstance(v, Real))
+        numbers = {number for number in map(number_of, numeric) if not math.isnan(number)}
         if kind == "booleans":
-            return bool({0, 1}.intersection(numbers)) or bool(_TRUTH.intersection(self.values))
+            return not (numbers.isdisjoint({0, 1}) and _TRUTH.isdisjoint(self.values))
         if kind in {"integers", "numbers"}:
-            return any(number is not None for number in numbers)
+            return bool(numbers)
         if kind == "text":
             return any(isinstance(value, str) for value in self.values)
         return kind == "anything" or not all(isinstance(value, Real) for value in self.values)
-
-    def _matching(self, value: Any) -> float | None:
-        """Return the number that matches a category, if there is one."""
-        number = number_of(value) if self._all_text or isinstance(value, Real) else math.nan
-        return None if math.isnan(number) else number
 
     @property
     def expects(self) -> str:
@@ -531,15 +527,11 @@ class Categories:
             return codes[inverse]
         if self._all_text:
             with suppress(Exception):  # a cell without a hash
-                return self._looked_up(column)
+                codes = np.fromiter(map(self._codes.get, column, repeat(-1)), np.intp, column.size)
+                for i in np.flatnonzero(codes < 0).tolist():  # no category as it is
+                    codes[i] = self._code(column[i])
+                return codes
         return np.fromiter((self._code(v) for v in column), np.intp, column.size)
-
-    def _looked_up(self, column: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-        """Return the codes of texts in one pass, and of what is no category one by one."""
-        codes = np.fromiter(map(self._codes.get, column, repeat(-1)), np.intp, column.size)
-        for i in np.flatnonzero(codes < 0).tolist():
-            codes[i] = self._code(column[i])
-        return codes
 
     @property
     def names_unseen(self) -> bool:

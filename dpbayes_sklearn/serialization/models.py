@@ -225,11 +225,6 @@ def _wrong_alphas(prior: Any) -> str | None:
     return None if fits and positive else "has pseudo-counts that are not those of its network"
 
 
-def _wrong_update(posterior: DirichletPosterior) -> str | None:
-    other = posterior.released.network != posterior.network
-    return "was released for another network" if other else None
-
-
 class _Parts(NamedTuple):
     """The parts of a posterior, checked before anything is inferred from them."""
 
@@ -301,7 +296,11 @@ _RELEASED = one_of({ReleasedCounts: _COUNTS, ReleasedCharacters: _CHARACTERS})
 _PARTS = {"network": _NETWORK, "alphas": many(FLOATS), "released": _COUNTS}
 _CONCENTRATION = {"concentration": FLOATS}
 _UNTEMPERED: dict[type, Codec] = {
-    DirichletPosterior: _of_fields(DirichletPosterior, _wrong_update, released=_RELEASED),
+    DirichletPosterior: _of_fields(
+        DirichletPosterior,
+        lambda p: None if p.released.network == p.network else "was released for another network",
+        released=_RELEASED,
+    ),
     NoiseAwarePosterior: record(_inferred(NoiseAwarePosterior), _PARTS),
     AdaptivePosterior: record(_inferred(AdaptivePosterior), {**_PARTS, "ordered": many(BOOLEAN)}),
     NoiseAwareCharacters: record(
