@@ -138,9 +138,10 @@ class SupervisedEstimator(PrivateEstimator):
     @property
     def _misses_targets(self) -> bool:
         """Whether the schema declares it; where n is secret, nothing more is needed for it."""
-        unit, declared = self._declared_unit, self.schema is not None and self.schema.missing_target
-        public = unit.whole_records and not unit.size_is_secret
-        return declared and public and "max_weight" in self._parameter_constraints
+        if "max_weight" not in self._parameter_constraints or self.schema is None:
+            return False
+        unit = self._declared_unit
+        return self.schema.missing_target and unit.whole_records and not unit.size_is_secret
 
     @property
     def _leaves_out(self) -> bool:
