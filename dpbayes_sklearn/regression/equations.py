@@ -95,19 +95,19 @@ class Contrasts(NamedTuple):
 
 
 class FirstStage(NamedTuple):
-    r"""What a perturbed mode tells about the moments of its residuals.
+    r"""What a first stage tells about the moments of its residuals.
 
-    The mode solves :math:`\sum x\psi(r) = \Lambda w - u` with noise u (``mode``), so that
+    A perturbed mode solves :math:`\sum x\psi(r) = \Lambda w - u` with noise u (``mode``), so that
     :math:`\Lambda w` is a second release of :math:`\sum x\psi(r)`: for residuals that seldom are
     beyond the limit of :math:`\psi`, of the products with the target.
 
     Attributes
     ----------
     coefficients : array of shape (width + 1,)
-        The mode on the scale of the bounds, constant first.
+        Those of the first stage on the scale of the bounds, constant first.
     variance : float
         Of the target, on the scale of its bounds.
-    products : array of shape (width + 1,)
+    products : array of shape (width + 1,), optional
         The :math:`\Lambda w` over n, with signs as they are: neither centred nor scaled.
     missing, noise : float
         Variances of their errors: of what is beyond the limit, and of u.
@@ -115,17 +115,19 @@ class FirstStage(NamedTuple):
 
     coefficients: FloatArray
     variance: float
-    products: FloatArray
-    missing: float
-    noise: float
+    products: FloatArray | None = None
+    missing: float = 0.0
+    noise: float = 0.0
 
-    def covariances(self, mean: FloatArray, signs: Windows) -> tuple[FloatArray, FloatArray]:
+    def covariances(
+        self, products: FloatArray, mean: FloatArray, signs: Windows
+    ) -> tuple[FloatArray, FloatArray]:
         """Return covariances with the residuals, and the error that each of them has by noise 1.
 
         ``mean`` is that of the coordinates in their windows.
         """
         mean = signs.centres + signs.halves * mean
-        own = (self.products[1:] - mean * self.products[0]) / signs.halves
+        own = (products[1:] - mean * products[0]) / signs.halves
         return own, (1 + mean**2) / signs.halves**2
 
 
@@ -260,10 +262,11 @@ def centred(
     baseline, explainable = np.zeros(design.width), total
     told = None
     if first is not None:
-        half, signs = released.window.half, windows.of_signs(design)
+        half = released.window.half
         baseline = first.coefficients[1:] * windows.halves / half
         explainable = max(first.variance / half**2, total)
-        own, by_noise = first.covariances(mean, signs)
+    if first is not None and first.products is not None:
+        own, by_noise = first.covariances(first.products, mean, windows.of_signs(design))
         told = own, first.noise * by_noise
         error_of_own = (first.missing + first.noise) * by_noise
         kept = error_of_own / (error_of_own + cross_error)
@@ -405,6 +408,8 @@ def solve(
         expected = 1 / first + alone[1]
         square = (known.baseline + centre) ** 2
         return Solution(w, spread, rest, -0.5 * float((square / expected + np.log(expected)).sum()))
+    if known.baseline.any():  # what residuals leave says nothing about the variance of w
+        return Solution(w, spread, rest, 0.0)
     expected, root = divided(v + c @ inverse_prior(first) @ c, g[:, None])
     evidence = -0.5 * float(g @ expected[:, 0]) - float(np.log(np.diag(root)).sum())
     return Solution(w, spread, rest, evidence)

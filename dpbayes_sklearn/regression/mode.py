@@ -461,17 +461,15 @@ class PerturbedStage(NamedTuple):
         A residual beyond the limit counts as the limit. If a share q of them are, the products
         are those of residuals times 1 - q, and half of q standard deviations may be missing.
         """
-        plan, window, windows = self.mode.plan, self.baseline.window, self.baseline.windows
+        plan, window = self.mode.plan, self.baseline.window
         twice = self.baseline.half / window.half  # the unit of residuals, in that of the mode
         limit = plan.limit / plan.grid
         beyond = float(residuals.beyond(limit / (twice * residuals.half[0]))[0])
-        start = windows.to_bounds() @ self.baseline.coefficients * window.half
-        start[0] += window.centre
         unit = max(1 - beyond, _LEAST_BELOW) * within.half * twice
         missing = _MISSING * beyond * twice * float(np.exp(residuals.log_spread[0]))
         ridge = np.append(np.zeros(len(self.mode.coefficients) - len(plan.ridge)), plan.ridge)
         return FirstStage(
-            start,
+            self.baseline.on_bounds,
             self.units.variance * window.half**2,
             ridge * self.mode.coefficients / (self.n * unit),
             missing**2 / unit**2,

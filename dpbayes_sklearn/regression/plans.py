@@ -53,6 +53,7 @@ from dpbayes_sklearn.regression.release import (
     NoisyMoments,
     Products,
     Stages,
+    gaussian_stages,
     noisy_moments,
     regression_posterior,
     release_mode,
@@ -63,9 +64,6 @@ from dpbayes_sklearn.regression.release import (
 )
 from dpbayes_sklearn.regression.step_noise import Shares, gaussian_grid, widening
 from dpbayes_sklearn.release import Facts, Plan, Step
-
-_FIRST_STAGE = Fraction(1, 2)
-"""Part of the model's share that the first of two stages has."""
 
 _WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
 """Records times epsilon from which windows are wider, and from which bounds of a record's norm are
@@ -138,8 +136,9 @@ class NoisyProducts(SharedPlan):
         wider = _GAUSSIAN_WIDER_FROM if shares.gaussian else _WIDER_FROM
         products = Products(self._block, widening(self._n_epsilon, wider))
         if self.stages is Stages.BOTH:
-            both = shares.in_two_stages(shares.model * _FIRST_STAGE, moments.n)
-            return two_stages(moments, self.prior, both, products, noise)
+            return two_stages(
+                moments, self.prior, shares.in_two_stages(moments.n), products, noise
+            )
         return regression_posterior(moments, self.prior, shares, products, noise)
 
     @property
@@ -149,11 +148,11 @@ class NoisyProducts(SharedPlan):
     def _block(self, places: Located) -> GramMatrix | Block | GaussianGram:
         """Return the products of values in their windows."""
         design, unit = self.prior.design, self.cost.unit
-        reach = places.reach(design)._replace(known=self.stages is Stages.BOTH)
+        reach, both = places.reach(design), self.stages is Stages.BOTH
         if self.shares.gaussian:
-            deviations = gaussian_deviations(self._n_epsilon)
+            deviations = gaussian_deviations(self._n_epsilon, both)
             return gaussian_gram(design, reach, deviations).protecting(unit)
-        both = self.stages is Stages.BOTH
+        reach = reach._replace(known=both)
         return gram_block(design, unit, reach, norm_deviations(self._n_epsilon, design, both))
 
 
@@ -264,7 +263,12 @@ def _gaussian(
     shares = gaussian_shares(prior, facts.n, budget)
     cost = budget._replace(rho=shares.total)
     return NoisyProducts(
-        cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts, shares=shares
+        cost=cost,
+        mechanism=mechanism.name(),
+        prior=prior,
+        facts=facts,
+        shares=shares,
+        stages=gaussian_stages(prior.design, facts.n, shares, prior.inference),
     )
 
 
@@ -359,7 +363,8 @@ def gaussian_shares(prior: GaussianPrior, n: int, budget: Budget) -> Shares:
     design, (epsilon, delta, *_) = prior.design, budget
     per_record = Fraction(zcdp_rho(epsilon, delta)) / budget.unit.max_records**2
     grid = gaussian_grid(design, n, per_record)
-    numbers = (design.width + 2) * (design.width + 2 + len(RADII) + 1)  # at most so many
+    size = design.width + 2
+    numbers = size * (size + len(RADII) + 5)  # at most so many, in two stages
     return Shares.of_rho(
         composed_rho(epsilon, delta, numbers, grid**2 // NARROWEST),
         budget,
@@ -381,9 +386,9 @@ def norm_deviations(n_epsilon: float, design: Design, two_stages: bool = False) 
     return widening(n_epsilon, records) ** (2 if two_stages else 4)
 
 
-def gaussian_deviations(n_epsilon: float) -> float:
+def gaussian_deviations(n_epsilon: float, two_stages: bool = False) -> float:
     """Return the same for Gaussian noise."""
-    return widening(n_epsilon, _GAUSSIAN_WIDER_FROM) ** 2
+    return widening(n_epsilon, _GAUSSIAN_WIDER_FROM) ** (1 if two_stages else 2)
 
 
 @lru_cache(maxsize=64)

@@ -174,6 +174,13 @@ class Baseline(NamedTuple):
         """The unit of residuals: the width of the target's window, on the scale of its bounds."""
         return 2 * self.window.half
 
+    @property
+    def on_bounds(self) -> FloatArray:
+        """The coefficients on the scale of the bounds, constant first."""
+        moved = self.windows.to_bounds() @ self.coefficients * self.window.half
+        moved[0] += self.window.centre
+        return np.asarray(moved)
+
     def shifted(self, by: float) -> Baseline:
         """Return the model whose residuals are smaller by this."""
         coefficients = self.coefficients.copy()

@@ -17,14 +17,17 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Window, Windows
+from dpbayes_sklearn.regression.equations import FirstStage, centred
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
-from dpbayes_sklearn.regression.location import Located, located, located_residuals
+from dpbayes_sklearn.regression.location import Located, Location, located, located_residuals
 from dpbayes_sklearn.regression.mode import (
     CoefficientDraws,
+    PerturbedStage,
     check_mode,
     first_stage,
     has_mode,
@@ -41,15 +44,26 @@ from dpbayes_sklearn.regression.moments import (
     target_block,
     weighted_block,
 )
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.regression.posterior import (
+    GaussianPosterior,
+    GaussianPrior,
+    predictive_belief,
+)
 from dpbayes_sklearn.regression.record_sums import EXCESS_LIMIT, Baseline, Predictive
 from dpbayes_sklearn.regression.slopes import Weighted
-from dpbayes_sklearn.regression.step_noise import Shares, weighted_rows, widening
+from dpbayes_sklearn.regression.step_noise import (
+    Shares,
+    gaussian_records,
+    weighted_rows,
+    widening,
+)
 from dpbayes_sklearn.release import drawn_sample
 
 _MOST_RESIDUALS = 40_000  # More residuals than this over epsilon say nothing new.
 _RESIDUALS_AT = 3.5  # Residuals are clipped at this many standard deviations.
 _LEAST_MODE, _TWO_STAGES = 20, 600  # records times epsilon for each column
+# Records over the deviation of Gaussian noise of sensitivity 1, over the root of the columns.
+_GAUSSIAN_TWO_STAGES = 75
 _TWO_STAGES_WIDER_FROM = 2500.0  # Windows are wider from this n times epsilon on.
 _RESIDUALS_WIDER_FROM = 1000.0  # Windows of residuals are wider from this n times epsilon on.
 _USUAL_TAIL = 0.03  # Standard deviation of the mean of what is clipped, in half windows.
@@ -82,19 +96,31 @@ def noisy_moments(
     statistics: Moments, shares: Shares, products: Products, noise: Noise
 ) -> tuple[NoisyMoments, Located]:
     """Release where target and columns lie, clip them there, then release their moments."""
-    design, n = statistics.design, statistics.n
-    grid = shares.grid(design, n)
     places = located(statistics, shares, noise, products.reach)
-    block = products.block(places)
-    places, windows = replace(places, target_end=block.target_end), places.windows(design)
-    exact = statistics.gram(grid, places.window, windows, block.norm)
+    return _in_windows(statistics, places, shares, shares.model, products, noise, shares.mean)
+
+
+def _in_windows(
+    statistics: Moments,
+    places: Located,
+    shares: Shares,
+    share: Fraction,
+    products: Products,
+    noise: Noise,
+    mean: Fraction = Fraction(0),
+    baseline: Baseline | None = None,
+) -> tuple[NoisyMoments, Located]:
+    """Release the moments of target, or residuals, and columns; the target's mean again alone."""
+    design, n = statistics.design, statistics.n
+    grid, block, windows = shares.grid(design, n), products.block(places), places.windows(design)
+    exact = statistics.gram(grid, places.window, windows, block.norm, baseline)
     noisy = NoisyMoments.of(design, n, windows)
     sums = exact[block.rows, block.columns]
-    noisy.put(block, *step_noise.add_noise(sums, block, grid, shares.model, noise))
-    if shares.mean:
+    noisy.put(block, *step_noise.add_noise(sums, block, grid, share, noise))
+    if mean:
         alone = shares.step(target_block())
-        noisy.put_mean(*step_noise.add_noise(exact[0, -1:], alone, grid, shares.mean, noise))
-    return noisy, places
+        noisy.put_mean(*step_noise.add_noise(exact[0, -1:], alone, grid, mean, noise))
+    return noisy, replace(places, target_end=block.target_end)
 
 
 def regression_posterior(
@@ -127,7 +153,7 @@ class Stages(Enum):
 
     MODE = "a perturbed mode only: too few records to tell single coefficients"
     MOMENTS = "moments"
-    BOTH = "a perturbed mode, and the moments of its residuals"
+    BOTH = "a first model, and the moments of its residuals"
 
 
 def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
@@ -148,43 +174,80 @@ def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
     return Stages.MOMENTS
 
 
+def gaussian_stages(design: Design, n: int, shares: Shares, inference: str) -> Stages:
+    """Return the same for Gaussian noise: by n over its deviation, and the root of the columns."""
+    records = gaussian_records(shares.total, n, shares.unit) / max(1, len(design.features))
+    enough = records >= _GAUSSIAN_TWO_STAGES**2 and inference == "noise_aware"
+    return Stages.BOTH if enough else Stages.MOMENTS
+
+
+class MomentsStage(NamedTuple):
+    """A first stage of moments, with the variance of the target on the scale of its bounds."""
+
+    baseline: Baseline
+    variance: float
+
+    def told(self, residuals: Location, within: Window) -> FirstStage:
+        """Return what is known of the residuals' moments: nothing but where they begin."""
+        return FirstStage(self.baseline.on_bounds, self.variance)
+
+
+def moments_stage(
+    statistics: Moments,
+    prior: GaussianPrior,
+    shares: Shares,
+    products: Products,
+    places: Located,
+    noise: Noise,
+) -> MomentsStage:
+    """Release moments in the windows of target and columns, and read them for predictions."""
+    noisy, at = _in_windows(statistics, places, shares, shares.first, products, noise)
+    window, windows = places.window, noisy.windows
+    with blas_for(statistics.design.width):
+        known = centred(noisy.released(window), at)
+        belief = predictive_belief(known, prior.precisions(window, windows)[1:], None)
+    return MomentsStage(Baseline(belief.mean, window, windows), known.total * window.half**2)
+
+
 def two_stages(
     statistics: Moments, prior: GaussianPrior, shares: Shares, products: Products, noise: Noise
 ) -> GaussianPosterior:
-    r"""Release a perturbed mode, then the moments of its residuals; the answer is their sum.
+    r"""Release a model, then the moments of its residuals; the answer is their sum.
 
-    The residual's window is narrower than the target's by :math:`\sqrt{1 - R^2}`, and the error E
+    The first model is a perturbed mode; with Gaussian noise, that of released moments. The
+    residual's window is narrower than the target's by :math:`\sqrt{1 - R^2}`, and the error E
     of the covariances enters as :math:`E(w - w_0)` instead of Ew: it is of second order.
 
-    *Privacy*: the mode has the proof in ``mode``. Given it, a residual is a function of one record:
-    it is clipped, so the counts of distances, products and excess have the sensitivities that those
-    of a target have. Each step is private given those before it, and the parts add up.
+    *Privacy*: the mode has the proof in ``mode``, moments that in ``gram``. Given the first model,
+    a residual is a function of one record: it is clipped, so the counts of distances, products and
+    excess have the sensitivities that those of a target have. Each step is private given those
+    before it, and the parts add up.
     """
-    design, n = statistics.design, statistics.n
-    grid = shares.grid(design, n)
+    n = statistics.n
     reach = widening(n * float(shares.per_record), _TWO_STAGES_WIDER_FROM)
     places = located(statistics, shares, noise, reach)
     if places.numbers is not None:
         places = replace(places, numbers=places.numbers.narrowed(_VALUES_OUTSIDE, _LEAST_REACH))
-    mode = first_stage(statistics, prior, shares.mode, places, noise)
+    stage: PerturbedStage | MomentsStage
+    if shares.gaussian:
+        stage = moments_stage(statistics, prior, shares, products, places, noise)
+    else:
+        stage = first_stage(statistics, prior, shares.first, places, noise)
     farther = widening(n * float(shares.per_record), _RESIDUALS_WIDER_FROM)
-    baseline, residuals = located_residuals(statistics, mode.baseline, shares, noise, farther)
+    baseline, residuals = located_residuals(statistics, stage.baseline, shares, noise, farther)
     residuals = residuals.narrowed(_RESIDUALS_OUTSIDE / math.sqrt(n), _LEAST_REACH)
-    mode, places = mode._replace(baseline=baseline), replace(places, target=residuals)
-    block = products.block(places)
-    places, windows = replace(places, target_end=block.target_end), mode.baseline.windows
+    stage, places = stage._replace(baseline=baseline), replace(places, target=residuals)
+    noisy, places = _in_windows(
+        statistics, places, shares, shares.model, products, noise, baseline=baseline
+    )
     within = places.window
-    exact = statistics.gram(grid, within, windows, block.norm, mode.baseline)
-    noisy = NoisyMoments.of(design, n, windows)
-    sums = exact[block.rows, block.columns]
-    noisy.put(block, *step_noise.add_noise(sums, block, grid, shares.model, noise))
-    half = mode.baseline.half * within.half
+    half = baseline.half * within.half
     released = noisy.released(Window(-half, half, 0.0))
     asked = uneven(statistics, shares, noise)
-    found = prior.update(released, places, mode.told(residuals, within), asked)
+    found = prior.update(released, places, stage.told(residuals, within), asked)
     if shares.mean:
         half = within.half * places.target_end  # records beyond it are scaled
-        found = _with_tail(found, statistics, mode.baseline, half, shares, noise)
+        found = _with_tail(found, statistics, baseline, half, shares, noise)
     return scaled_by_residuals(found, statistics, shares, noise)
 
 

@@ -26,9 +26,6 @@ _RESIDUAL_RECORDS = 50  # Residuals get what this many records are worth.
 _WEIGHTED_RECORDS = 50  # Each sum of weighted residuals gets what this many are worth.
 _LEAST_WEIGHTED_RECORDS = 1000  # With fewer for each such sum its noise exceeds its error.
 _MOST_WEIGHTED_CELLS = 2**23  # At most this many records times sums are asked for.
-_TAIL_RECORDS = 600  # What clipping takes of residuals gets what this many are worth.
-_TAIL_FROM = 9600  # With fewer records the tail gets less: noise would hide it.
-_SPREAD_RECORDS = 100  # Mean and spread of residuals get what this many records are worth.
 # Mean and spread of residuals get at least this part of the model's share.
 _SPREAD = Fraction(1, 16)
 
@@ -38,6 +35,30 @@ _GAUSSIAN_TARGET, _GAUSSIAN_MEAN, _GAUSSIAN_COLUMN, _GAUSSIAN_RESIDUAL = 100, 60
 _GAUSSIAN_LEAST = 250
 _GAUSSIAN_SIGN, _GAUSSIAN_LEAST_SIGN = 13, 60
 _GAUSSIAN_WEIGHTED, _GAUSSIAN_LEAST_WEIGHTED = 170, 600
+
+
+class _TwoStages(NamedTuple):
+    """What the steps of two stages get.
+
+    Attributes
+    ----------
+    first : Fraction
+        Part of the model's share that the first stage has.
+    spread, tail : int
+        Mean and spread of residuals, and what clipping takes of them, get what so many records are
+        worth.
+    tail_from : int
+        With fewer records the tail gets less: noise would hide it.
+    """
+
+    first: Fraction
+    spread: int
+    tail: int
+    tail_from: int
+
+
+_PURE = _TwoStages(Fraction(1, 2), 100, 600, 9600)
+_GAUSSIAN = _TwoStages(Fraction(1, 5), 100**2, 600**2, 1000**2)
 
 
 class Shares(NamedTuple):
@@ -50,8 +71,8 @@ class Shares(NamedTuple):
         clipping takes of the residuals.
     spread : Fraction
         Likewise, for mean and spread of the residuals of a first stage.
-    mode : Fraction
-        Likewise, for a first stage: a perturbed mode.
+    first : Fraction
+        Likewise, for a first stage: a perturbed mode, or moments with Gaussian noise.
     uneven : Fraction
         Like the first six, for squared residuals weighted by the squares of the coordinates.
     epsilon : Fraction
@@ -71,7 +92,7 @@ class Shares(NamedTuple):
     gaussian: bool = False
     unit: PrivacyUnit = RECORD
     spread: Fraction = Fraction(0)
-    mode: Fraction = Fraction(0)
+    first: Fraction = Fraction(0)
     uneven: Fraction = Fraction(0)
 
     @property
@@ -82,32 +103,30 @@ class Shares(NamedTuple):
     @property
     def total(self) -> Fraction:
         """Return all parts together: epsilon, or rho."""
-        return sum(self[:6], self.spread + self.mode + self.uneven)
+        return sum(self[:6], self.spread + self.first + self.uneven)
 
     def step(self, block: Block) -> ReleaseStep:
         """Return sums as they are released: with pure or with Gaussian noise."""
         own = block.protecting(self.unit)
         return own.gaussian() if self.gaussian else own
 
-    def in_two_stages(self, mode: Fraction, n: int) -> Shares:
-        """Return shares with a first stage, whose epsilon is taken from the model's.
+    def in_two_stages(self, n: int) -> Shares:
+        """Return shares with a first stage, taken from the model's.
 
-        Shares of rho are refused: a mode is purely private, and would need a part of epsilon.
-
-        >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True)
-        >>> parts = parts.in_two_stages(Fraction(1, 3), 20_000)
-        >>> str(parts.mode), round(float(parts.model), 3), parts.total
-        ('1/3', 0.484, Fraction(1, 1))
+        >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True).in_two_stages(20_000)
+        >>> round(float(parts.first), 3), round(float(parts.model), 3), parts.total
+        (0.44, 0.384, Fraction(1, 1))
         """
+        needs, records = _PURE, n * self.per_record
         if self.gaussian:
-            raise ValueError("A first stage has a share of epsilon, and there are none but of rho.")
-        records = n * self.per_record
-        tail = _within(_TAIL_RECORDS / records, 50, 16) * min(Fraction(1), records / _TAIL_FROM)
+            needs, records = _GAUSSIAN, gaussian_records(self.total, n, self.unit)
+        first = self.model * needs.first
+        tail = _within(needs.tail / records, 50, 16) * min(Fraction(1), records / needs.tail_from)
         tail *= self.total * bool(self.mean)
-        rest = self.model + self.mean - tail - mode
-        least = _within(_SPREAD_RECORDS / records, 100, 8) * self.total
+        rest = self.model + self.mean - tail - first
+        least = _within(needs.spread / records, 100, 8) * self.total
         spread = min(max(rest * _SPREAD, least), rest / 2)
-        return self._replace(mean=tail, model=rest - spread, spread=spread, mode=mode)
+        return self._replace(mean=tail, model=rest - spread, spread=spread, first=first)
 
     def grid(self, design: Design, n: int) -> int:
         """Return the finest grid on which all noise is exact."""
@@ -179,7 +198,7 @@ class Shares(NamedTuple):
         >>> [str(part * 32) for part in parts[:6]], parts.total
         (['1/25', '1/50', '0', '9/625', '516/625', '1/10'], Fraction(1, 32))
         """
-        records = 2 * rho * n**2 / budget.unit.max_records**2
+        records = gaussian_records(rho, n, budget.unit)
         first = _within(_GAUSSIAN_TARGET**2 / records, 100, 4)
         own = _within(_GAUSSIAN_MEAN**2 / records, 200, 12) * mean
         pays = 0 < _GAUSSIAN_LEAST**2 * numbers <= records
@@ -196,6 +215,11 @@ class Shares(NamedTuple):
         )
         parts = (first, second, third, own, rest, last)
         return cls(*parts, epsilon, True, budget.unit, uneven=uneven)
+
+
+def gaussian_records(rho: Fraction, n: int, unit: PrivacyUnit) -> Fraction:
+    r"""Return :math:`(n\sigma^{-1})^2` of noise for a sensitivity of 1: :math:`2\rho n^2`."""
+    return 2 * rho * n**2 / unit.max_records**2
 
 
 def _within(share: Fraction, least: int, most: int) -> Fraction:
@@ -224,12 +248,12 @@ def grid_for(design: Design, n: int, epsilon: Fraction) -> int:
 def gaussian_grid(design: Design, n: int, rho: Fraction) -> int:
     """Return the finest grid on which Gaussian noise for the smallest share of rho is exact.
 
-    No deviation of any step exceeds 100 times the number of coordinates over sqrt(2 rho), and the
+    No deviation of any step exceeds 200 times the number of coordinates over sqrt(2 rho), and the
     sampler needs it to be below 2**40, a thousandth of what Laplace noise may be.
     """
     if not rho:
         raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
-    return largest_grid(n, 1024 * 100 * (design.width + 2) / math.sqrt(2 * rho))
+    return largest_grid(n, 1024 * 200 * (design.width + 2) / math.sqrt(2 * rho))
 
 
 def add_noise(
