@@ -36,7 +36,7 @@ from dpbayes_sklearn.regression.ball_draws import (
     draws_cost,
     release_draws,
 )
-from dpbayes_sklearn.regression.design import Design, Scale
+from dpbayes_sklearn.regression.design import Design, Reach, Scale
 from dpbayes_sklearn.regression.gram import (
     NARROWEST,
     GaussianGram,
@@ -147,13 +147,31 @@ class NoisyProducts(SharedPlan):
 
     def _block(self, places: Located) -> GramMatrix | Block | GaussianGram:
         """Return the products of values in their windows."""
-        design, unit = self.prior.design, self.cost.unit
-        reach, both = places.reach(design), self.stages is Stages.BOTH
+        return self._products(places.reach(self.prior.design))
+
+    def _products(self, reach: Reach | None) -> GramMatrix | Block | GaussianGram:
+        design, unit, both = self.prior.design, self.cost.unit, self.stages is Stages.BOTH
         if self.shares.gaussian:
             deviations = gaussian_deviations(self._n_epsilon, both)
             return gaussian_gram(design, reach, deviations).protecting(unit)
-        reach = reach._replace(known=both)
+        if reach is not None:
+            reach = reach._replace(known=both)
         return gram_block(design, unit, reach, norm_deviations(self._n_epsilon, design, both))
+
+    def beats(self, other: NoisyProducts) -> bool:
+        """Tell which has less variance on average over the released products.
+
+        Two stages are better than a mode, and that is better than one stage of moments.
+        """
+        order = (Stages.BOTH, Stages.MODE, Stages.MOMENTS)
+        if self.stages is not other.stages:
+            return order.index(self.stages) < order.index(other.stages)
+        return self._variance() < other._variance()
+
+    def _variance(self) -> float:
+        both, shares = self.stages is Stages.BOTH, self.shares
+        share = shares.in_two_stages(self.facts.n).model if both else shares.model
+        return noise_of_products(self.prior.design, self._products(None), share)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -274,18 +292,13 @@ def _gaussian(
 
 @moments_plan.register
 def _(mechanism: Auto, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
-    """Take what has less variance on average over the released products."""
-    design, unit = prior.design, budget.unit
+    """Take what is better by public facts."""
+    pure = _laplace(Laplace(), prior, facts, budget)
     with suppress(ValueError):  # without a delta, or with too small an epsilon
         other = _gaussian(Gaussian(), prior, facts, budget)
-        n_epsilon = facts.n * float(unit.equivalent(budget.epsilon))
-        block = gaussian_gram(design, deviations=gaussian_deviations(n_epsilon))
-        less = noise_of_products(design, block.protecting(unit), other.shares.model)
-        share = laplace_shares(prior, facts.n, budget).model
-        pure_block = gram_block(design, unit, deviations=norm_deviations(n_epsilon, design))
-        if less < noise_of_products(design, pure_block, share):
+        if other.beats(pure):
             return other
-    return _laplace(Laplace(), prior, facts, budget)
+    return pure
 
 
 @moments_plan.register

@@ -63,7 +63,7 @@ _MOST_RESIDUALS = 40_000  # More residuals than this over epsilon say nothing ne
 _RESIDUALS_AT = 3.5  # Residuals are clipped at this many standard deviations.
 _LEAST_MODE, _TWO_STAGES = 20, 600  # records times epsilon for each column
 # Records over the deviation of Gaussian noise of sensitivity 1, over the root of the columns.
-_GAUSSIAN_TWO_STAGES = 75
+_GAUSSIAN_TWO_STAGES = 90
 _TWO_STAGES_WIDER_FROM = 2500.0  # Windows are wider from this n times epsilon on.
 _RESIDUALS_WIDER_FROM = 1000.0  # Windows of residuals are wider from this n times epsilon on.
 _USUAL_TAIL = 0.03  # Standard deviation of the mean of what is clipped, in half windows.

@@ -56,7 +56,15 @@ def test_model_keeps_most_of_a_large_budget():
             assert np.isclose(float(parts.signs / parts.total), 1e-4)
 
 
-def test_shares_of_rho_have_no_first_stage():
-    parts = Shares.of_rho(Fraction(1, 32), Budget(Fraction(1)), 20_000, 1, residuals=True)
-    with pytest.raises(ValueError, match="a share of epsilon"):
-        parts.in_two_stages(Fraction(1, 3), 20_000)
+@pytest.mark.parametrize("n", [100, 2000, 20_000, 10**8])
+@pytest.mark.parametrize("mean", [False, True])
+def test_shares_of_two_stages_add_up_to_rho(n, mean):
+    budget = Budget(Fraction(1), Fraction(1, 10**6))
+    one = Shares.of_rho(Fraction(1, 32), budget, n, 1, mean=mean, residuals=True, weighted=2)
+    two = one.in_two_stages(n)
+    assert two.total == one.total == Fraction(1, 32)
+    assert min(two.first, two.spread, two.model) > 0
+    assert (two.mean > 0) == mean
+    assert (two.target, two.columns, two.residuals, two.uneven) == (
+        one.target, one.columns, one.residuals, one.uneven
+    )  # fmt: skip
