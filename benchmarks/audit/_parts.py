@@ -347,11 +347,14 @@ def _regressions() -> Iterator[Neighbourhood]:
         name = f"regression, {mechanism}{options or ''}, {unit.label}"
         yield Neighbourhood(name, model, others, CORNERS, unit, 0.75)
     pair = Schema({name: SCHEMA.columns[name] for name in "xl"}, SCHEMA.target)
-    model = BayesianLinearRegression(mechanism="laplace", schema=pair)
     rows = tuple((row[0], row[3], row[5]) for row in CORNERS)
-    for unit in (RECORD, PERSON):
+    for (mechanism, delta), unit in product(
+        (("laplace", 0.0), ("gaussian", 1e-6)), (RECORD, PERSON)
+    ):
+        model = BayesianLinearRegression(mechanism=mechanism, delta=delta, schema=pair)
         many = numbers(5200 * unit.max_records)[[*"xly"]]  # enough for weighted residuals
-        yield Neighbourhood(f"two stages, laplace, {unit.label}", model, many, rows, unit, 0.75)
+        name = f"two stages, {mechanism}, {unit.label}"
+        yield Neighbourhood(name, model, many, rows, unit, 0.75)
     few = Schema({name: SCHEMA.columns[name] for name in "lk"}, SCHEMA.target)
     columns, ends = [*"lky"], tuple(row[3:] for row in CORNERS)
     for (mechanism, delta), constant in product(

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.audit._cases import Row
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit._parts import ModeSearch
+from dpbayes_sklearn.audit._parts import ModeSearch, lost
 from dpbayes_sklearn.audit._steps import Added, Mode, StepLaw
 from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.audit.planting import planted
@@ -30,7 +30,7 @@ from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
 from dpbayes_sklearn.logistic.records import CodedRecords, LabelledRecords, MappedRecords
 from dpbayes_sklearn.logistic.release import CurvaturePlan, LogisticDrawPlan, LookPlan, largest_norm
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Mechanism, Sampler
+from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
@@ -42,6 +42,7 @@ from dpbayes_sklearn.schema import Categories, Interval
 
 RUNS = {"noise": 400_000, "draws": 1_000_000, "modes": 20_000}
 LEAST = {"noise": 20_000, "draws": 60_000, "modes": 2_500}  # enough to see half the noise
+GAUSSIAN = Fraction(1), Fraction(1, 100)  # epsilon and delta
 
 
 ADDED = PrivacyUnit("record", neighbours="add_remove")
@@ -200,6 +201,23 @@ def logistic_steps() -> Iterator[tuple[str, Worst, str]]:
     yield "draw", Worst(*steps, two), "draws"
 
 
+def gaussian_sides() -> tuple[list[StepLaw], list[StepLaw], Budget]:
+    """Return all steps of two neighbours, in two stages with Gaussian noise, that lose most."""
+    slope = MomentUniverse(Design((Interval(-1, 1),)), levels=3)
+    prior, budget = GaussianPrior(slope.design, inference="noise_aware"), Budget(*GAUSSIAN)
+    among, past, sides = [slope.records.index((0.0, 0.0))] * 400, None, list[list[StepLaw]]()
+    for record in range(len(slope.records)):
+        data = slope.statistics([*among, record])
+        past = drawn_steps(Gaussian(), data, prior, budget, past, record)
+        sides.append(past.steps)
+    one, other = max(combinations(sides, 2), key=lambda pair: _rho(*pair))
+    return one, other, budget
+
+
+def _rho(one: Sequence[StepLaw], other: Sequence[StepLaw]) -> float:
+    return sum(lost(*steps).rho for steps in zip(one, other, strict=True))
+
+
 def _step(release: Callable[[Noise], Any]) -> StepLaw:
     """Return the first step that a release takes."""
     recording = Recording()
@@ -233,6 +251,13 @@ def run(scale: float) -> Iterator[Row]:
             passed, must = (bound > 1, "> 1") if sharper else (bound <= 1, "<= 1")
             what = f"{name} {what}"
             yield Row(what, f"bound / share = {bound:.3f}", must, passed)
+    one, other, budget = gaussian_sides()
+    for sharper, must in ((False, "<= 1"), (True, "> 1")):
+        runs = max(LEAST["noise"], int(RUNS["noise"] * scale))
+        found = audit_ratios(one, other, runs, sharper, float(budget.delta)).epsilon
+        bound = found / float(budget.epsilon)
+        what = f"gaussian in two stages, all {len(one)} steps" + ", half the noise" * sharper
+        yield Row(what, f"bound / epsilon = {bound:.3f}", must, (bound > 1) == sharper)
     for case in CASES:
         worst = case.worst_steps()
         total, name = sum(case.shares(worst)), str(case)

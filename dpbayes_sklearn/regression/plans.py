@@ -136,9 +136,7 @@ class NoisyProducts(SharedPlan):
         wider = _GAUSSIAN_WIDER_FROM if shares.gaussian else _WIDER_FROM
         products = Products(self._block, widening(self._n_epsilon, wider))
         if self.stages is Stages.BOTH:
-            return two_stages(
-                moments, self.prior, shares.in_two_stages(moments.n), products, noise
-            )
+            return two_stages(moments, self.prior, shares.in_two_stages(moments.n), products, noise)
         return regression_posterior(moments, self.prior, shares, products, noise)
 
     @property

@@ -117,7 +117,15 @@ FAULTS.rows(PARTS, {
     "The residuals' share of epsilon is free": at(f"{SHARES}.of", _with_share_of("residuals"), MAP),
     "The share of the target's mean is free":
         at(f"{SHARES}.of", _with_share_of("mean"), "regression, fourier, record"),
-    "A first stage is free": at(f"{SHARES}.in_two_stages", _with_share_of("mode"), "two stages"),
+    "A first stage is free": at(f"{SHARES}.in_two_stages", _with_share_of("first"), "two stages"),
+    "A first stage of moments has the second's share of rho, too":
+        at(f"{SHARES}.in_two_stages",
+           lambda real, *args: (s := real(*args))._replace(first=s.first + s.gaussian * s.model),
+           "two stages, gaussian"),
+    "The spread of residuals has the first stage's share of rho, too":
+        at(f"{SHARES}.in_two_stages",
+           lambda real, *args: (s := real(*args))._replace(spread=s.spread + s.gaussian * s.first),
+           "two stages, gaussian"),
     "The spread of residuals is free":
         at(f"{SHARES}.in_two_stages", _with_share_of("spread"), "two stages"),
     "What clipping takes of residuals is free":
