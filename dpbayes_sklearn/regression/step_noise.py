@@ -115,7 +115,7 @@ class Shares(NamedTuple):
 
         >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True).in_two_stages(20_000)
         >>> round(float(parts.first), 3), round(float(parts.model), 3), parts.total
-        (0.44, 0.384, Fraction(1, 1))
+        (0.435, 0.389, Fraction(1, 1))
         """
         needs, records = _PURE, n * self.per_record
         if self.gaussian:
